@@ -1,0 +1,26 @@
+# Compiler settings that every target shares. The baseline is x86-64-v2; wider vectors are chosen at run time
+# (Highway's dispatch, oneDNN's and OpenBLAS's own), so one binary runs everywhere.
+add_library(echelon_flags INTERFACE)
+target_compile_options(echelon_flags INTERFACE -march=x86-64-v2 -Wall -Wextra -Wno-psabi -fno-math-errno -ffp-contract=off)
+target_include_directories(echelon_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
+                                                   $<INSTALL_INTERFACE:include/echelon>)
+target_compile_features(echelon_flags INTERFACE cxx_std_20)
+
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT ECHELON_SANITIZE)
+  add_compile_options(-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif()
+add_compile_definitions(_GLIBCXX_ASSERTIONS)
+add_link_options(-Wl,-z,relro,-z,now -Wl,--as-needed)
+include(CheckPIESupported)
+check_pie_supported()
+
+if(ECHELON_SANITIZE)
+  add_compile_options(-fsanitize=${ECHELON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${ECHELON_SANITIZE})
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+endif()
