@@ -1,0 +1,21 @@
+#pragma once
+// Losses. Each returns the SUM over the slice; the trainer divides once, by the global count (StepContext::loss_scale),
+// so that slices of any size and any accumulation give the gradient of the big batch.
+
+#include "graph/graph.h"
+
+namespace echelon::ops {
+
+struct Classified {
+  Value loss;     // [1], summed
+  Value correct;  // [1], how many rows have their largest logit at the target
+};
+
+// logits[rows, classes]; targets[rows] i32, negative ones are ignored.
+Classified cross_entropy(Graph& g, Value logits, Value targets, float label_smoothing = 0);
+
+enum class Distance { mse, l1, huber, bce_with_logits };
+// Summed over all elements (halved nowhere); `parameter` is Huber's delta. The target gets no gradient.
+Value distance_loss(Graph& g, Distance kind, Value x, Value target, float parameter = 1.0f);
+
+}  // namespace echelon::ops

@@ -1,0 +1,21 @@
+#pragma once
+// Normalisations.
+
+#include "graph/graph.h"
+
+namespace echelon::ops {
+
+// Batch norm over N, H, W of [N, C, H, W] (or over N of [N, C]). In a training graph it uses the statistics of this
+// slice (law 1: shards own their statistics) and contributes them to the running ones; otherwise it uses the running.
+Value batch_norm(Graph& g, Value x, Value gamma, Value beta, Value running_mean, Value running_var, float eps);
+
+// Layer norm over the last dimension.
+Value layer_norm(Graph& g, Value x, Value gamma, Value beta, float eps);
+
+// Local response norm across `size` channels: x / (k + alpha / size * sum x^2)^beta.
+Value local_response_norm(Graph& g, Value x, int size, float alpha, float beta, float k);
+
+// w = g v / |v|, the norm taken over all but the first dimension; g has the length of the first.
+Value weight_norm(Graph& g, Value v, Value gain);
+
+}  // namespace echelon::ops

@@ -1,0 +1,27 @@
+#pragma once
+// Where every value of a graph lives during a step. Values whose lives do not overlap share memory; an op may write over
+// an input that dies with it; views cost nothing. The figure is exact: an executor uses this many bytes and no more.
+
+#include <cstddef>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace echelon {
+
+struct Placement {
+  enum class Home { nowhere, arena, parameter, contribution };
+  Home home = Home::nowhere;
+  std::size_t offset = 0;  // into the arena; for the others, the parameter's index
+};
+
+struct MemoryPlan {
+  std::vector<Placement> values;     // by value id
+  std::vector<std::size_t> scratch;  // by node: offset into the arena
+  std::size_t arena_bytes = 0;
+  std::size_t without_reuse = 0;     // what it would be if nothing shared memory
+};
+
+MemoryPlan plan_memory(const Graph& graph, bool reuse = true);
+
+}  // namespace echelon
