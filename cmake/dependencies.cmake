@@ -1,22 +1,53 @@
 # Every library we build on, in one place. tools/setup installs them from Debian's packages.
-find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
-find_package(tomlplusplus REQUIRED)
-find_package(ZLIB REQUIRED)            # .gz data files
-find_package(PNG REQUIRED)
-find_package(JPEG REQUIRED)
-find_package(OpenSSL REQUIRED)         # SHA-256
-find_package(OpenMP REQUIRED)          # only to keep the libraries' own thread teams at one
-find_library(DNNL_LIBRARY dnnl REQUIRED)  # convolution, pooling, normalisation; its CMake package would ask for OpenCL
-find_library(OPENBLAS_LIBRARY openblas REQUIRED)
-find_library(HWY_LIBRARY hwy REQUIRED)
-find_path(OPENBLAS_INCLUDE cblas.h PATH_SUFFIXES x86_64-linux-gnu openblas REQUIRED)
+# The installed package reads this same file, so that a program which uses Echelon finds the libraries where they are
+# on its machine. find_dependency stops the build when something is absent, and leaves the verdict to the caller there.
+if(NOT CMAKE_FIND_PACKAGE_NAME)
+  set(echelon_building TRUE)
+  set(CMAKE_FIND_PACKAGE_NAME echelon)
+  set(echelon_FIND_REQUIRED TRUE)
+endif()
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+find_dependency(fmt)
+find_dependency(spdlog)
+find_dependency(tomlplusplus)
+find_dependency(nlohmann_json)
+find_dependency(CLI11)
+find_dependency(ZLIB)     # .gz data files
+find_dependency(PNG)
+find_dependency(JPEG)
+find_dependency(OpenSSL)  # SHA-256
 
-add_library(echelon_openblas INTERFACE)
-target_link_libraries(echelon_openblas INTERFACE ${OPENBLAS_LIBRARY})
-target_include_directories(echelon_openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
-add_library(echelon_hwy INTERFACE)
-target_link_libraries(echelon_hwy INTERFACE ${HWY_LIBRARY})
-add_library(echelon_dnnl INTERFACE)
-target_link_libraries(echelon_dnnl INTERFACE ${DNNL_LIBRARY})
+# echelon_library(NAME header library suffix...): the target echelon::NAME for a library without a CMake package that
+# suits us (oneDNN's asks for OpenCL, OpenBLAS's names no target). Suffixes say where else its header may be.
+macro(echelon_library name header library)
+  find_path(ECHELON_${name}_INCLUDE ${header} PATH_SUFFIXES ${ARGN})
+  find_library(ECHELON_${name}_LIBRARY NAMES ${library} lib${library}.so.1)
+  mark_as_advanced(ECHELON_${name}_INCLUDE ECHELON_${name}_LIBRARY)
+  if(NOT ECHELON_${name}_INCLUDE OR NOT ECHELON_${name}_LIBRARY)
+    set(echelon_FOUND FALSE)
+    set(echelon_NOT_FOUND_MESSAGE "${header} or the library '${library}' is absent (tools/setup build installs it)")
+    if(echelon_building)
+      message(FATAL_ERROR "${echelon_NOT_FOUND_MESSAGE}")
+    endif()
+    return()
+  endif()
+  if(NOT TARGET echelon::${name})
+    add_library(echelon::${name} INTERFACE IMPORTED)
+    set_target_properties(echelon::${name} PROPERTIES
+      INTERFACE_LINK_LIBRARIES ${ECHELON_${name}_LIBRARY}
+      INTERFACE_INCLUDE_DIRECTORIES ${ECHELON_${name}_INCLUDE})
+  endif()
+endmacro()
+
+echelon_library(dnnl dnnl.hpp dnnl)
+echelon_library(hwy hwy/highway.h hwy)
+# openblas_config.h stands beside OpenBLAS's own cblas.h; the cblas.h in /usr/include may be that of another BLAS.
+echelon_library(openblas openblas_config.h openblas openblas-pthread openblas-openmp openblas)
+# The OpenMP run-time library that oneDNN starts its threads with: linked only to be told to keep to one thread. We
+# compile nothing with -fopenmp, and `omp_set_num_threads` is declared where it is called: clang has no omp.h.
+echelon_library(gomp stdlib.h gomp)
+
+if(echelon_building)
+  unset(CMAKE_FIND_PACKAGE_NAME)
+endif()

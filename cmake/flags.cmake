@@ -1,11 +1,14 @@
 # Compiler settings that every target shares. The baseline is x86-64-v2; wider vectors are chosen at run time
-# (Highway's dispatch, oneDNN's and OpenBLAS's own), so one binary runs everywhere.
+# (Highway's dispatch, oneDNN's and OpenBLAS's own), so one binary runs everywhere. No contraction of a*b+c behind our
+# back: a result must not depend on which file it was computed in.
 add_library(echelon_flags INTERFACE)
-target_compile_options(echelon_flags INTERFACE -march=x86-64-v2 -Wall -Wextra -Wno-psabi -fno-math-errno -ffp-contract=off)
+target_compile_options(echelon_flags INTERFACE
+  $<BUILD_INTERFACE:-march=x86-64-v2;-Wall;-Wextra;-Wno-psabi;-fno-math-errno;-ffp-contract=off>)
 target_include_directories(echelon_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
-                                                   $<INSTALL_INTERFACE:include/echelon>)
+                                                   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/echelon>)
 target_compile_features(echelon_flags INTERFACE cxx_std_20)
 
+# Hardening (tests/tools/hardening_test.py looks at the result).
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT ECHELON_SANITIZE)
   add_compile_options(-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif()
@@ -18,8 +21,12 @@ if(ECHELON_SANITIZE)
   add_compile_options(-fsanitize=${ECHELON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${ECHELON_SANITIZE})
 endif()
+if(ECHELON_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
 
 find_program(CCACHE ccache)
+mark_as_advanced(CCACHE)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})

@@ -1,12 +1,15 @@
-# echelon_room(NAME LOOKS_AT room... USES library...): one static library from src/NAME/**.cpp.
+# echelon_room(NAME LOOKS_AT room... USES library...): one static library from src/NAME/**.cpp (but not main.cpp).
 # LOOKS_AT are the only rooms whose headers NAME may include; tools/check_arrows reads the same table.
 function(echelon_room name)
   cmake_parse_arguments(ROOM "" "" "LOOKS_AT;USES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   if(NOT sources)
     return()
   endif()
   add_library(echelon_${name} STATIC ${sources})
+  set_target_properties(echelon_${name} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY ECHELON_ROOMS ${name})
   target_link_libraries(echelon_${name} PUBLIC echelon_flags)
   foreach(other ${ROOM_LOOKS_AT})
     if(TARGET echelon_${other})
@@ -16,16 +19,27 @@ function(echelon_room name)
   target_link_libraries(echelon_${name} PUBLIC ${ROOM_USES})
 endfunction()
 
-# echelon_tests(NAME): one GoogleTest program from tests/NAME/**_test.cpp; every test carries the room's label.
+# echelon_tests(NAME USES library...): one GoogleTest program from tests/NAME/**.cpp. Every test carries the room's
+# label, or NAME-slow if its suite or name begins with `Slow`: `make test` leaves those out, `ctest -L slow` runs them.
+# What several tests share is in tests/support (headers, and sources that are linked into every test program).
 function(echelon_tests name)
   cmake_parse_arguments(T "" "" "USES" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp)
   if(NOT sources)
     return()
   endif()
   add_executable(test_${name} ${sources})
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_definitions(test_${name} PRIVATE ECHELON_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  target_link_libraries(test_${name} PRIVATE echelon_${name} ${T_USES} GTest::gtest_main)
-  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${name} TIMEOUT 900)
+  foreach(library echelon_test_support echelon_${name})
+    if(TARGET ${library})
+      target_link_libraries(test_${name} PRIVATE ${library})
+    endif()
+  endforeach()
+  target_link_libraries(test_${name} PRIVATE ${T_USES} GTest::gtest_main)
+  set(slow "Slow*:*/Slow*:*.Slow*")
+  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_FILTER "-${slow}"
+                       PROPERTIES LABELS ${name} TIMEOUT 900)
+  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_FILTER "${slow}"
+                       PROPERTIES LABELS ${name}-slow TIMEOUT 7200)
 endfunction()

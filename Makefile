@@ -1,0 +1,73 @@
+# The commands of the project. Each one installs what it needs first (tools/setup: Debian packages, only the missing
+# ones), so a fresh Debian 12 with git and make is enough. CMake and Ninja do the work: see CMakePresets.json.
+
+JOBS   ?= $(shell nproc)
+PREFIX ?= /usr/local
+BUILD  := build
+RECIPE ?= recipes/demo.toml
+export CTEST_PARALLEL_LEVEL ?= $(JOBS)
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.PHONY: all test test-all train bench compare check format asan tsan debug fuzz install clean help setup
+
+all: setup $(BUILD)/build.ninja            ## build the program: build/echelon (what `make` alone does)
+	@cmake --build --preset release -j $(JOBS) --target echelon
+
+test: setup $(BUILD)/build.ninja           ## build everything and run the tests
+	@cmake --build --preset release -j $(JOBS)
+	@ctest --preset release
+
+test-all: setup $(BUILD)/build.ninja       ## the same, with the slow tests
+	@cmake --build --preset release -j $(JOBS)
+	@ctest --preset all
+
+train: all                                 ## train on the digits that come with the repository (RECIPE=... for another)
+	@$(BUILD)/echelon train $(RECIPE)
+
+bench: all                                 ## our speed on the reference networks, and of the kernels
+	@tools/bench $(BUILD)
+
+compare: all                               ## the same beside PyTorch, interleaved (installs python3-torch)
+	@tools/setup peer
+	@bench/compare
+
+check: setup $(BUILD)/build.ninja          ## format, include arrows, lint of changed files (TIDY=all: of every file), lengths
+	@tools/setup check
+	@TIDY=$(TIDY) JOBS=$(JOBS) tools/check $(BUILD)
+
+format:                                    ## put the sources into the project's format
+	@tools/setup check
+	@git ls-files '*.h' '*.cpp' | xargs clang-format-14 -i
+
+# ThreadSanitizer wants its usual addresses, hence no randomised ones where the system lets us say so.
+FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+asan tsan debug: setup                     ## build with that preset and run its tests
+	@test -f build-$@/build.ninja || cmake --preset $@
+	@cmake --build --preset $@ -j $(JOBS)
+	@$(if $(filter tsan,$@),$(FIXED_ADDRESSES)) ctest --preset $@
+
+SECONDS_EACH ?= 30
+fuzz: setup                                ## libFuzzer on every reader of foreign bytes, SECONDS_EACH=30 seconds each
+	@tools/setup fuzz
+	@test -f build-fuzz/build.ninja || cmake --preset fuzz
+	@cmake --build --preset fuzz -j $(JOBS)
+	@tools/fuzz build-fuzz $(SECONDS_EACH)
+
+install: setup $(BUILD)/build.ninja        ## program, libraries, headers, CMake package, to $(DESTDIR)$(PREFIX)
+	@cmake --build --preset release -j $(JOBS)
+	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:                                     ## remove what was built
+	rm -rf build build-debug build-asan build-tsan build-fuzz
+
+help:                                      ## this list
+	@awk -F ' *## ' '/^[a-z][a-z -]*:.*##/ { sub(/:.*/, "", $$1); printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+
+setup:
+	@tools/setup build
+
+$(BUILD)/build.ninja: CMakePresets.json | setup
+	@cmake --preset release
+	@touch $@
