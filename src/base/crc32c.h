@@ -1,0 +1,15 @@
+#pragma once
+// CRC-32C (Castagnoli), and its masked form in which TFRecord files store it: a CRC over bytes that themselves contain
+// CRCs is weak, so the stored one is rotated and shifted first.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace echelon {
+
+std::uint32_t crc32c(std::span<const std::byte> bytes);
+
+constexpr std::uint32_t masked_crc(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
+
+}  // namespace echelon

@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/crc32c.h"
+#include "base/sha256.h"
+
+namespace echelon {
+namespace {
+
+// Known answers of FIPS 180-4.
+TEST(Sha256, MatchesPublishedVectors) {
+  EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_hex(std::string(1'000'000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256, PiecesGiveTheHashOfTheWhole) {
+  Sha256 hash;
+  for (const char* piece : {"a", "", "b", "c"}) hash.update(piece);
+  EXPECT_EQ(hash.hex(), sha256_hex("abc"));
+  hash.update("abc");  // and it can be used again
+  EXPECT_EQ(hash.hex(), sha256_hex("abc"));
+  hash.update_u64(0x0102030405060708u);
+  EXPECT_EQ(hash.hex(), sha256_hex("\x08\x07\x06\x05\x04\x03\x02\x01"));
+}
+
+// Known answers of RFC 3720, B.4.
+TEST(Crc32c, MatchesPublishedVectors) {
+  const auto of = [](const std::string& s) { return crc32c(std::as_bytes(std::span(s))); };
+  EXPECT_EQ(of(""), 0u);
+  EXPECT_EQ(of("123456789"), 0xe3069283u);
+  EXPECT_EQ(of(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(of(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(masked_crc(0), 0xa282ead8u);
+}
+
+}  // namespace
+}  // namespace echelon
