@@ -1,0 +1,21 @@
+#include "kernels/vector.h"
+
+namespace echelon::kernels {
+
+void ref_add(float* dst, const float* a, const float* b, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = a[i] + b[i];
+}
+
+void ref_scale(float* dst, const float* src, float c, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = c * src[i];
+}
+
+void ref_axpy(float* dst, float c, const float* x, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = dst[i] + c * x[i];
+}
+
+void ref_lerp(float* dst, const float* a, const float* b, float t, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = a[i] + t * (b[i] - a[i]);
+}
+
+}  // namespace echelon::kernels
