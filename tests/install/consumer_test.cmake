@@ -1,0 +1,28 @@
+# Installs the build into a temporary prefix, moves that away (the package must be relocatable), and then configures,
+# builds and runs examples/consumer against it.
+#     cmake -D BUILD=... -D SOURCE=... -P consumer_test.cmake
+set(scratch ${BUILD}/consumer_test)
+file(REMOVE_RECURSE ${scratch})
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${scratch}/first)
+file(RENAME ${scratch}/first ${scratch}/moved)
+
+file(GLOB_RECURSE installed ${scratch}/moved/*.cmake)
+foreach(file ${installed})
+  file(READ ${file} text)
+  string(FIND "${text}" "${SOURCE}" at)
+  if(NOT at EQUAL -1)
+    message(FATAL_ERROR "${file} names the source folder: it would not work on another machine")
+  endif()
+endforeach()
+
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples/consumer -B ${scratch}/build -G Ninja -D CMAKE_BUILD_TYPE=Release
+    -D CMAKE_PREFIX_PATH=${scratch}/moved -D CMAKE_CXX_COMPILER=${CXX})
+run(${CMAKE_COMMAND} --build ${scratch}/build)
+run(${scratch}/build/consumer)
+if(EXISTS ${BUILD}/echelon)
+  run(${scratch}/moved/bin/echelon --help)
+endif()
+file(REMOVE_RECURSE ${scratch})
