@@ -1,0 +1,29 @@
+#pragma once
+// The makers that the table in rules.cpp lists, one for each rule. Each reads its own settings.
+
+#include "optim/rule.h"
+
+namespace echelon::rules {
+
+using Maker = std::unique_ptr<const Rule> (*)(OptionReader&);
+
+std::unique_ptr<const Rule> sgd(OptionReader&);
+std::unique_ptr<const Rule> momentum(OptionReader&);
+std::unique_ptr<const Rule> nesterov(OptionReader&);
+std::unique_ptr<const Rule> adagrad(OptionReader&);
+std::unique_ptr<const Rule> adadelta(OptionReader&);
+std::unique_ptr<const Rule> rmsprop(OptionReader&);
+std::unique_ptr<const Rule> adam(OptionReader&);
+std::unique_ptr<const Rule> adamw(OptionReader&);
+std::unique_ptr<const Rule> lars(OptionReader&);
+std::unique_ptr<const Rule> lamb(OptionReader&);
+
+// Settings that several rules have.
+inline double weight_decay(OptionReader& r, double fallback = 0) { return r.number("weight_decay", fallback, 0, 1e3); }
+// A share below one, such as a momentum or the weight of the past in an average.
+inline double share(OptionReader& r, const std::string& key, double fallback) {
+  return r.number(key, fallback, 0, 0.9999999);
+}
+inline double epsilon(OptionReader& r, double fallback) { return r.number("eps", fallback, 1e-30, 1); }
+
+}  // namespace echelon::rules

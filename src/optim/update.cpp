@@ -1,0 +1,156 @@
+#include "optim/update.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "kernels/reduce.h"
+#include "kernels/vector.h"
+
+namespace echelon {
+
+namespace {
+
+constexpr std::size_t most_slots = 4;
+
+void clamp(float* x, float limit, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];  // keeps NaN
+}
+
+}  // namespace
+
+Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<Segment> segments, std::span<float> parameters,
+               std::span<float> contributions)
+    : rule_(std::move(rule)),
+      clip_(clip),
+      segments_(std::move(segments)),
+      parameters_(parameters),
+      contributions_(contributions) {
+  invariant(parameters.size() == contributions.size(), "parameters and contributions have the same length");
+  const std::vector<std::string> names = rule_->slots();
+  invariant(names.size() <= most_slots, "a rule has few slots");
+  const std::size_t stride = aligned(parameters.size() * sizeof(float)) / sizeof(float);
+  memory_ = Buffer(names.size() * stride * sizeof(float));
+  for (std::size_t i = 0; i < names.size(); ++i)
+    slots_.push_back({names[i], memory_.as<float>().subspan(i * stride, parameters.size())});
+
+  std::size_t end = 0;
+  for (std::size_t s = 0; s < segments_.size(); ++s) {
+    const Segment& segment = segments_[s];
+    invariant(segment.offset >= end, "segments are in order and do not overlap");
+    end = segment.offset + segment.size;
+    first_block_.push_back(blocks_.size());
+    for (std::size_t at = segment.offset; at < end; at += block_size)
+      blocks_.push_back({at, std::min(block_size, end - at), s});
+  }
+  invariant(end <= parameters.size(), "segments lie inside the parameters");
+  first_block_.push_back(blocks_.size());
+  elements_before_.push_back(0);
+  for (const Block& block : blocks_) elements_before_.push_back(elements_before_.back() + block.size);
+
+  if (clip_.norm > 0 || rule_->norm() == Rule::Norm::gradient) phases_.push_back(Phase::measure);
+  if (rule_->norm() == Rule::Norm::direction) phases_.push_back(Phase::direct);
+  phases_.push_back(Phase::apply);
+  weight_squares_.resize(blocks_.size());
+  other_squares_.resize(blocks_.size());
+  trust_.assign(segments_.size(), 1);
+}
+
+Update::Range Update::part(std::size_t core, std::size_t cores) const {
+  const auto border = [&](std::size_t k) {
+    const std::size_t elements = elements_before_.back() * k / cores;
+    const auto it = std::lower_bound(elements_before_.begin(), elements_before_.end(), elements);
+    return static_cast<std::size_t>(it - elements_before_.begin());
+  };
+  return {border(core), border(core + 1)};
+}
+
+void Update::run_alone(const StepScale& step) {
+  begin(step);
+  for (int phase = 0; phase < phases(); ++phase) run(phase, all()), fold(phase);
+}
+
+void Update::run(int phase, Range range) {
+  const Phase what = phases_[static_cast<std::size_t>(phase)];
+  for (std::size_t i = range.first; i < range.last;) {
+    const std::size_t index = i++;
+    Block run = blocks_[index];
+    // Elements do not depend on each other in the last phase: neighbouring blocks of a parameter go in one call.
+    if (what == Phase::apply)
+      for (; i < range.last && blocks_[i].segment == run.segment; ++i) run.size += blocks_[i].size;
+    if (segments_[run.segment].statistic) {
+      if (what == Phase::apply) move_statistic(run);
+      continue;
+    }
+    if (phase == 0 && clip_.value > 0)
+      clamp(contributions_.data() + run.offset, static_cast<float>(clip_.value / step_.grad_scale), run.size);
+    switch (what) {
+      case Phase::measure: measure(run, index); break;
+      case Phase::direct: direct(run, index); break;
+      case Phase::apply: apply(run); break;
+    }
+  }
+}
+
+void Update::measure(const Block& block, std::size_t index) {
+  other_squares_[index] = kernels::squared_norm(contributions_.data() + block.offset, block.size);
+  if (rule_->norm() == Rule::Norm::gradient)
+    weight_squares_[index] = kernels::squared_norm(parameters_.data() + block.offset, block.size);
+}
+
+void Update::direct(const Block& block, std::size_t index) {
+  std::array<float*, most_slots> slots;
+  rule_->direct(clipped(), piece(block, slots));
+  weight_squares_[index] = kernels::squared_norm(parameters_.data() + block.offset, block.size);
+  other_squares_[index] = kernels::squared_norm(contributions_.data() + block.offset, block.size);
+}
+
+void Update::apply(const Block& run) {
+  std::array<float*, most_slots> slots;
+  rule_->apply(clipped(), piece(run, slots));
+}
+
+void Update::move_statistic(const Block& run) {
+  float* value = parameters_.data() + run.offset;
+  float* towards = contributions_.data() + run.offset;
+  kernels::scale(towards, towards, static_cast<float>(step_.grad_scale), run.size);
+  kernels::lerp(value, value, towards, segments_[run.segment].rate, run.size);
+}
+
+Piece Update::piece(const Block& run, std::span<float*> slots) const {
+  for (std::size_t i = 0; i < slots_.size(); ++i) slots[i] = slots_[i].values.data() + run.offset;
+  return {.weights = parameters_.data() + run.offset,
+          .gradient = contributions_.data() + run.offset,
+          .slots = slots.first(slots_.size()),
+          .size = run.size,
+          .decays = segments_[run.segment].decays,
+          .trust = trust_[run.segment]};
+}
+
+StepScale Update::clipped() const { return {step_.number, step_.lr, step_.grad_scale * clip_scale_}; }
+
+double Update::sum(const std::vector<double>& squares, std::size_t segment) const {
+  double total = 0;
+  for (std::size_t i = first_block_[segment]; i < first_block_[segment + 1]; ++i) total += squares[i];
+  return total;
+}
+
+void Update::fold(int phase) {
+  const Phase what = phases_[static_cast<std::size_t>(phase)];
+  if (what == Phase::apply) return;
+  if (what == Phase::measure) {
+    double total = 0;
+    for (std::size_t s = 0; s < segments_.size(); ++s)
+      if (!segments_[s].statistic) total += sum(other_squares_, s);
+    gradient_norm_ = std::sqrt(total) * step_.grad_scale;
+    if (clip_.norm > 0) clip_scale_ = std::min(1.0, clip_.norm / (gradient_norm_ + 1e-6));  // as torch has it
+    if (rule_->norm() != Rule::Norm::gradient) return;
+  }
+  const double scale = what == Phase::measure ? step_.grad_scale * clip_scale_ : 1;  // `direct` has scaled already
+  for (std::size_t s = 0; s < segments_.size(); ++s)
+    if (segments_[s].decays && !segments_[s].statistic)
+      trust_[s] = rule_->trust(std::sqrt(sum(weight_squares_, s)), std::sqrt(sum(other_squares_, s)) * scale);
+}
+
+}  // namespace echelon

@@ -1,0 +1,111 @@
+#pragma once
+// One step's update of a whole model: clipping, the update rule, and the running statistics. The work is cut into
+// blocks that never cross a parameter's border, and any core may do any block: sums are taken over whole blocks by one
+// core each and folded in the order of blocks, so the result is the same bits for any number of cores (law 1).
+//
+// An update has one to three phases. In each, the cores run disjoint ranges of blocks at the same time; when all are
+// done, one of them folds; then comes the next phase:
+//
+//   update.begin({...});                              // one core
+//   for (int phase = 0; phase < update.phases(); ++phase) {
+//     update.run(phase, update.part(core, cores));    // every core
+//     barrier();
+//     if (core == 0) update.fold(phase);
+//     barrier();                                      // not needed after the last phase
+//   }
+//
+// Plain rules without clipping by norm have one phase, and `fold` does nothing. `run` allocates nothing. Owns the
+// rule's state ("slots"); parameters and contributions belong to the caller and must outlive the update.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "optim/rule.h"
+#include "tensor/buffer.h"
+
+namespace echelon {
+
+// One parameter in the flat buffers, in numbers. A weight moves against its gradient; a statistic (batch norm's running
+// mean) moves towards the value that a step contributes: new = old + rate * (contributed - old).
+struct Segment {
+  std::size_t offset = 0, size = 0;
+  bool decays = true;      // whether weight decay, and scaling by norms, apply
+  bool statistic = false;  // no weight: no gradient, no clipping, no state
+  float rate = 0.1f;       // of a statistic
+};
+
+// Limits on the gradient, as torch.nn.utils has them; 0 is no limit. First by value, then by norm.
+struct Clip {
+  double value = 0;  // every element is brought into [-value, value]
+  double norm = 0;   // the whole gradient is scaled so that its norm is at most this
+};
+
+class Update {
+ public:
+  static constexpr std::size_t block_size = 4096;  // numbers; small enough to stay in the nearest cache
+
+  struct Block {
+    std::size_t offset, size;  // in the flat buffers
+    std::size_t segment;
+  };
+  struct Range {
+    std::size_t first, last;  // blocks [first, last)
+  };
+  struct Slot {
+    std::string name;
+    std::span<float> values;  // as long as the parameters, at the same offsets
+  };
+
+  // Segments are in the order of their offsets and do not overlap. `parameters` and `contributions` are flat buffers of
+  // equal length.
+  Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<Segment> segments, std::span<float> parameters,
+         std::span<float> contributions);
+
+  const std::vector<Slot>& slots() const { return slots_; }  // the state, for checkpoints
+  const std::vector<Block>& blocks() const { return blocks_; }
+  Range all() const { return {0, blocks_.size()}; }
+  Range part(std::size_t core, std::size_t cores) const;  // about the same number of elements for each
+
+  int phases() const { return static_cast<int>(phases_.size()); }
+  // `step.grad_scale` is what makes a mean of the contributions (1 / shards); it counts for statistics too.
+  void begin(const StepScale& step) { step_ = step, clip_scale_ = 1; }
+  void run(int phase, Range range);  // may overwrite the contributions
+  void fold(int phase);
+  void run_alone(const StepScale& step);  // all of it, on this core
+
+  // Of the mean gradient, before clipping by norm; 0 unless something needed it. After the last phase.
+  double gradient_norm() const { return gradient_norm_; }
+
+ private:
+  enum class Phase { measure, direct, apply };  // sums over the gradient; the rule's `direct`; the rule's `apply`
+
+  void measure(const Block& block, std::size_t index);
+  void direct(const Block& block, std::size_t index);
+  void apply(const Block& run);
+  void move_statistic(const Block& run);
+  Piece piece(const Block& run, std::span<float*> slots) const;
+  StepScale clipped() const;                                                  // the step as the rule sees it
+  double sum(const std::vector<double>& squares, std::size_t segment) const;  // in the order of blocks
+
+  std::unique_ptr<const Rule> rule_;
+  Clip clip_;
+  std::vector<Segment> segments_;
+  std::span<float> parameters_, contributions_;
+  Buffer memory_;  // of the slots
+  std::vector<Slot> slots_;
+  std::vector<Block> blocks_;
+  std::vector<std::size_t> first_block_;      // of each segment, and the end
+  std::vector<std::size_t> elements_before_;  // each block, and the end
+  std::vector<Phase> phases_;
+
+  StepScale step_;
+  double clip_scale_ = 1, gradient_norm_ = 0;
+  std::vector<double> weight_squares_, other_squares_;  // each block's sum of squares
+  std::vector<double> trust_;                           // of each segment
+};
+
+}  // namespace echelon
