@@ -91,8 +91,8 @@ class RealDisk : public Disk {
     ::close(fd);
     if (failed != 0) throw DiskError("sync", path, error);
   }
-  bool exists(const std::string& path) override { return fs::exists(fs::path(path)); }
-  bool is_directory(const std::string& path) override { return fs::is_directory(fs::path(path)); }
+  bool exists(const std::string& path) override { return fs::exists(status(path)); }
+  bool is_directory(const std::string& path) override { return fs::is_directory(status(path)); }
   std::vector<std::string> list(const std::string& path) override {
     std::vector<std::string> names;
     std::error_code e;
@@ -101,6 +101,14 @@ class RealDisk : public Disk {
     if (e) throw DiskError("list", path, e.value());
     std::ranges::sort(names);
     return names;
+  }
+
+ private:
+  static fs::file_status status(const std::string& path) {
+    std::error_code e;
+    const fs::file_status s = fs::status(path, e);
+    if (s.type() == fs::file_type::none) throw DiskError("stat", path, e.value());
+    return s;
   }
 };
 

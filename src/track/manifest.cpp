@@ -1,0 +1,65 @@
+#include "track/manifest.h"
+
+#include <cmath>
+
+namespace echelon {
+
+namespace {
+
+constexpr const char* format = "echelon checkpoint 1";
+
+Json to_json(const Manifest& m) {
+  Json files = Json::object();
+  for (const auto& [name, digest] : m.files) files[name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
+  const bool measured = m.moment.score && std::isfinite(*m.moment.score);
+  return {{"format", format},
+          {"step", m.moment.step},
+          {"epoch", m.moment.epoch},
+          {"cursor", m.moment.cursor},
+          {"seed", m.moment.seed},
+          {"fingerprints", {{"model", m.moment.model}, {"data", m.moment.data}, {"recipe", m.moment.recipe}}},
+          {"score", measured ? Json(*m.moment.score) : Json(nullptr)},
+          {"weights_sha256", m.weights_sha256},
+          {"files", files},
+          {"extra", m.moment.extra}};
+}
+
+std::string sealed(Json json) {
+  json["manifest_sha256"] = sha256_hex(json.dump());
+  return json.dump(1) + "\n";
+}
+
+}  // namespace
+
+std::string to_text(const Manifest& manifest) { return sealed(to_json(manifest)); }
+
+Manifest parse_manifest(std::string_view text, const std::string& where) {
+  Json json = parse_json(text, where);
+  if (!json.is_object()) bad_input("{}: expected an object, found {}", where, json.type_name());
+  if (const auto found = json.value("format", Json("nothing")); found != format)
+    bad_input("{}: expected format \"{}\", found {}", where, format, found.dump());
+  json.erase("manifest_sha256");
+  if (sealed(json) != text)
+    bad_input("{}: its content is not what its own hash says: it was changed or damaged", where);
+  try {
+    Manifest m;
+    m.moment.step = json.at("step").get<std::int64_t>();
+    m.moment.epoch = json.at("epoch").get<std::int64_t>();
+    m.moment.cursor = json.at("cursor").get<std::int64_t>();
+    m.moment.seed = json.at("seed").get<std::uint64_t>();
+    const Json& fingerprints = json.at("fingerprints");
+    m.moment.model = fingerprints.at("model").get<std::string>();
+    m.moment.data = fingerprints.at("data").get<std::string>();
+    m.moment.recipe = fingerprints.at("recipe").get<std::string>();
+    if (!json.at("score").is_null()) m.moment.score = json.at("score").get<double>();
+    m.moment.extra = json.at("extra");
+    m.weights_sha256 = json.at("weights_sha256").get<std::string>();
+    for (const auto& [name, file] : json.at("files").items())
+      m.files[name] = {file.at("bytes").get<std::uint64_t>(), file.at("sha256").get<std::string>()};
+    return m;
+  } catch (const Json::exception& e) {
+    bad_input("{}: not a manifest of this program ({})", where, e.what());
+  }
+}
+
+}  // namespace echelon

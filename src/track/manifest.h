@@ -1,0 +1,41 @@
+#pragma once
+// The small file that makes a folder a checkpoint: where in the training it was taken, and the size and hash of every
+// file beside it. It carries a hash of its own, and it is accepted only byte by byte as it was written: a flipped bit
+// in it is found like one anywhere else.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "track/hashed_file.h"
+
+namespace echelon {
+
+// Where in a training a checkpoint stands.
+struct Moment {
+  std::int64_t step = 0;        // updates done
+  std::int64_t epoch = 0;       // the one that is under way
+  std::int64_t cursor = 0;      // samples of this epoch that were used already
+  std::uint64_t seed = 0;       // all random numbers follow from it and from the step
+  std::string model;            // fingerprints: resuming with another model, data set or
+  std::string data;             // recipe is refused by comparing them
+  std::string recipe;           //
+  std::optional<double> score;  // how good the weights are, higher is better; none if not measured
+  Json extra = Json::object();  // whatever else the trainer must know to go on
+};
+
+struct Manifest {
+  Moment moment;
+  std::string weights_sha256;               // track/weights_hash.h
+  std::map<std::string, FileDigest> files;  // by name
+};
+
+std::string to_text(const Manifest& manifest);
+
+// The manifest of a text; BadInput that says what is wrong with it, beginning with `where`.
+Manifest parse_manifest(std::string_view text, const std::string& where);
+
+}  // namespace echelon
