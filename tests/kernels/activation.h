@@ -1,6 +1,7 @@
 #pragma once
 // What the tests of the image kernels share: activations in any layout, random values, comparisons.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -45,6 +46,7 @@ class Activation {
       data()[position(shape, layout, static_cast<std::int64_t>(i))] = plain[i];
   }
   float* data() { return memory_.as<float>().data(); }
+  const float* data() const { return memory_.as<float>().data(); }
   std::vector<float> plain() {
     std::vector<float> values(size(shape_));
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -58,10 +60,12 @@ class Activation {
   Buffer memory_;
 };
 
-// All differences are within `tolerance` of the largest expected magnitude.
-inline void expect_close(const std::vector<float>& actual, const std::vector<float>& expected, float tolerance) {
+// All differences are within `tolerance` of the largest expected magnitude, or of `magnitude` if that is larger (for
+// results in which large terms cancel).
+inline void expect_close(const std::vector<float>& actual, const std::vector<float>& expected, float tolerance,
+                         float magnitude = 1e-6f) {
   ASSERT_EQ(actual.size(), expected.size());
-  float largest = 1e-6f;
+  float largest = magnitude;
   for (const float v : expected) largest = std::max(largest, std::abs(v));
   for (std::size_t i = 0; i < actual.size(); ++i)
     ASSERT_LE(std::abs(actual[i] - expected[i]), tolerance * largest)
