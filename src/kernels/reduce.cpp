@@ -1,0 +1,191 @@
+#include "kernels/reduce.h"
+
+#include "kernels/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/reduce.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace echelon::kernels::HWY_NAMESPACE {
+namespace {
+
+double sum(const float* x, std::size_t n) {
+  return blocked_sum(n, [&](auto at) HWY_ATTR { return at.load(x); });
+}
+
+double dot(const float* x, const float* y, std::size_t n) {
+  return blocked_sum(n, [&](auto at) HWY_ATTR { return hn::Mul(at.load(x), at.load(y)); });
+}
+
+double squared_norm(const float* x, std::size_t n) {
+  return blocked_sum(n, [&](auto at) HWY_ATTR {
+    const V v = at.load(x);
+    return hn::Mul(v, v);
+  });
+}
+
+// The greatest |x| as bits: non-negative floats are ordered like integers, infinity above all numbers, NaN above that.
+std::int32_t max_abs_bits(const float* x, std::size_t n) {
+  const hn::RebindToSigned<D> di;
+  auto greatest0 = hn::Zero(di), greatest1 = hn::Zero(di);
+  for_each_vector<4>(n, [&](auto at) HWY_ATTR {
+    greatest0 = hn::Max(greatest0, hn::BitCast(di, hn::Abs(at.load(x))));
+    std::swap(greatest0, greatest1);
+  });
+  return hn::GetLane(hn::MaxOfLanes(di, hn::Max(greatest0, greatest1)));
+}
+
+void column_sum(const float* x, std::size_t rows, std::size_t cols, float* out) {
+  for_each_vector(cols, [&](auto at) HWY_ATTR { at.store(hn::Zero(D()), out); });
+  std::size_t r = 0;
+  // Eight rows at a time: eight streams to read, and out is touched once for them.
+  for (; r + 8 <= rows; r += 8) {
+    const float* p = x + r * cols;
+    for_each_vector(cols, [&](auto at) HWY_ATTR {
+      const V s01 = hn::Add(at.load(p), at.load(p + cols));
+      const V s23 = hn::Add(at.load(p + 2 * cols), at.load(p + 3 * cols));
+      const V s45 = hn::Add(at.load(p + 4 * cols), at.load(p + 5 * cols));
+      const V s67 = hn::Add(at.load(p + 6 * cols), at.load(p + 7 * cols));
+      at.store(hn::Add(at.load(out), hn::Add(hn::Add(s01, s23), hn::Add(s45, s67))), out);
+    });
+  }
+  for (; r < rows; ++r)
+    for_each_vector(cols, [&](auto at) HWY_ATTR { at.store(hn::Add(at.load(out), at.load(x + r * cols)), out); });
+}
+
+template <bool relu>
+HWY_INLINE V activate(V v) {
+  return relu ? hn::Max(hn::Zero(D()), v) : v;
+}
+
+template <bool relu>
+void add_row_bias(float* y, const float* bias, std::size_t rows, std::size_t cols) {
+  for (std::size_t r = 0; r < rows; ++r, y += cols)
+    for_each_vector<4>(cols,
+                       [&](auto at) HWY_ATTR { at.store(activate<relu>(hn::Add(at.load(y), at.load(bias))), y); });
+}
+
+template <bool relu>
+void add_constant(float* y, float value, std::size_t n) {
+  const V v = set(value);
+  for_each_vector<4>(n, [&](auto at) HWY_ATTR { at.store(activate<relu>(hn::Add(at.load(y), v)), y); });
+}
+
+// Sums `count` groups of eight consecutive floats lane by lane, in four interleaved partial sums.
+HWY_INLINE Wide<8> sum_of_eights(const float* x, std::size_t count) {
+  Wide<8> partial[4] = {Wide<8>::zero(), Wide<8>::zero(), Wide<8>::zero(), Wide<8>::zero()};
+  std::size_t p = 0;
+  for (; p + 4 <= count; p += 4)
+    for (std::size_t k = 0; k < 4; ++k) partial[k].add(Wide<8>::load(x + (p + k) * 8));
+  for (std::size_t k = 0; p < count; ++p, ++k) partial[k].add(Wide<8>::load(x + p * 8));
+  partial[0].add(partial[2]);
+  partial[1].add(partial[3]);
+  partial[0].add(partial[1]);
+  return partial[0];
+}
+
+void channel_sum(const float* x, Layout layout, ImageExtents e, float* out) {
+  const std::size_t pixels = e.h * e.w;
+  if (layout == Layout::channel8) {
+    for (std::size_t group = 0; group < e.c / 8; ++group) {
+      double total[8] = {};
+      for (std::size_t n = 0; n < e.n; ++n) {
+        float lane[8];
+        sum_of_eights(x + (n * (e.c / 8) + group) * pixels * 8, pixels).store(lane);
+        for (std::size_t k = 0; k < 8; ++k) total[k] += static_cast<double>(lane[k]);
+      }
+      for (std::size_t k = 0; k < 8; ++k) out[group * 8 + k] = static_cast<float>(total[k]);
+    }
+    return;
+  }
+  for (std::size_t c = 0; c < e.c; ++c) {
+    double total = 0;
+    if (layout == Layout::plain) {
+      for (std::size_t n = 0; n < e.n; ++n) total += sum(x + (n * e.c + c) * pixels, pixels);
+    } else {
+      for (std::size_t n = 0; n < e.n; n += 8) {
+        float lane[8];
+        sum_of_eights(x + ((n / 8) * e.c + c) * pixels * 8, pixels).store(lane);
+        for (std::size_t k = 0; k < 8 && n + k < e.n; ++k) total += static_cast<double>(lane[k]);
+      }
+    }
+    out[c] = static_cast<float>(total);
+  }
+}
+
+template <bool relu>
+void add_channel_bias(float* y, Layout layout, ImageExtents e, const float* bias) {
+  const std::size_t pixels = e.h * e.w;
+  switch (layout) {
+    case Layout::plain:
+      for (std::size_t n = 0; n < e.n; ++n)
+        for (std::size_t c = 0; c < e.c; ++c, y += pixels) add_constant<relu>(y, bias[c], pixels);
+      return;
+    case Layout::batch8:
+      for (std::size_t n = 0; n < e.n; n += 8)
+        for (std::size_t c = 0; c < e.c; ++c, y += pixels * 8) add_constant<relu>(y, bias[c], pixels * 8);
+      return;
+    case Layout::channel8:
+      for (std::size_t n = 0; n < e.n; ++n)
+        for (std::size_t c = 0; c < e.c; c += 8) {
+          const Wide<8> b = Wide<8>::load(bias + c);
+          for (std::size_t p = 0; p < pixels; ++p, y += 8) {
+            Wide<8> v = Wide<8>::load(y);
+            v.add(b);
+            for (std::size_t k = 0; k < Wide<8>::count; ++k) v.v[k] = activate<relu>(v.v[k]);
+            v.store(y);
+          }
+        }
+      return;
+  }
+}
+
+void row_bias(float* y, const float* bias, std::size_t rows, std::size_t cols, bool relu) {
+  relu ? add_row_bias<true>(y, bias, rows, cols) : add_row_bias<false>(y, bias, rows, cols);
+}
+
+void channel_bias(float* y, Layout layout, ImageExtents e, const float* bias, bool relu) {
+  relu ? add_channel_bias<true>(y, layout, e, bias) : add_channel_bias<false>(y, layout, e, bias);
+}
+
+}  // namespace
+}  // namespace echelon::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <bit>
+
+namespace echelon::kernels {
+
+HWY_EXPORT(sum);
+HWY_EXPORT(dot);
+HWY_EXPORT(squared_norm);
+HWY_EXPORT(max_abs_bits);
+HWY_EXPORT(column_sum);
+HWY_EXPORT(channel_sum);
+HWY_EXPORT(row_bias);
+HWY_EXPORT(channel_bias);
+
+double sum(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(sum)(x, n); }
+double dot(const float* x, const float* y, std::size_t n) { return HWY_DYNAMIC_DISPATCH(dot)(x, y, n); }
+double squared_norm(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(squared_norm)(x, n); }
+float max_abs(const float* x, std::size_t n) { return std::bit_cast<float>(HWY_DYNAMIC_DISPATCH(max_abs_bits)(x, n)); }
+bool all_finite(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(max_abs_bits)(x, n) < 0x7F800000; }
+void column_sum(const float* x, std::size_t rows, std::size_t cols, float* out) {
+  HWY_DYNAMIC_DISPATCH(column_sum)(x, rows, cols, out);
+}
+void add_row_bias(float* y, const float* bias, std::size_t rows, std::size_t cols, bool relu) {
+  HWY_DYNAMIC_DISPATCH(row_bias)(y, bias, rows, cols, relu);
+}
+void channel_sum(const float* x, Layout layout, ImageExtents e, float* out) {
+  HWY_DYNAMIC_DISPATCH(channel_sum)(x, layout, e, out);
+}
+void add_channel_bias(float* y, Layout layout, ImageExtents e, const float* bias, bool relu) {
+  HWY_DYNAMIC_DISPATCH(channel_bias)(y, layout, e, bias, relu);
+}
+
+}  // namespace echelon::kernels
+#endif

@@ -1,0 +1,67 @@
+#include "kernels/vector.h"
+
+#include "kernels/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/vector.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace echelon::kernels::HWY_NAMESPACE {
+namespace {
+
+void add(float* dst, const float* a, const float* b, std::size_t n) {
+  for_each_vector<4>(n, [&](auto at) HWY_ATTR { at.store(hn::Add(at.load(a), at.load(b)), dst); });
+}
+
+void scale(float* dst, const float* src, float c, std::size_t n) {
+  const V factor = set(c);
+  for_each_vector<4>(n, [&](auto at) HWY_ATTR { at.store(hn::Mul(factor, at.load(src)), dst); });
+}
+
+void axpy(float* dst, float c, const float* x, std::size_t n) {
+  const V factor = set(c);
+  for_each_vector<4>(n, [&](auto at) HWY_ATTR { at.store(hn::Add(at.load(dst), hn::Mul(factor, at.load(x))), dst); });
+}
+
+void lerp(float* dst, const float* a, const float* b, float t, std::size_t n) {
+  const V share = set(t);
+  for_each_vector<4>(n, [&](auto at) HWY_ATTR {
+    const V from = at.load(a);
+    at.store(hn::Add(from, hn::Mul(share, hn::Sub(at.load(b), from))), dst);
+  });
+}
+
+}  // namespace
+}  // namespace echelon::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+#include <cstring>
+
+namespace echelon::kernels {
+
+HWY_EXPORT(add);
+HWY_EXPORT(scale);
+HWY_EXPORT(axpy);
+HWY_EXPORT(lerp);
+
+void fill(float* dst, float value, std::size_t n) { std::fill_n(dst, n, value); }
+
+void copy(float* dst, const float* src, std::size_t n) {
+  if (n > 0 && dst != src) std::memcpy(dst, src, n * sizeof(float));
+}
+
+void add(float* dst, const float* a, const float* b, std::size_t n) { HWY_DYNAMIC_DISPATCH(add)(dst, a, b, n); }
+void add_into(float* dst, const float* src, std::size_t n) { add(dst, dst, src, n); }
+void scale(float* dst, const float* src, float c, std::size_t n) { HWY_DYNAMIC_DISPATCH(scale)(dst, src, c, n); }
+void axpy(float* dst, float c, const float* x, std::size_t n) { HWY_DYNAMIC_DISPATCH(axpy)(dst, c, x, n); }
+void lerp(float* dst, const float* a, const float* b, float t, std::size_t n) {
+  HWY_DYNAMIC_DISPATCH(lerp)(dst, a, b, t, n);
+}
+
+}  // namespace echelon::kernels
+#endif

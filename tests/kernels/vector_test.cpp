@@ -1,0 +1,49 @@
+#include "kernels/vector.h"
+
+#include "tests/kernels/simd_testing.h"
+
+namespace echelon::kernels {
+namespace {
+
+TEST(Vector, EveryOperationGivesTheReferencesBits) {
+  on_every_target([] {
+    for (const std::size_t n : odd_sizes) {
+      const Fenced a = random_values(n, 1), b = random_values(n, 2);
+      Fenced got(n), want(n);
+
+      add(got.data(), a.data(), b.data(), n);
+      ref_add(want.data(), a.data(), b.data(), n);
+      expect_same(got, want);
+
+      scale(got.data(), a.data(), 0.3f, n);
+      ref_scale(want.data(), a.data(), 0.3f, n);
+      expect_same(got, want);
+
+      axpy(got.data(), -0.7f, b.data(), n);
+      ref_axpy(want.data(), -0.7f, b.data(), n);
+      expect_same(got, want);
+
+      lerp(got.data(), a.data(), b.data(), 0.3f, n);
+      ref_lerp(want.data(), a.data(), b.data(), 0.3f, n);
+      expect_same(got, want);
+    }
+  });
+}
+
+TEST(Vector, InPlaceFillAndCopy) {
+  for (const std::size_t n : odd_sizes) {
+    Fenced a = random_values(n, 1), want(n), sum(n, 5), copied(n);
+    const Fenced b = random_values(n, 2);
+    ref_add(want.data(), a.data(), b.data(), n);
+    copy(copied.data(), a.data(), n);
+    expect_same(copied, a);
+    add_into(a.data(), b.data(), n);
+    expect_same(a, want);
+
+    fill(sum.data(), 2, n);
+    expect_same(sum, Fenced(n, 2));
+  }
+}
+
+}  // namespace
+}  // namespace echelon::kernels
