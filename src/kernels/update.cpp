@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::HWY_NAMESPACE {
 namespace {
 
-// All products and sums are rounded one by one, in the order of ref_update.cpp: the same bits on every target. The
+// All products and sums are rounded one by one, in the order of update_ref.cpp: the same bits on every target. The
 // passes are limited by memory, so fused multiply-adds would gain nothing.
 HWY_INLINE V constant(double x) { return set(static_cast<float>(x)); }
 HWY_INLINE V mul_add(V a, V b, V c) { return hn::Add(hn::Mul(a, b), c); }
