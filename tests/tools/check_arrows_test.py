@@ -73,7 +73,7 @@ class CheckArrows(unittest.TestCase):
         self.allowed("src/base/a.h", '// #include "tensor/shape.h"\n/*\n#include "world/disk.h"\nstd::thread t; */\n')
 
     def test_what_belongs_to_the_world_is_refused_elsewhere_and_allowed_there(self):
-        for text in ("#include <thread>", "#include <mutex>", "std::mutex m;", "std::jthread t(f);", "pthread_create(&t);",
+        for text in ("#include <thread>", "#include <mutex>", "std::mutex m;", "std::jthread t(f);", "std::promise<int> p;", "std::async(f);", "pthread_create(&t);",
                      "std::lock_guard l(m);", "#pragma omp parallel for", "omp_set_num_threads(1);", "#include <sys/socket.h>",
                      "int s = ::socket(1, 2, 3);", "#include <fstream>", "std::ifstream in(p);", "fopen(p, q);",
                      "int f = ::open(p, 0);", "std::filesystem::exists(p);", "std::chrono::steady_clock::now();",
@@ -86,7 +86,7 @@ class CheckArrows(unittest.TestCase):
 
     def test_words_that_only_look_alike_pass(self):
         self.allowed("src/data/a.cpp", "disk.open(path); file->time(0); operand(1); std::chrono::seconds s; my_rand(); "
-                                       "x.barrier(); disk->rename(a, b); Disk::open(p); // std::thread\n")
+                                       "x.barrier(); std::future<void> f; disk->rename(a, b); Disk::open(p); // std::thread\n")
 
     def test_a_folder_without_a_line_in_the_table_is_refused(self):
         self.refused("src/ghost/a.h", "", "src/ghost", "add one")
