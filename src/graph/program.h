@@ -59,6 +59,7 @@ class Executor {
 
   std::span<std::byte> input(const std::string& name);         // fill before run()
   std::span<const std::byte> output(const std::string& name);  // read after run()
+  bool has_output(const std::string& name) const { return outputs_.contains(name); }
   const std::map<std::string, std::span<std::byte>>& inputs() const { return inputs_; }
 
   void run(const StepContext& step);

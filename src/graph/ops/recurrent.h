@@ -2,11 +2,12 @@
 // Whole-sequence recurrent layers on x[batch, time, in], with PyTorch's parameters and gate order.
 
 #include "graph/graph.h"
+#include "kernels/recurrent.h"
 
 namespace echelon::ops {
 
-enum class Cell { rnn_tanh, rnn_relu, lstm, gru };
-int gates(Cell cell);  // 1, 1, 4, 3
+using kernels::Cell;   // lstm, gru, rnn_tanh, rnn_relu
+using kernels::gates;  // 4, 3, 1, 1
 
 struct Recurrent {
   Value y;       // [batch, time, hidden]

@@ -19,7 +19,6 @@ struct MemoryPlan {
   std::vector<Placement> values;     // by value id
   std::vector<std::size_t> scratch;  // by node: offset into the arena
   std::size_t arena_bytes = 0;
-  std::size_t without_reuse = 0;     // what it would be if nothing shared memory
 };
 
 MemoryPlan plan_memory(const Graph& graph, bool reuse = true);

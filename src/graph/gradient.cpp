@@ -1,0 +1,92 @@
+#include "graph/gradient.h"
+
+#include "base/error.h"
+#include "graph/ops/elementwise.h"
+
+namespace echelon {
+
+namespace {
+
+// d(loss)/d(loss), scaled: the one number that depends on how large the global batch is.
+class LossSeed : public Op {
+ public:
+  std::string_view name() const override { return "loss_seed"; }
+  std::vector<Type> infer(std::span<const Type>) const override { return {f32({1})}; }
+  Kernel compile(const Operands& o) const override {
+    return [y = o.out[0].f32()](const StepContext& step) { *y = step.loss_scale; };
+  }
+};
+
+// Which values lie on a path from a wanted weight: only their gradients are worth computing.
+std::vector<bool> depends_on_wanted(const Graph& graph, const std::function<bool(const Parameter&)>& wanted) {
+  std::vector<bool> depends(static_cast<std::size_t>(graph.values()), false);
+  for (std::size_t i = 0; i < graph.parameters().size(); ++i) {
+    const Parameter& p = graph.parameters()[i];
+    if (p.kind == Parameter::Kind::weight && wanted(p))
+      depends[static_cast<std::size_t>(graph.parameter_value(i).id)] = true;
+  }
+  for (const Node& node : graph.nodes()) {
+    bool any = false;
+    for (Value v : node.in) any = any || depends[static_cast<std::size_t>(v.id)];
+    if (!any) continue;
+    for (Value v : node.out)
+      if (graph.type(v).dtype == DType::f32) depends[static_cast<std::size_t>(v.id)] = true;
+  }
+  return depends;
+}
+
+}  // namespace
+
+void differentiate(Graph& graph, Value loss, const std::function<bool(const Parameter&)>& wanted) {
+  if (graph.type(loss).elements() != 1)
+    bad_input("a loss must be one number, but it has the shape {}", to_string(graph.type(loss).shape));
+  const std::vector<bool> depends = depends_on_wanted(graph, wanted);
+  std::vector<Value> d(static_cast<std::size_t>(graph.values()));
+  auto needs = [&](Value v) {
+    return v && static_cast<std::size_t>(v.id) < depends.size() && depends[static_cast<std::size_t>(v.id)];
+  };
+  // A value that is read in several places gets the sum of what comes back from each, in a fixed order.
+  auto arrive = [&](Value v, Value contribution) {
+    Value& sum = d[static_cast<std::size_t>(v.id)];
+    sum = sum ? ops::add(graph, sum, contribution) : contribution;
+  };
+
+  graph.set_backward(true);
+  if (needs(loss)) arrive(loss, graph.add_one(std::make_shared<LossSeed>(), {}));
+  for (std::size_t i = graph.nodes().size(); i-- > 0;) {
+    const Node node = graph.nodes()[i];  // a copy: adding nodes moves the originals
+    if (node.backward) continue;
+    std::vector<bool> wants;
+    bool any_wanted = false, any_arrived = false;
+    for (Value v : node.in) wants.push_back(needs(v)), any_wanted = any_wanted || wants.back();
+    std::vector<Value> d_out;
+    for (Value v : node.out) d_out.push_back(d[static_cast<std::size_t>(v.id)]), any_arrived |= bool(d_out.back());
+    if (!any_wanted || !any_arrived) continue;
+    graph.set_layer(node.layer);
+    const auto d_in = node.op->gradient(graph, node, d_out, wants);
+    invariant(d_in.size() == node.in.size(), "a gradient per input");
+    for (std::size_t k = 0; k < d_in.size(); ++k)
+      if (wants[k] && d_in[k]) arrive(node.in[k], d_in[k]);
+  }
+
+  // Each contribution needs memory of its own: two parameters may have been handed the same value.
+  std::vector<bool> taken(static_cast<std::size_t>(graph.values()), false);
+  for (std::size_t i = 0; i < graph.parameters().size(); ++i) {
+    const Value p = graph.parameter_value(i);
+    Value g = needs(p) ? d[static_cast<std::size_t>(p.id)] : Value{};
+    if (!g) continue;
+    if (taken[static_cast<std::size_t>(g.id)] || graph.info(g).source != ValueInfo::Source::node)
+      g = ops::copy(graph, g);
+    else
+      taken[static_cast<std::size_t>(g.id)] = true;
+    graph.set_contribution(p, g);
+  }
+  graph.set_backward(false);
+  graph.set_layer("");
+}
+
+void differentiate(Graph& graph, Value loss) {
+  differentiate(graph, loss, [](const Parameter&) { return true; });
+}
+
+}  // namespace echelon

@@ -1,0 +1,167 @@
+#include "graph/ops/conv.h"
+
+#include "base/error.h"
+#include "kernels/conv.h"
+
+namespace echelon::ops {
+
+namespace {
+
+using kernels::ConvLayouts;
+using kernels::ConvShape;
+
+ConvShape conv_shape(const Shape& x, const Shape& w, const Conv2d& p) {
+  return {.n = x[0],
+          .c = x[1],
+          .h = x[2],
+          .w = x[3],
+          .out_c = w[0],
+          .kh = w[2],
+          .kw = w[3],
+          .stride_h = p.stride_h,
+          .stride_w = p.stride_w,
+          .pad_h = p.pad_h,
+          .pad_w = p.pad_w,
+          .dilation_h = p.dilation_h,
+          .dilation_w = p.dilation_w,
+          .groups = p.groups};
+}
+
+Kernel without_context(std::function<void()> run) {
+  return [run = std::move(run)](const StepContext&) { run(); };
+}
+
+double conv_flops(const ConvShape& s) { return 2.0 * static_cast<double>(s.macs()); }
+
+// dx from (dy, w).
+class ConvBackwardData : public Op {
+ public:
+  explicit ConvBackwardData(const ConvShape& s) : s_(s) {}
+  std::string_view name() const override { return "conv2d_grad_data"; }
+  std::vector<Type> infer(std::span<const Type>) const override { return {f32(s_.in_shape())}; }
+  Layouts layouts(std::span<const Type>, std::span<const Type>) const override {
+    const ConvLayouts l = kernels::preferred_layouts(s_);
+    return {{l.out, Layout::plain}, {l.in}};
+  }
+  double flops(std::span<const Type>, std::span<const Type>) const override { return conv_flops(s_); }
+  std::size_t scratch_bytes(std::span<const Type> in, std::span<const Type> out) const override {
+    return kernels::conv_backward_data_scratch(s_, {out[0].layout, in[0].layout});
+  }
+  Kernel compile(const Operands& o) const override {
+    const ConvLayouts l{o.out[0].type.layout, o.in[0].type.layout};
+    return without_context(
+        kernels::make_conv_backward_data(s_, l, o.in[0].f32(), o.in[1].f32(), o.out[0].f32(), o.scratch));
+  }
+
+ private:
+  ConvShape s_;
+};
+
+// dw, and db if there is a bias, from (x, dy).
+class ConvBackwardWeights : public Op {
+ public:
+  ConvBackwardWeights(const ConvShape& s, bool bias) : s_(s), bias_(bias) {}
+  std::string_view name() const override { return "conv2d_grad_weights"; }
+  std::vector<Type> infer(std::span<const Type>) const override {
+    std::vector<Type> out{f32(s_.weight_shape())};
+    if (bias_) out.push_back(f32({s_.out_c}));
+    return out;
+  }
+  Layouts layouts(std::span<const Type>, std::span<const Type> out) const override {
+    const ConvLayouts l = kernels::preferred_layouts(s_);
+    return {{l.in, l.out}, std::vector<Layout>(out.size(), Layout::plain)};
+  }
+  double flops(std::span<const Type>, std::span<const Type>) const override { return conv_flops(s_); }
+  std::size_t scratch_bytes(std::span<const Type> in, std::span<const Type>) const override {
+    return kernels::conv_backward_weights_scratch(s_, {in[0].layout, in[1].layout});
+  }
+  Kernel compile(const Operands& o) const override {
+    const ConvLayouts l{o.in[0].type.layout, o.in[1].type.layout};
+    return without_context(kernels::make_conv_backward_weights(s_, l, o.in[0].f32(), o.in[1].f32(), o.out[0].f32(),
+                                                               bias_ ? o.out[1].f32() : nullptr, o.scratch));
+  }
+
+ private:
+  ConvShape s_;
+  bool bias_;
+};
+
+class Convolution : public Op {
+ public:
+  Convolution(const Conv2d& p, bool relu) : p_(p), relu_(relu) {}
+  const Conv2d& params() const { return p_; }
+  bool relu() const { return relu_; }
+
+  std::string_view name() const override { return relu_ ? "conv2d_relu" : "conv2d"; }
+  std::string detail() const override {
+    std::string text = fmt::format("stride {} pad {}", p_.stride_h, p_.pad_h);
+    if (p_.dilation_h != 1 || p_.dilation_w != 1) text += fmt::format(" dilation {}", p_.dilation_h);
+    if (p_.groups != 1) text += fmt::format(" groups {}", p_.groups);
+    return text;
+  }
+  std::vector<Type> infer(std::span<const Type> in) const override {
+    const Shape &x = in[0].shape, &w = in[1].shape;
+    if (x.rank() != 4) bad_input("needs images [N, C, H, W], not {}", to_string(x));
+    if (w.rank() != 4 || w[1] * p_.groups != x[1])
+      bad_input("input {} does not fit weights {} in {} group(s): {} channels arrive, {} are expected", to_string(x),
+                to_string(w), p_.groups, x[1], w.rank() == 4 ? w[1] * p_.groups : 0);
+    const ConvShape s = conv_shape(x, w, p_);
+    if (const std::string problem = kernels::problem_with(s); !problem.empty())
+      bad_input("input {} does not fit weights {}: {}", to_string(x), to_string(w), problem);
+    if (in.size() > 2 && !(in[2].shape == Shape{w[0]}))
+      bad_input("bias {} does not fit weights {}", to_string(in[2].shape), to_string(w));
+    return {f32(s.out_shape())};
+  }
+  std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
+                              const std::vector<bool>& wanted) const override {
+    invariant(!relu_, "gradients are taken before fusion");
+    const Value x = node.in[0], w = node.in[1], dy = d_out[0];
+    const ConvShape s = conv_shape(g.type(x).shape, g.type(w).shape, p_);
+    std::vector<Value> d(node.in.size());
+    const bool bias = node.in.size() > 2;
+    if (wanted[1] || (bias && wanted[2])) {
+      const auto dw = g.add(std::make_shared<ConvBackwardWeights>(s, bias), {x, dy});
+      d[1] = dw[0];
+      if (bias) d[2] = dw[1];
+    }
+    if (wanted[0]) d[0] = g.add_one(std::make_shared<ConvBackwardData>(s), {dy, w});
+    return d;
+  }
+  Layouts layouts(std::span<const Type> in, std::span<const Type>) const override {
+    const ConvLayouts l = kernels::preferred_layouts(conv_shape(in[0].shape, in[1].shape, p_));
+    std::vector<Layout> wanted(in.size(), Layout::plain);
+    wanted[0] = l.in;
+    return {wanted, {l.out}};
+  }
+  double flops(std::span<const Type> in, std::span<const Type>) const override {
+    return conv_flops(conv_shape(in[0].shape, in[1].shape, p_));
+  }
+  std::size_t scratch_bytes(std::span<const Type> in, std::span<const Type> out) const override {
+    return kernels::conv_forward_scratch(conv_shape(in[0].shape, in[1].shape, p_), {in[0].layout, out[0].layout});
+  }
+  Kernel compile(const Operands& o) const override {
+    const ConvShape s = conv_shape(o.in[0].type.shape, o.in[1].type.shape, p_);
+    return without_context(kernels::make_conv_forward(s, {o.in[0].type.layout, o.out[0].type.layout}, o.in[0].f32(),
+                                                      o.in[1].f32(), o.in.size() > 2 ? o.in[2].f32() : nullptr, relu_,
+                                                      o.out[0].f32(), o.scratch));
+  }
+
+ private:
+  Conv2d p_;
+  bool relu_;
+};
+
+}  // namespace
+
+Value conv2d(Graph& g, Value x, Value w, Value b, const Conv2d& p) {
+  std::vector<Value> in{x, w};
+  if (b) in.push_back(b);
+  return g.add_one(std::make_shared<Convolution>(p, false), in);
+}
+
+std::shared_ptr<const Op> conv2d_with_relu(const Op& op) {
+  const auto* c = dynamic_cast<const Convolution*>(&op);
+  return c && !c->relu() ? std::make_shared<Convolution>(c->params(), true) : nullptr;
+}
+
+}  // namespace echelon::ops

@@ -1,0 +1,72 @@
+#include "graph/ops/dropout.h"
+
+#include "base/error.h"
+#include "base/random.h"
+#include "kernels/dropout.h"
+
+namespace echelon::ops {
+
+namespace {
+
+Stream stream_of(const StepContext& step, std::uint32_t layer) {
+  return Stream({.seed = step.seed, .step = step.step, .shard = step.shard, .layer = layer});
+}
+
+class Dropout : public Op {
+ public:
+  Dropout(float p, std::uint32_t layer) : p_(p), layer_(layer) {}
+  std::string_view name() const override { return "dropout"; }
+  std::string detail() const override { return fmt::format("p {}", p_); }
+  std::vector<Type> infer(std::span<const Type> in) const override {
+    if (!(p_ >= 0 && p_ < 1)) bad_input("the probability must be in [0, 1), not {}", p_);
+    return {f32(in[0].shape)};
+  }
+  // Linear in x with a mask that is a pure function of where we are: its gradient is itself.
+  std::vector<Value> gradient(Graph& g, const Node&, std::span<const Value> d_out,
+                              const std::vector<bool>&) const override {
+    return {g.add_one(std::make_shared<Dropout>(p_, layer_), {d_out[0]})};
+  }
+  int overwrites(int) const override { return 0; }
+  Kernel compile(const Operands& o) const override {
+    return [p = p_, layer = layer_, x = o.in[0].f32(), y = o.out[0].f32(), n = o.out[0].stored()](
+               const StepContext& step) { kernels::dropout(stream_of(step, layer), p, x, y, n); };
+  }
+
+ private:
+  float p_;
+  std::uint32_t layer_;
+};
+
+class NormalNoise : public Op {
+ public:
+  NormalNoise(Shape shape, std::uint32_t layer) : shape_(shape), layer_(layer) {}
+  std::string_view name() const override { return "normal_noise"; }
+  std::vector<Type> infer(std::span<const Type>) const override { return {f32(shape_)}; }
+  Kernel compile(const Operands& o) const override {
+    return [layer = layer_, y = std::span(o.out[0].f32(), o.out[0].stored())](const StepContext& step) {
+      kernels::fill_normal(stream_of(step, layer), 0, y);
+    };
+  }
+
+ private:
+  Shape shape_;
+  std::uint32_t layer_;
+};
+
+// Each use within a graph gets a stream of its own, named by its place.
+std::uint32_t fresh_stream(Graph& g, const char* kind) {
+  return stream_layer((g.layer() + "/" + g.unique_name(kind)).c_str());
+}
+
+}  // namespace
+
+Value dropout(Graph& g, Value x, float p) {
+  if (!g.training() || p == 0) return x;
+  return g.add_one(std::make_shared<Dropout>(p, fresh_stream(g, "dropout stream")), {x});
+}
+
+Value normal_noise(Graph& g, Shape shape) {
+  return g.add_one(std::make_shared<NormalNoise>(shape, fresh_stream(g, "noise stream")), {});
+}
+
+}  // namespace echelon::ops

@@ -1,0 +1,133 @@
+#include "graph/ops/loss.h"
+
+#include "base/error.h"
+#include "graph/ops/elementwise.h"
+#include "kernels/loss.h"
+
+namespace echelon::ops {
+
+namespace {
+
+std::size_t extent(const Type& t, int axis) { return static_cast<std::size_t>(t.shape[axis]); }
+
+void check(const std::int32_t* targets, std::size_t rows, std::size_t classes) {
+  if (const auto bad = kernels::check_targets(targets, rows, classes); bad >= 0)
+    bad_input("cross_entropy: target {} in row {}, but there are {} classes (0 to {})", targets[bad], bad, classes,
+              classes - 1);
+}
+
+// In a graph that trains, the softmax is computed once: output 2 is its gradient for a loss of weight one, written over
+// the logits where nobody else reads them.
+class CrossEntropy : public Op {
+ public:
+  CrossEntropy(float smoothing, bool training) : smoothing_(smoothing), training_(training) {}
+  std::string_view name() const override { return "cross_entropy"; }
+  std::vector<Type> infer(std::span<const Type> in) const override {
+    if (in[0].shape.rank() != 2 || in[1].dtype != DType::i32 || in[1].elements() != in[0].shape[0])
+      bad_input("needs logits [rows, classes] and whole-number targets [rows], not {} and {}", to_string(in[0]),
+                to_string(in[1]));
+    std::vector<Type> out{f32({1}), f32({1})};
+    if (training_) out.push_back(f32(in[0].shape));
+    return out;
+  }
+  std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
+                              const std::vector<bool>&) const override {
+    if (!training_) bad_input("a graph that does not train has no gradients");
+    return {scale_by(g, node.out[2], d_out[0]), Value{}};
+  }
+  int overwrites(int out) const override { return out == 2 ? 0 : -1; }
+  Kernel compile(const Operands& o) const override {
+    float* d = training_ ? o.out[2].f32() : nullptr;
+    return [smoothing = smoothing_, logits = o.in[0].f32(), targets = o.in[1].i32(), rows = extent(o.in[0].type, 0),
+            classes = extent(o.in[0].type, 1), loss = o.out[0].f32(), correct = o.out[1].f32(), d](const StepContext&) {
+      check(targets, rows, classes);
+      const kernels::ClassLoss r =
+          d ? kernels::cross_entropy_grad(logits, targets, rows, classes, smoothing, 1.0f, d)
+            : kernels::cross_entropy(logits, targets, rows, classes, smoothing);
+      *loss = static_cast<float>(r.loss);
+      *correct = static_cast<float>(r.correct);
+    };
+  }
+
+ private:
+  float smoothing_;
+  bool training_;
+};
+
+class DistanceGrad : public Op {
+ public:
+  DistanceGrad(Distance kind, float parameter) : kind_(kind), parameter_(parameter) {}
+  std::string_view name() const override { return "distance_grad"; }
+  std::vector<Type> infer(std::span<const Type> in) const override { return {f32(in[0].shape)}; }
+  int overwrites(int) const override { return 0; }
+  Kernel compile(const Operands& o) const override {
+    return [kind = kind_, c = parameter_, x = o.in[0].f32(), t = o.in[1].f32(), s = o.in[2].f32(), d = o.out[0].f32(),
+            n = o.out[0].stored()](const StepContext&) {
+      switch (kind) {
+        case Distance::mse: return kernels::mse_grad(x, t, *s, d, n);
+        case Distance::l1: return kernels::l1_grad(x, t, *s, d, n);
+        case Distance::huber: return kernels::huber_grad(x, t, c, *s, d, n);
+        case Distance::bce_with_logits: return kernels::bce_with_logits_grad(x, t, *s, d, n);
+      }
+    };
+  }
+
+ private:
+  Distance kind_;
+  float parameter_;
+};
+
+class DistanceLoss : public Op {
+ public:
+  DistanceLoss(Distance kind, float parameter) : kind_(kind), parameter_(parameter) {}
+  std::string_view name() const override {
+    switch (kind_) {
+      case Distance::mse: return "mse";
+      case Distance::l1: return "l1";
+      case Distance::huber: return "huber";
+      case Distance::bce_with_logits: return "bce_with_logits";
+    }
+    return "?";
+  }
+  std::vector<Type> infer(std::span<const Type> in) const override {
+    if (!(in[0].shape == in[1].shape))
+      bad_input("prediction {} and target {} must have one shape", to_string(in[0].shape), to_string(in[1].shape));
+    return {f32({1})};
+  }
+  std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
+                              const std::vector<bool>&) const override {
+    return {g.add_one(std::make_shared<DistanceGrad>(kind_, parameter_), {node.in[0], node.in[1], d_out[0]}), Value{}};
+  }
+  Kernel compile(const Operands& o) const override {
+    return [kind = kind_, c = parameter_, x = o.in[0].f32(), t = o.in[1].f32(), loss = o.out[0].f32(),
+            n = o.in[0].stored()](const StepContext&) {
+      auto value = [&]() -> double {
+        switch (kind) {
+          case Distance::mse: return kernels::mse(x, t, n);
+          case Distance::l1: return kernels::l1(x, t, n);
+          case Distance::huber: return kernels::huber(x, t, c, n);
+          case Distance::bce_with_logits: return kernels::bce_with_logits(x, t, n);
+        }
+        return 0;
+      };
+      *loss = static_cast<float>(value());
+    };
+  }
+
+ private:
+  Distance kind_;
+  float parameter_;
+};
+
+}  // namespace
+
+Classified cross_entropy(Graph& g, Value logits, Value targets, float label_smoothing) {
+  const auto out = g.add(std::make_shared<CrossEntropy>(label_smoothing, g.training()), {logits, targets});
+  return {out[0], out[1]};
+}
+
+Value distance_loss(Graph& g, Distance kind, Value x, Value target, float parameter) {
+  return g.add_one(std::make_shared<DistanceLoss>(kind, parameter), {x, target});
+}
+
+}  // namespace echelon::ops

@@ -1,0 +1,33 @@
+#pragma once
+// The cores of one worker: a team that does the same piece of work together and meets again. Core 0 is the calling
+// thread; the others are threads that spin briefly and then sleep while there is nothing to do (waking one costs tens
+// of microseconds, spinning a tenth of one). The math libraries are kept at one thread on every core.
+//
+// One team at a time runs one piece of work; run() is not re-entrant. If a core's work throws, the others are let out of
+// their barriers with `Abandoned`, and run() rethrows the first real failure once all have returned.
+
+#include <functional>
+#include <memory>
+
+namespace echelon {
+
+class Cores {
+ public:
+  explicit Cores(int count);
+  ~Cores();
+  Cores(const Cores&) = delete;
+
+  int count() const;
+  void run(const std::function<void(int core)>& work);
+  // Only inside run(): returns when every core of the team has called it.
+  void barrier();
+
+ private:
+  struct Team;
+  std::unique_ptr<Team> team_;
+};
+
+// The number of cores this process may use.
+int available_cores();
+
+}  // namespace echelon

@@ -1,0 +1,68 @@
+#include "parallel/shard_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/random.h"
+
+namespace echelon {
+namespace {
+
+float number(int shard, std::size_t i) {  // of very different sizes, so that another order gives other bits
+  const Stream s({.seed = 3, .shard = static_cast<std::uint32_t>(shard)});
+  return s.normal(i) * std::pow(10.0f, static_cast<float>(s.below(8, i + 100000)) - 4);
+}
+
+// The definition, by recursion.
+float tree_sum(int lo, int hi, std::size_t i) {
+  if (hi - lo == 1) return number(lo, i);
+  const int mid = tree_split(lo, hi);
+  return tree_sum(lo, mid, i) + tree_sum(mid, hi, i);
+}
+
+std::vector<float> sum_with_cores(int shards, int cores, std::size_t floats) {
+  std::vector<ShardFolder> folders;
+  std::vector<PartialSum> all;
+  for (int c = 0; c < cores; ++c) {
+    const int first = c * shards / cores, last = (c + 1) * shards / cores;
+    if (first == last) continue;
+    folders.emplace_back(shards, first, last, floats);
+    for (int step = 0; step < 2; ++step) {  // twice: a step leaves nothing behind for the next
+      folders.back().start_step();
+      for (int s = first; s < last; ++s) {
+        for (std::size_t i = 0; i < floats; ++i) folders.back().contribution()[i] = number(s, i);
+        folders.back().fold();
+      }
+    }
+  }
+  for (auto& f : folders)
+    for (const PartialSum& p : f.partial_sums()) all.push_back(p);
+  std::vector<float> out(floats);
+  const std::size_t half = floats / 3;
+  sum_over_shards(shards, all, 0, half, out.data());
+  sum_over_shards(shards, all, half, floats, out.data());
+  return out;
+}
+
+TEST(ShardTree, TheSumHasTheSameBitsForAnyNumberOfCores) {
+  constexpr std::size_t floats = 5000;
+  for (int shards : {1, 2, 3, 4, 5, 6, 7, 8, 13, 16}) {
+    std::vector<float> expected(floats);
+    for (std::size_t i = 0; i < floats; ++i) expected[i] = tree_sum(0, shards, i);
+    for (int cores : {1, 2, 3, 4, 5, 8, 16}) {
+      const auto got = sum_with_cores(shards, cores, floats);
+      EXPECT_EQ(std::memcmp(got.data(), expected.data(), floats * sizeof(float)), 0)
+          << shards << " shards on " << cores << " cores";
+    }
+  }
+}
+
+TEST(ShardTree, OneCoreHoldsOneSumPerLevel) {
+  EXPECT_EQ(ShardFolder(1, 0, 1, 16).bytes(), 64u);
+  EXPECT_LE(ShardFolder(16, 0, 16, 16).bytes(), (1u + 5u) * 64u);
+}
+
+}  // namespace
+}  // namespace echelon
