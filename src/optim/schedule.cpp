@@ -13,15 +13,6 @@ constexpr double longest = 1e12;  // steps or epochs; keeps every sum of times e
 
 bool has_duration(OptionReader& r, const std::string& key) { return r.has(key + "_epochs") || r.has(key + "_steps"); }
 
-// KEY_epochs or KEY_steps.
-Duration duration(OptionReader& r, const std::string& key) {
-  const double epochs = r.number(key + "_epochs", 0, 0, longest);
-  const double steps = static_cast<double>(r.integer(key + "_steps", 0, 0, static_cast<std::int64_t>(longest)));
-  if (r.has(key + "_epochs") && r.has(key + "_steps"))
-    r.problem(key + "_steps", "and " + key + "_epochs are both given; keep one of them");
-  return r.has(key + "_epochs") ? Duration{epochs, true} : Duration{steps, false};
-}
-
 void not_for(OptionReader& r, const std::string& name, const std::string& users,
              std::initializer_list<const char*> keys) {
   for (const char* key : keys)
@@ -33,7 +24,7 @@ void not_for(OptionReader& r, const std::string& name, const std::string& users,
 
 void read_drops(OptionReader& r, ScheduleSpec& spec) {
   spec.drop = r.number("drop", 0.1, 0, 1);
-  spec.every = duration(r, "every");
+  spec.every = read_duration(r, "every");
   for (const double epoch : r.numbers("at_epochs", {}, 0, longest)) spec.at.push_back({epoch, true});
   for (const double step : r.numbers("at_steps", {}, 0, longest)) spec.at.push_back({step, false});
   const int given = has_duration(r, "every") + r.has("at_epochs") + r.has("at_steps");
@@ -47,7 +38,7 @@ void read_drops(OptionReader& r, ScheduleSpec& spec) {
 Growth read_growth(OptionReader& r) {
   Growth growth;
   growth.factor = r.integer("factor", 2, 1, 1024);
-  growth.every = duration(r, "every");
+  growth.every = read_duration(r, "every");
   growth.max_batch = r.integer("max_batch", std::int64_t{1} << 40, 1, std::int64_t{1} << 40);
   if (growth.every.amount <= 0) r.problem("every_epochs", "is missing: say how often the batch grows; or every_steps");
   if (growth.every.epochs && growth.every.amount != std::floor(growth.every.amount))
@@ -58,12 +49,22 @@ Growth read_growth(OptionReader& r) {
 
 }  // namespace
 
+Duration read_duration(OptionReader& r, const std::string& key, Duration fallback) {
+  const double epochs = r.number(key + "_epochs", fallback.amount, 0, longest);
+  const std::int64_t steps =
+      r.integer(key + "_steps", static_cast<std::int64_t>(fallback.amount), 0, static_cast<std::int64_t>(longest));
+  if (r.has(key + "_epochs") && r.has(key + "_steps"))
+    r.problem(key + "_steps", "and " + key + "_epochs are both given; keep one of them");
+  if (!has_duration(r, key)) return fallback;
+  return r.has(key + "_epochs") ? Duration{epochs, true} : Duration{static_cast<double>(steps), false};
+}
+
 std::vector<std::string> schedule_names() { return {"constant", "step", "cosine", "polynomial"}; }
 
 ScheduleSpec read_schedule(OptionReader& r) {
   ScheduleSpec spec;
   spec.name = r.choice("name", "constant", schedule_names());
-  spec.warmup = duration(r, "warmup");
+  spec.warmup = read_duration(r, "warmup");
   if (spec.name == "step") {
     read_drops(r, spec);
   } else {

@@ -28,6 +28,9 @@ struct Duration {
   bool epochs = false;  // else steps
 };
 
+// Reads KEY_epochs or KEY_steps, whichever is there; both are a problem.
+Duration read_duration(OptionReader& options, const std::string& key, Duration fallback = {});
+
 struct Growth {
   std::int64_t factor = 1;  // 1: the batch stays
   Duration every = {};

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "recipe/recipe.h"
 #include "recipe/toml.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -12,6 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const Options options = parse_toml(text, "input", {.bytes = 1 << 16, .depth = 8, .values = 2000});
+    Problems problems;
+    read_recipe("input", {options, {}, {}}, problems);
     const std::string written = write_toml(options);
     invariant(write_toml(parse_toml(written, "again")) == written, "TOML changes when written and read again");
   } catch (const BadInput&) {

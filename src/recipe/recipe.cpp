@@ -1,0 +1,143 @@
+#include "recipe/recipe.h"
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "recipe/toml.h"
+
+namespace echelon {
+
+namespace {
+
+constexpr std::int64_t most_steps = 1'000'000'000'000, most_batch = 1 << 24, most_shards = 1 << 16;
+
+std::optional<double> optional_number(OptionReader& r, const std::string& key, double least, double most) {
+  const double value = r.number(key, least, least, most);
+  return r.has(key) ? std::optional(value) : std::nullopt;
+}
+
+void read_length(OptionReader& r, TrainSpec& train) {
+  train.epochs = r.integer("epochs", 0, 1, most_steps);
+  train.steps = r.integer("steps", 0, 1, most_steps);
+  if (r.has("epochs") && r.has("steps"))
+    r.problem("steps", "and train.epochs are both given; keep the one that says how long to train");
+  if (!r.has("epochs") && !r.has("steps"))
+    r.problem("epochs", "is missing: say how long to train, for example epochs = 10 (or steps = 2000)");
+  if (train.epochs == 0 && train.steps == 0) train.epochs = 1;
+}
+
+void read_batch(OptionReader& r, TrainSpec& train) {
+  train.batch = r.integer("batch", 64, 1, most_batch);
+  train.shards_derived = !r.has("shards");
+  train.shards = r.integer("shards", derived_shards(train.batch), 1, most_shards);
+  if (train.batch % train.shards == 0) return;
+  std::int64_t below = train.shards;
+  while (train.batch % below != 0) --below;
+  std::int64_t above = train.batch + train.shards - train.batch % train.shards;
+  r.problem("batch", fmt::format("= {} cannot be divided by train.shards = {}; use shards = {}, or batch = {}",
+                                 train.batch, train.shards, below, above));
+  train.shards = below;
+}
+
+TrainSpec read_train(OptionReader r) {
+  TrainSpec train;
+  read_length(r, train);
+  read_batch(r, train);
+  train.seed = static_cast<std::uint64_t>(r.integer("seed", 1, 0));
+  train.drop_partial = r.flag("drop_partial", false);
+  train.target_accuracy = optional_number(r, "target_accuracy", 0, 1);
+  train.target_loss = optional_number(r, "target_loss", 0, 1e30);
+  train.patience = r.integer("patience", 0, 0, most_steps);
+  train.eval_every = read_duration(r, "eval_every", train.eval_every);
+  train.checkpoint_every = read_duration(r, "checkpoint_every", train.checkpoint_every);
+  train.keep = r.integer("keep", 3, 1, 1000);
+  train.log_every = r.integer("log_every", 0, 0, most_steps);
+  if (train.patience > 0 && train.eval_every.amount <= 0)
+    r.problem("patience", "counts evaluations, but there are none before the end; set eval_every_epochs = 1");
+  r.done();
+  return train;
+}
+
+void fill_in(Options& tree, const std::string& table, const std::string& key, decltype(Option::value) value) {
+  Option& option = tree.items[table];
+  if (!std::holds_alternative<Option::Table>(option.value)) {
+    auto empty = std::make_shared<Options>();
+    empty->where = table;
+    option.value = std::move(empty);
+  }
+  std::get<Option::Table>(option.value)->items[key].value = std::move(value);
+}
+
+}  // namespace
+
+std::int64_t derived_shards(std::int64_t batch) {
+  std::int64_t shards = 1;
+  for (std::int64_t s = 2; s <= 8; s *= 2)
+    if (batch % s == 0 && batch / s >= 8) shards = s;
+  return shards;
+}
+
+std::string describe_batch(std::int64_t batch, std::int64_t shards, int cores) {
+  const std::int64_t slice = batch / shards;
+  std::string out = fmt::format("batch {} = {} shard{} of {} sample{}", batch, shards, shards == 1 ? "" : "s", slice,
+                                slice == 1 ? "" : "s");
+  const std::int64_t used = std::min<std::int64_t>(cores, shards), most = (shards + used - 1) / used;
+  if (used < cores)
+    out += fmt::format("; only {} of {} cores have work: raise train.shards to use more", used, cores);
+  else if (used == 1)
+    out += shards == 1 ? "" : "; one core runs them one after the other";
+  else if (most > 1)
+    out += fmt::format("; {} cores run {}{} each, one after the other", used, shards % used == 0 ? "" : "up to ", most);
+  return out;
+}
+
+Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& problems) {
+  Recipe recipe;
+  recipe.path = path;
+  recipe.notes = std::move(loaded.notes);
+  recipe.tree = std::move(loaded.tree);
+  OptionReader r(recipe.tree, problems);
+  recipe.title = r.text("title", "");
+  OptionReader model = r.table("model"), data = r.table("data"), optim = r.table("optim"),
+               schedule = r.table("schedule"), train = r.table("train");
+  r.require("model", "write [model] and name = \"lenet5\", for example; `echelon models` lists the names");
+  r.require("data", "write [data] and say where the samples are; `echelon init` shows how");
+  r.done();
+  recipe.model = model.options();
+  recipe.data = data.options();
+  recipe.optim = optim.options();
+  recipe.model_name = model.text("name", model.has("layers") ? "layers" : "");
+  if (r.has("model") && recipe.model_name.empty())
+    model.require("name", "which network? `echelon models` lists the names");
+  recipe.lr = read_optim(optim).lr;
+  optim.done();
+  recipe.schedule = read_schedule(schedule);
+  recipe.train = read_train(train);
+  if (recipe.train.shards_derived)
+    recipe.notes.push_back(
+        fmt::format("train.shards = {} (derived from train.batch = {})", recipe.train.shards, recipe.train.batch));
+  return recipe;
+}
+
+std::string resolved_toml(const Recipe& recipe) {
+  // A deep copy: tables are shared by pointer.
+  Options tree = parse_toml(write_toml(recipe.tree), recipe.path);
+  const TrainSpec& train = recipe.train;
+  fill_in(tree, "train", "batch", train.batch);
+  fill_in(tree, "train", "shards", train.shards);
+  fill_in(tree, "train", "seed", static_cast<std::int64_t>(train.seed));
+  fill_in(tree, "optim", "lr", recipe.lr);
+  std::string out = fmt::format("# {} as it was run: all that it extends and every --set in it\n", recipe.path);
+  for (const std::string& note : recipe.notes) out += fmt::format("# {}\n", note);
+  return out + "\n" + write_toml(tree);
+}
+
+Optim make_optim(const Recipe& recipe) {
+  Problems problems;
+  OptionReader reader(recipe.optim, problems);
+  Optim optim = read_optim(reader);
+  problems.throw_if_any(recipe.path);
+  return optim;
+}
+
+}  // namespace echelon
