@@ -17,7 +17,6 @@ void embedding(const float* table, std::span<const std::int32_t> ids, float* out
 // dtable[ids[i], :] += dy[i, :], in the order of i. The caller has zeroed dtable, or wants the sum (tied weights).
 void embedding_grad(std::span<const std::int32_t> ids, const float* dy, float* dtable, std::size_t dim);
 
-std::int64_t ref_check_ids(std::span<const std::int32_t> ids, std::size_t vocabulary);
 void ref_embedding(const float* table, std::span<const std::int32_t> ids, float* out, std::size_t dim);
 void ref_embedding_grad(std::span<const std::int32_t> ids, const float* dy, float* dtable, std::size_t dim);
 
