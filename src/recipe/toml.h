@@ -19,11 +19,9 @@ struct TomlLimits {
 // or is a date or time (no option is one).
 Options parse_toml(std::string_view text, const std::string& file, const TomlLimits& limits = {});
 
-// One value as it would stand behind a '=': 3, 0.5, true, "text", [1, 2], {a = 1}. BadInput if it is none.
-Option parse_toml_value(std::string_view text, const Place& place);
-
 // The tree as TOML that parse_toml reads back to the same tree (lines aside). Keys come in alphabetical order, "name"
 // first, values before tables.
 std::string write_toml(const Options& options);
+std::string toml_quoted(const std::string& text);  // "text" with what needs it escaped
 
 }  // namespace echelon

@@ -87,12 +87,4 @@ Options parse_toml(std::string_view text, const std::string& file, const TomlLim
   }
 }
 
-Option parse_toml_value(std::string_view text, const Place& place) {
-  const Options parsed = parse_toml(fmt::format("value = {}", text), place.file);
-  if (parsed.items.size() != 1 || !parsed.items.contains("value")) bad_input("{}: is more than one value", place.file);
-  Option option = parsed.items.at("value");
-  option.place = place;
-  return option;
-}
-
 }  // namespace echelon

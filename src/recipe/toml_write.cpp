@@ -7,9 +7,7 @@
 
 namespace echelon {
 
-namespace {
-
-std::string quoted(const std::string& text) {
+std::string toml_quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -27,11 +25,13 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
+namespace {
+
 std::string key_text(const std::string& key) {
   const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
-  return bare ? key : quoted(key);
+  return bare ? key : toml_quoted(key);
 }
 
 // A number that is read back as a floating-point number with the same bits.
@@ -64,7 +64,7 @@ std::string inline_text(const Option& option) {
     std::string operator()(bool v) const { return v ? "true" : "false"; }
     std::string operator()(std::int64_t v) const { return fmt::format("{}", v); }
     std::string operator()(double v) const { return real(v); }
-    std::string operator()(const std::string& v) const { return quoted(v); }
+    std::string operator()(const std::string& v) const { return toml_quoted(v); }
     std::string operator()(const Option::List& v) const {
       std::string out;
       for (const Option& element : v) out += (out.empty() ? "" : ", ") + inline_text(element);

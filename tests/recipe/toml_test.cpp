@@ -80,13 +80,5 @@ TEST(Toml, RefusesWhatIsTooLargeOrTooDeep) {
   EXPECT_EQ(problem_of("# " + std::string(10000, '.') + "\na = 1"), "");
 }
 
-TEST(Toml, OneValueIsOneValue) {
-  EXPECT_EQ(std::get<std::int64_t>(parse_toml_value("3", {0, "x"}).value), 3);
-  EXPECT_EQ(std::get<Option::List>(parse_toml_value("[1, 2]", {0, "x"}).value).size(), 2u);
-  EXPECT_THROW(parse_toml_value("3\nother = 4", {0, "x"}), BadInput);
-  EXPECT_THROW(parse_toml_value("", {0, "x"}), BadInput);
-  EXPECT_THROW(parse_toml_value("mlp", {0, "x"}), BadInput);
-}
-
 }  // namespace
 }  // namespace echelon

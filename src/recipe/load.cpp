@@ -1,0 +1,124 @@
+#include "recipe/load.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "recipe/toml.h"
+
+namespace echelon {
+
+namespace {
+
+constexpr std::size_t longest_chain = 16;  // of files that extend each other
+
+// `path` as seen from the directory of `from`.
+std::string beside(const std::string& from, const std::string& path) {
+  const auto slash = from.find_last_of('/');
+  return path.starts_with('/') || slash == std::string::npos ? path : from.substr(0, slash + 1) + path;
+}
+
+bool named_table(const std::string& where) { return where == "model" || where == "optim" || where == "schedule"; }
+
+const std::string* name_of(const Options& table) {
+  const auto it = table.items.find("name");
+  return it == table.items.end() ? nullptr : std::get_if<std::string>(&it->second.value);
+}
+
+Options load_file(Disk& disk, const std::string& path, LoadedOptions& loaded, Problems& problems) {
+  loaded.files.push_back(path);
+  if (!disk.exists(path)) bad_input("{}: there is no such recipe", path);
+  Options options = parse_toml(read_text(disk, path, TomlLimits{}.bytes), path);
+  const auto extends = options.items.find("extends");
+  if (extends == options.items.end()) return options;
+  const Place place = extends->second.place;
+  const auto* base = std::get_if<std::string>(&extends->second.value);
+  std::string complaint;
+  if (!base) {
+    complaint = "extends must be a text: the path of another recipe, beside this one";
+  } else if (const std::string other = beside(path, *base); !disk.exists(other) || disk.is_directory(other)) {
+    complaint = fmt::format("extends \"{}\", but there is no file {}", *base, other);
+  } else if (std::find(loaded.files.begin(), loaded.files.end(), other) != loaded.files.end()) {
+    complaint =
+        fmt::format("extends \"{}\", which extends this one: {} -> {}", *base, fmt::join(loaded.files, " -> "), other);
+  } else if (loaded.files.size() >= longest_chain) {
+    complaint = fmt::format("extends \"{}\", which makes a chain of more than {} recipes", *base, longest_chain);
+  } else {
+    options.items.erase(extends);
+    return merged(load_file(disk, other, loaded, problems), options, loaded.notes);
+  }
+  options.items.erase(extends);
+  problems.add(place, complaint);
+  return options;
+}
+
+}  // namespace
+
+Options merged(const Options& bottom, const Options& top, std::vector<std::string>& notes) {
+  Options out = top;
+  if (top.place.line == 0) out.place = bottom.place;  // an override is no place to look for what is missing
+  const std::string *was = name_of(bottom), *is = name_of(top);
+  if (named_table(top.where) && was && is && *was != *is) {
+    std::vector<std::string> dropped;
+    for (const auto& [key, option] : bottom.items)
+      if (key != "name" && !top.items.contains(key)) dropped.push_back(key);
+    if (!dropped.empty())
+      notes.push_back(fmt::format("{0}.name is now \"{1}\", so what {2} says for \"{3}\" is dropped: {4}", top.where,
+                                  *is, bottom.place.file, *was, fmt::join(dropped, ", ")));
+    return out;
+  }
+  for (const auto& [key, below] : bottom.items) {
+    const auto [it, only_below] = out.items.try_emplace(key, below);
+    if (only_below) continue;
+    const auto* lower = std::get_if<Option::Table>(&below.value);
+    const auto* upper = std::get_if<Option::Table>(&it->second.value);
+    if (lower && upper) it->second.value = std::make_shared<Options>(merged(**lower, **upper, notes));
+  }
+  return out;
+}
+
+namespace {
+
+void set_place(Options& table, const Place& place);
+
+void set_place(Option& option, const Place& place) {
+  option.place = place;
+  if (auto* list = std::get_if<Option::List>(&option.value))
+    for (Option& element : *list) set_place(element, place);
+  if (auto* table = std::get_if<Option::Table>(&option.value)) set_place(**table, place);
+}
+
+void set_place(Options& table, const Place& place) {
+  table.place = place;
+  for (auto& [key, option] : table.items) set_place(option, place);
+}
+
+}  // namespace
+
+void override_option(Options& tree, const std::string& text, std::vector<std::string>& notes, Problems& problems) {
+  const Place place(0, "--set " + text);
+  const auto equals = text.find('=');
+  // "optim.lr=0.05" is TOML as it stands; a bare word becomes so in quotes. It then merges like a recipe that extends.
+  for (const bool quote : {false, true}) try {
+      if (equals == std::string::npos) break;
+      Options change =
+          parse_toml(quote ? text.substr(0, equals) + "=" + toml_quoted(text.substr(equals + 1)) : text, place.file);
+      if (change.items.size() != 1) break;
+      set_place(change, place);
+      tree = merged(tree, change, notes);
+      return;
+    } catch (const BadInput&) {
+    }
+  problems.add(place, "is no KEY=VALUE; write for example --set optim.lr=0.05");
+}
+
+LoadedOptions load_options(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
+                           Problems& problems) {
+  LoadedOptions loaded;
+  loaded.tree = load_file(disk, path, loaded, problems);
+  for (const std::string& text : overrides) override_option(loaded.tree, text, loaded.notes, problems);
+  return loaded;
+}
+
+}  // namespace echelon

@@ -1,0 +1,35 @@
+#pragma once
+// From a recipe's file to one tree of options: the files that it extends below it, the command line on top.
+//
+//   extends = "base.toml"    first line of a recipe: begin with that one (a path beside this file), then change it
+//   --set optim.lr=0.05      on the command line: change one key; lists as [1, 2]; a word needs no quotes
+//
+// Tables are merged key by key, lists are replaced. Where a table gets another `name` ([model], [optim], [schedule]),
+// the keys it had under the old one are dropped, because they belonged to that. What was dropped is noted.
+
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "world/disk.h"
+
+namespace echelon {
+
+struct LoadedOptions {
+  Options tree;                    // without `extends`
+  std::vector<std::string> files;  // that were read, the recipe first
+  std::vector<std::string> notes;  // what a reader should know: one sentence each
+};
+
+// Problems with `extends` and with overrides are added to `problems`. BadInput for a file that is missing, too large or
+// not TOML.
+LoadedOptions load_options(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
+                           Problems& problems);
+
+// Sets `key` (dotted) in the tree from "key=value"; a malformed one is a problem. Used for --set.
+void override_option(Options& tree, const std::string& text, std::vector<std::string>& notes, Problems& problems);
+
+// Puts `top` over `bottom` as described above. Pure.
+Options merged(const Options& bottom, const Options& top, std::vector<std::string>& notes);
+
+}  // namespace echelon

@@ -1,0 +1,100 @@
+#include "recipe/load.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "recipe/toml.h"
+
+namespace echelon {
+namespace {
+
+class Load : public ::testing::Test {
+ protected:
+  Load()
+      : dir_(::testing::TempDir() + "echelon_load_" + ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    disk_->remove_all(dir_);
+    disk_->make_directories(dir_ + "/sub");
+  }
+  ~Load() override { disk_->remove_all(dir_); }
+
+  void write(const std::string& name, std::string_view text) { write_file_atomically(*disk_, dir_ + "/" + name, text); }
+  LoadedOptions load(const std::string& name, const std::vector<std::string>& overrides = {}) {
+    return load_options(*disk_, dir_ + "/" + name, overrides, problems_);
+  }
+
+  std::unique_ptr<Disk> disk_ = make_real_disk();
+  std::string dir_;
+  Problems problems_;
+};
+
+TEST_F(Load, AChainOfRecipesIsMergedKeyByKeyFromBesideEachFile) {
+  write("base.toml", "[optim]\nname = 'adam'\nlr = 0.1\n[train]\nepochs = 1\nbatch = 64\nlist = [1, 2]");
+  write("sub/middle.toml", "extends = '../base.toml'\n[train]\nepochs = 2\n");
+  write("top.toml", "extends = 'sub/middle.toml'\n[train]\nlist = [3]\n[optim]\nbeta1 = 0.8\n");
+  const LoadedOptions loaded = load("top.toml");
+  EXPECT_TRUE(problems_.empty()) << problems_.text("?");
+  EXPECT_EQ(write_toml(loaded.tree),
+            "[optim]\nname = \"adam\"\nbeta1 = 0.8\nlr = 0.1\n\n[train]\nbatch = 64\nepochs = 2\nlist = [3]\n");
+  EXPECT_EQ(loaded.files.size(), 3u);
+  const Options& optim = *std::get<Option::Table>(loaded.tree.items.at("optim").value);
+  EXPECT_TRUE(optim.items.at("lr").place.file.ends_with("base.toml"));
+  EXPECT_EQ(optim.items.at("lr").place.line, 3);
+  EXPECT_TRUE(optim.items.at("beta1").place.file.ends_with("top.toml"));
+}
+
+TEST_F(Load, AnotherNameDropsTheKeysOfTheOld) {
+  write("base.toml", "[optim]\nname = 'adam'\nbeta1 = 0.8\nlr = 0.1\n[data]\nname = 'a'\nkept = 1");
+  write("top.toml", "extends = 'base.toml'\n[optim]\nname = 'sgd'\nlr = 0.2\n[data]\nname = 'b'");
+  const LoadedOptions loaded = load("top.toml");
+  EXPECT_EQ(write_toml(loaded.tree), "[data]\nname = \"b\"\nkept = 1\n\n[optim]\nname = \"sgd\"\nlr = 0.2\n");
+  ASSERT_EQ(loaded.notes.size(), 1u);
+  EXPECT_NE(loaded.notes[0].find("dropped: beta1"), std::string::npos) << loaded.notes[0];
+  EXPECT_EQ(write_toml(load("base.toml", {"optim.name=sgd", "optim.lr=3"}).tree),
+            "[data]\nname = \"a\"\nkept = 1\n\n[optim]\nname = \"sgd\"\nlr = 3\n");
+}
+
+TEST_F(Load, OverridesAreTypedAndMayMakeNewTables) {
+  write("r.toml", "[optim]\nlr = 0.1\nname = 'sgd'");
+  const LoadedOptions loaded =
+      load("r.toml", {"optim.lr=0.05", "model.hidden=[10, 20]", "model.name=mlp", "data.path=/a b/c.idx",
+                      "train.flag=true", "train.epochs=1e1", "train.text=\"3\"", "schedule.growth.factor = 2"});
+  EXPECT_TRUE(problems_.empty()) << problems_.text("?");
+  EXPECT_EQ(
+      write_toml(loaded.tree),
+      "[data]\npath = \"/a b/c.idx\"\n\n[model]\nname = \"mlp\"\nhidden = [10, 20]\n\n[optim]\nname = \"sgd\"\nlr = "
+      "0.05\n\n[schedule]\n\n[schedule.growth]\nfactor = 2\n\n[train]\nepochs = 10.0\nflag = true\ntext = "
+      "\"3\"\n");
+  const Options& optim = *std::get<Option::Table>(loaded.tree.items.at("optim").value);
+  EXPECT_EQ(optim.items.at("lr").place.file, "--set optim.lr=0.05");
+  EXPECT_EQ(optim.items.at("lr").place.line, 0);
+  EXPECT_EQ(optim.place.line, 1);
+}
+
+TEST_F(Load, MalformedOverridesAreAllReported) {
+  write("r.toml", "a = 1");
+  load("r.toml", {"nonsense", "=3", "a..b=3", "b=3\nc=4", "a b=3"});
+  EXPECT_EQ(problems_.list().size(), 5u) << problems_.text("?");
+}
+
+TEST_F(Load, CirclesAndMissingFilesAreReported) {
+  write("a.toml", "extends = 'b.toml'");
+  write("b.toml", "extends = 'a.toml'");
+  write("self.toml", "extends = 'self.toml'");
+  write("lost.toml", "x = 1\n\nextends = 'nowhere.toml'");
+  write("wrong.toml", "extends = 3");
+  load("a.toml");
+  ASSERT_EQ(problems_.list().size(), 1u);
+  EXPECT_NE(problems_.list()[0].text.find("which extends this one"), std::string::npos);
+  load("self.toml");
+  load("lost.toml");
+  load("wrong.toml");
+  ASSERT_EQ(problems_.list().size(), 4u);
+  EXPECT_EQ(problems_.list()[2].place.line, 3);
+  EXPECT_THROW(load("absent.toml"), BadInput);
+  for (int i = 0; i < 40; ++i) write(fmt::format("{}.toml", i), fmt::format("extends = 'sub/../{}.toml'", i + 1));
+  load("0.toml");
+  EXPECT_NE(problems_.list().back().text.find("chain"), std::string::npos) << problems_.list().back().text;
+}
+
+}  // namespace
+}  // namespace echelon
