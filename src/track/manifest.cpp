@@ -24,29 +24,34 @@ Json to_json(const Manifest& m) {
           {"extra", m.moment.extra}};
 }
 
-std::string sealed(Json json) {
-  json["manifest_sha256"] = sha256_hex(json.dump());
-  return json.dump(1) + "\n";
+// Only what is written as a whole number: the library would also convert 1e99, which has no defined result.
+template <typename Int>
+Int whole(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  if (!value.is_number_integer())
+    throw Json::other_error::create(501, fmt::format("{} is no whole number", key), &value);
+  return value.get<Int>();
 }
 
 }  // namespace
 
-std::string to_text(const Manifest& manifest) { return sealed(to_json(manifest)); }
+std::string to_text(const Manifest& manifest) {
+  Json json = to_json(manifest);
+  json["manifest_sha256"] = sha256_hex(json.dump());
+  return json.dump(1) + "\n";
+}
 
 Manifest parse_manifest(std::string_view text, const std::string& where) {
-  Json json = parse_json(text, where);
+  const Json json = parse_json(text, where);
   if (!json.is_object()) bad_input("{}: expected an object, found {}", where, json.type_name());
   if (const auto found = json.value("format", Json("nothing")); found != format)
     bad_input("{}: expected format \"{}\", found {}", where, format, found.dump());
-  json.erase("manifest_sha256");
-  if (sealed(json) != text)
-    bad_input("{}: its content is not what its own hash says: it was changed or damaged", where);
+  Manifest m;
   try {
-    Manifest m;
-    m.moment.step = json.at("step").get<std::int64_t>();
-    m.moment.epoch = json.at("epoch").get<std::int64_t>();
-    m.moment.cursor = json.at("cursor").get<std::int64_t>();
-    m.moment.seed = json.at("seed").get<std::uint64_t>();
+    m.moment.step = whole<std::int64_t>(json, "step");
+    m.moment.epoch = whole<std::int64_t>(json, "epoch");
+    m.moment.cursor = whole<std::int64_t>(json, "cursor");
+    m.moment.seed = whole<std::uint64_t>(json, "seed");
     const Json& fingerprints = json.at("fingerprints");
     m.moment.model = fingerprints.at("model").get<std::string>();
     m.moment.data = fingerprints.at("data").get<std::string>();
@@ -55,11 +60,12 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     m.moment.extra = json.at("extra");
     m.weights_sha256 = json.at("weights_sha256").get<std::string>();
     for (const auto& [name, file] : json.at("files").items())
-      m.files[name] = {file.at("bytes").get<std::uint64_t>(), file.at("sha256").get<std::string>()};
-    return m;
+      m.files[name] = {whole<std::uint64_t>(file, "bytes"), file.at("sha256").get<std::string>()};
   } catch (const Json::exception& e) {
-    bad_input("{}: not a manifest of this program ({})", where, e.what());
+    bad_input("{}: changed or damaged, or not a manifest of this program ({})", where, e.what());
   }
+  if (to_text(m) != text) bad_input("{}: its content is not what its own hash says: it was changed or damaged", where);
+  return m;
 }
 
 }  // namespace echelon
