@@ -19,17 +19,30 @@ std::string beside(const std::string& from, const std::string& path) {
   return path.starts_with('/') || slash == std::string::npos ? path : from.substr(0, slash + 1) + path;
 }
 
-bool named_table(const std::string& where) { return where == "model" || where == "optim" || where == "schedule"; }
+// The key of a table that decides what its other keys mean; none for most.
+const char* deciding_key(const std::string& where) {
+  if (where == "data") return "kind";
+  return where == "model" || where == "optim" || where == "schedule" ? "name" : nullptr;
+}
 
-const std::string* name_of(const Options& table) {
-  const auto it = table.items.find("name");
+const std::string* text_at(const Options& table, const char* key) {
+  const auto it = key ? table.items.find(key) : table.items.end();
   return it == table.items.end() ? nullptr : std::get_if<std::string>(&it->second.value);
+}
+
+void look_beside(Disk& disk, const std::string& file, Options& tree) {
+  const auto data = tree.items.find("data");
+  if (data == tree.items.end()) return;
+  const auto* table = std::get_if<Option::Table>(&data->second.value);
+  const std::string* path = table ? text_at(**table, "path") : nullptr;
+  if (path && disk.exists(beside(file, *path))) (*table)->items["path"].value = beside(file, *path);
 }
 
 Options load_file(Disk& disk, const std::string& path, LoadedOptions& loaded, Problems& problems) {
   loaded.files.push_back(path);
   if (!disk.exists(path)) bad_input("{}: there is no such recipe", path);
   Options options = parse_toml(read_text(disk, path, TomlLimits{}.bytes), path);
+  look_beside(disk, path, options);
   const auto extends = options.items.find("extends");
   if (extends == options.items.end()) return options;
   const Place place = extends->second.place;
@@ -58,13 +71,14 @@ Options load_file(Disk& disk, const std::string& path, LoadedOptions& loaded, Pr
 Options merged(const Options& bottom, const Options& top, std::vector<std::string>& notes) {
   Options out = top;
   if (top.place.line == 0) out.place = bottom.place;  // an override is no place to look for what is missing
-  const std::string *was = name_of(bottom), *is = name_of(top);
-  if (named_table(top.where) && was && is && *was != *is) {
+  const char* decides = deciding_key(top.where);
+  const std::string *was = text_at(bottom, decides), *is = text_at(top, decides);
+  if (was && is && *was != *is) {
     std::vector<std::string> dropped;
     for (const auto& [key, option] : bottom.items)
-      if (key != "name" && !top.items.contains(key)) dropped.push_back(key);
+      if (key != decides && !top.items.contains(key)) dropped.push_back(key);
     if (!dropped.empty())
-      notes.push_back(fmt::format("{0}.name is now \"{1}\", so what {2} says for \"{3}\" is dropped: {4}", top.where,
+      notes.push_back(fmt::format("{}.{} is now \"{}\", so what {} says for \"{}\" is dropped: {}", top.where, decides,
                                   *is, bottom.place.file, *was, fmt::join(dropped, ", ")));
     return out;
   }

@@ -4,8 +4,9 @@
 //   extends = "base.toml"    first line of a recipe: begin with that one (a path beside this file), then change it
 //   --set optim.lr=0.05      on the command line: change one key; lists as [1, 2]; a word needs no quotes
 //
-// Tables are merged key by key, lists are replaced. Where a table gets another `name` ([model], [optim], [schedule]),
-// the keys it had under the old one are dropped, because they belonged to that. What was dropped is noted.
+// Tables are merged key by key, lists are replaced. Where a table gets another `name` ([model], [optim], [schedule]) or
+// `kind` ([data]), the keys it had under the old one are dropped, because they belonged to that. What was dropped is
+// noted. A relative `path` in [data] is looked for beside the file that says it, then where the program was started.
 
 #include <string>
 #include <vector>

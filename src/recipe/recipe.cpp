@@ -45,6 +45,7 @@ TrainSpec read_train(OptionReader r) {
   read_batch(r, train);
   train.seed = static_cast<std::uint64_t>(r.integer("seed", 1, 0));
   train.drop_partial = r.flag("drop_partial", false);
+  train.evaluate = r.flag("evaluate", true);
   train.target_accuracy = optional_number(r, "target_accuracy", 0, 1);
   train.target_loss = optional_number(r, "target_loss", 0, 1e30);
   train.patience = r.integer("patience", 0, 0, most_steps);
@@ -52,6 +53,8 @@ TrainSpec read_train(OptionReader r) {
   train.checkpoint_every = read_duration(r, "checkpoint_every", train.checkpoint_every);
   train.keep = r.integer("keep", 3, 1, 1000);
   train.log_every = r.integer("log_every", 0, 0, most_steps);
+  for (const char* key : {"target_accuracy", "target_loss", "patience"})
+    if (!train.evaluate && r.has(key)) r.problem(key, "needs test data, but train.evaluate is false");
   if (train.patience > 0 && train.eval_every.amount <= 0)
     r.problem("patience", "counts evaluations, but there are none before the end; set eval_every_epochs = 1");
   r.done();

@@ -29,6 +29,7 @@ struct TrainSpec {
   bool shards_derived = false;  // the recipe did not say
   std::uint64_t seed = 1;
   bool drop_partial = false;  // leave out the last batch of an epoch if it is not full
+  bool evaluate = true;       // whether there are test data
   // When to stop earlier: at a result on the test data, or after so many evaluations without a better one.
   std::optional<double> target_accuracy, target_loss;
   std::int64_t patience = 0;  // 0: never

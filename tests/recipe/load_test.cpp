@@ -42,15 +42,29 @@ TEST_F(Load, AChainOfRecipesIsMergedKeyByKeyFromBesideEachFile) {
   EXPECT_TRUE(optim.items.at("beta1").place.file.ends_with("top.toml"));
 }
 
-TEST_F(Load, AnotherNameDropsTheKeysOfTheOld) {
-  write("base.toml", "[optim]\nname = 'adam'\nbeta1 = 0.8\nlr = 0.1\n[data]\nname = 'a'\nkept = 1");
-  write("top.toml", "extends = 'base.toml'\n[optim]\nname = 'sgd'\nlr = 0.2\n[data]\nname = 'b'");
+TEST_F(Load, AnotherNameOrKindDropsTheKeysOfTheOld) {
+  write("base.toml",
+        "[optim]\nname = 'adam'\nbeta1 = 0.8\nlr = 0.1\n[data]\nkind = 'a'\nold = 1\n[train]\nname = 'x'\nkept = 1");
+  write("top.toml", "extends = 'base.toml'\n[optim]\nname = 'sgd'\nlr = 0.2\n[data]\nkind = 'b'\n[train]\nname = 'y'");
   const LoadedOptions loaded = load("top.toml");
-  EXPECT_EQ(write_toml(loaded.tree), "[data]\nname = \"b\"\nkept = 1\n\n[optim]\nname = \"sgd\"\nlr = 0.2\n");
-  ASSERT_EQ(loaded.notes.size(), 1u);
-  EXPECT_NE(loaded.notes[0].find("dropped: beta1"), std::string::npos) << loaded.notes[0];
-  EXPECT_EQ(write_toml(load("base.toml", {"optim.name=sgd", "optim.lr=3"}).tree),
-            "[data]\nname = \"a\"\nkept = 1\n\n[optim]\nname = \"sgd\"\nlr = 3\n");
+  EXPECT_EQ(write_toml(loaded.tree),
+            "[data]\nkind = \"b\"\n\n[optim]\nname = \"sgd\"\nlr = 0.2\n\n[train]\nname = \"y\"\nkept = 1\n");
+  ASSERT_EQ(loaded.notes.size(), 2u);
+  EXPECT_NE(loaded.notes[1].find("dropped: beta1"), std::string::npos) << loaded.notes[1];
+  const std::string overridden = write_toml(load("base.toml", {"optim.name=sgd", "optim.lr=3"}).tree);
+  EXPECT_NE(overridden.find("[optim]\nname = \"sgd\"\nlr = 3\n"), std::string::npos) << overridden;
+}
+
+TEST_F(Load, DataAreLookedForBesideTheFileThatNamesThem) {
+  write("sub/here.csv", "1,2");
+  write("sub/base.toml", "[data]\nkind = 'csv'\npath = 'here.csv'");
+  write("top.toml", "extends = 'sub/base.toml'");
+  const auto path = [&](const LoadedOptions& loaded) {
+    return std::get<std::string>(std::get<Option::Table>(loaded.tree.items.at("data").value)->items.at("path").value);
+  };
+  EXPECT_EQ(path(load("top.toml")), dir_ + "/sub/here.csv");
+  write("sub/base.toml", "[data]\nkind = 'csv'\npath = 'elsewhere.csv'");
+  EXPECT_EQ(path(load("top.toml")), "elsewhere.csv");
 }
 
 TEST_F(Load, OverridesAreTypedAndMayMakeNewTables) {
