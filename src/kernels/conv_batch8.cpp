@@ -21,27 +21,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 const hn::CappedTag<float, 8> d;  // narrower than eight lanes on SSE: the sweeps below then visit both halves
 using V = hn::Vec<decltype(d)>;
 
-// Tiles hold at most twelve accumulators, so that with operands everything stays in sixteen registers; eight are
-// needed to hide the latency of the multiply-add.
-constexpr int max_channels = 6;
-constexpr int max_pixels[max_channels + 1] = {0, 8, 6, 4, 3, 2, 2};
-
-// `parts` sizes that differ by at most one and add up to `total`: the size of part i.
-struct Split {
-  std::int64_t total, parts;
-  std::int64_t start(std::int64_t i) const { return total * i / parts; }
-  std::int64_t size(std::int64_t i) const { return start(i + 1) - start(i); }
-};
-Split split(std::int64_t total, std::int64_t most) { return {total, (total + most - 1) / most}; }
-
-// How out channels are cut into tiles: whole tiles of six or four where that is possible.
-Split channel_split(std::int64_t channels) {
-  return split(channels, channels % 6 != 0 && channels % 4 == 0 ? 4 : max_channels);
-}
-
 // CO out channels of PX neighbouring pixels. `w` is packed: the CO weights of tap 0, of tap 1, ...
 template <int CO, int PX>
-HWY_INLINE void tile(const TapConv& t, const float* x, const float* w, const float* bias, bool relu, float* y) {
+HWY_INLINE void tile(const TapConv& t, Columns::Taps taps, const float* x, const float* w, const float* bias, bool relu,
+                     float* y) {
   V sum[CO][PX];
 #pragma GCC unroll 8
   for (int c = 0; c < CO; ++c) {
@@ -49,19 +32,21 @@ HWY_INLINE void tile(const TapConv& t, const float* x, const float* w, const flo
 #pragma GCC unroll 8
     for (int p = 0; p < PX; ++p) sum[c][p] = b;
   }
-  const std::int32_t* tap = t.taps.data();
+  const Tap *begin = t.taps.data() + taps.begin, *end = t.taps.data() + taps.end;
   const std::int64_t px = t.src_px;
-  for (const std::int32_t* end = tap + t.count(); tap != end; ++tap, w += CO) {
-    V in[PX];
+  for (std::int64_t channel = 0; channel < t.channels; ++channel, x += t.src_plane, w += t.tap_count * CO)
+    for (const Tap* tap = begin; tap != end; ++tap) {
+      const float *from = x + tap->src, *weights = w + tap->weight;
+      V in[PX];
 #pragma GCC unroll 8
-    for (int p = 0; p < PX; ++p) in[p] = hn::LoadU(d, x + *tap + p * px);
+      for (int p = 0; p < PX; ++p) in[p] = hn::LoadU(d, from + p * px);
 #pragma GCC unroll 8
-    for (int c = 0; c < CO; ++c) {
-      const V weight = hn::Set(d, w[c]);
+      for (int c = 0; c < CO; ++c) {
+        const V weight = hn::Set(d, weights[c]);
 #pragma GCC unroll 8
-      for (int p = 0; p < PX; ++p) sum[c][p] = hn::MulAdd(in[p], weight, sum[c][p]);
+        for (int p = 0; p < PX; ++p) sum[c][p] = hn::MulAdd(in[p], weight, sum[c][p]);
+      }
     }
-  }
 #pragma GCC unroll 8
   for (int c = 0; c < CO; ++c)
 #pragma GCC unroll 8
@@ -69,34 +54,36 @@ HWY_INLINE void tile(const TapConv& t, const float* x, const float* w, const flo
       hn::StoreU(relu ? hn::Max(sum[c][p], hn::Zero(d)) : sum[c][p], d, y + c * t.out_plane + p * t.out_px);
 }
 
-// One output row of CO channels.
+// Output row j of CO channels.
 template <int CO>
-HWY_NOINLINE void row(const TapConv& t, const float* x, const float* w, const float* bias, bool relu, float* y) {
-  const Split tiles = split(t.cols, max_pixels[CO]);
-  for (std::int64_t i = 0; i < tiles.parts; ++i) {
-    const std::int64_t at = tiles.start(i);
-    const float* from = x + at * t.src_px;
-    float* to = y + at * t.out_px;
-    switch (tiles.size(i)) {
-      case 1: tile<CO, 1>(t, from, w, bias, relu, to); break;
-      case 2: tile<CO, 2>(t, from, w, bias, relu, to); break;
+HWY_NOINLINE void row(const TapConv& t, std::int64_t j, const float* x, const float* w, const float* bias, bool relu,
+                      float* y) {
+  const Columns& columns = t.columns[CO];
+  const Columns::Taps* taps = columns.taps.data() + t.row_class[j] * columns.tiles.size();
+  for (const Columns::Tile& at : columns.tiles) {
+    const float* from = x + at.at * t.src_px;
+    float* to = y + at.at * t.out_px;
+    const Columns::Taps list = *taps++;
+    switch (at.width) {
+      case 1: tile<CO, 1>(t, list, from, w, bias, relu, to); break;
+      case 2: tile<CO, 2>(t, list, from, w, bias, relu, to); break;
       case 3:
-        if constexpr (max_pixels[CO] >= 3) tile<CO, 3>(t, from, w, bias, relu, to);
+        if constexpr (max_pixels[CO] >= 3) tile<CO, 3>(t, list, from, w, bias, relu, to);
         break;
       case 4:
-        if constexpr (max_pixels[CO] >= 4) tile<CO, 4>(t, from, w, bias, relu, to);
+        if constexpr (max_pixels[CO] >= 4) tile<CO, 4>(t, list, from, w, bias, relu, to);
         break;
       case 5:
-        if constexpr (max_pixels[CO] >= 5) tile<CO, 5>(t, from, w, bias, relu, to);
+        if constexpr (max_pixels[CO] >= 5) tile<CO, 5>(t, list, from, w, bias, relu, to);
         break;
       case 6:
-        if constexpr (max_pixels[CO] >= 6) tile<CO, 6>(t, from, w, bias, relu, to);
+        if constexpr (max_pixels[CO] >= 6) tile<CO, 6>(t, list, from, w, bias, relu, to);
         break;
       case 7:
-        if constexpr (max_pixels[CO] >= 7) tile<CO, 7>(t, from, w, bias, relu, to);
+        if constexpr (max_pixels[CO] >= 7) tile<CO, 7>(t, list, from, w, bias, relu, to);
         break;
       case 8:
-        if constexpr (max_pixels[CO] >= 8) tile<CO, 8>(t, from, w, bias, relu, to);
+        if constexpr (max_pixels[CO] >= 8) tile<CO, 8>(t, list, from, w, bias, relu, to);
         break;
     }
   }
@@ -128,12 +115,12 @@ void convolve(const TapConv& t, int groups, const float* src, const float* packe
           const float* b = bias ? bias + g * t.out_channels + c : nullptr;
           float* to = y + c * t.out_plane;
           switch (tiles.size(i)) {
-            case 1: row<1>(t, x, w, b, relu, to); break;
-            case 2: row<2>(t, x, w, b, relu, to); break;
-            case 3: row<3>(t, x, w, b, relu, to); break;
-            case 4: row<4>(t, x, w, b, relu, to); break;
-            case 5: row<5>(t, x, w, b, relu, to); break;
-            case 6: row<6>(t, x, w, b, relu, to); break;
+            case 1: row<1>(t, j, x, w, b, relu, to); break;
+            case 2: row<2>(t, j, x, w, b, relu, to); break;
+            case 3: row<3>(t, j, x, w, b, relu, to); break;
+            case 4: row<4>(t, j, x, w, b, relu, to); break;
+            case 5: row<5>(t, j, x, w, b, relu, to); break;
+            case 6: row<6>(t, j, x, w, b, relu, to); break;
           }
         }
       }
@@ -178,7 +165,7 @@ HWY_NOINLINE void gradient_channels(const TapConv& t, std::int64_t rows, const f
   const Split tiles = split(t.count(), most);
   for (std::int64_t i = 0; i < tiles.parts; ++i) {
     const std::int64_t k = tiles.start(i);
-    const std::int32_t* taps = t.taps.data() + k;
+    const std::int32_t* taps = t.all.data() + k;
     float* to = sums + k * lanes;
     switch (tiles.size(i)) {
       case 1: gradient_tile<CO, 1>(t, rows, x, taps, dy, to); break;
