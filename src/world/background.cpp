@@ -93,8 +93,13 @@ std::unique_ptr<Background> make_background(const std::string& name, std::size_t
 
 std::unique_ptr<Background> make_inline_background() { return std::make_unique<Inline>(); }
 
-bool is_done(const std::future<void>& job) {
+namespace {
+bool ready(const auto& job) {
   return job.valid() && job.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
+}  // namespace
+
+bool is_done(const std::future<void>& job) { return ready(job); }
+bool is_done(const std::shared_future<void>& job) { return ready(job); }
 
 }  // namespace echelon

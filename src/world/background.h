@@ -30,5 +30,6 @@ std::unique_ptr<Background> make_inline_background();
 
 // Whether a job is done (then `get` does not wait).
 bool is_done(const std::future<void>& job);
+bool is_done(const std::shared_future<void>& job);
 
 }  // namespace echelon

@@ -1,0 +1,170 @@
+#include "track/run.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "base/text.h"
+#include "world/host.h"
+
+namespace echelon {
+
+namespace {
+
+constexpr std::string_view staging = ".new-";  // hidden names are no runs
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.find_last_of('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+void make_durably(Disk& disk, const std::string& directory) {
+  if (disk.is_directory(directory)) return;
+  const std::string parent = parent_of(directory);
+  if (parent != directory) make_durably(disk, parent);
+  disk.make_directories(directory);
+  disk.sync_directory(parent);
+}
+
+// Moves a folder with the recipe in it to `path`. False if a run (anything that is not empty) is there: the rename
+// itself is the question, so two programs cannot both get yes.
+bool claim(Disk& disk, const std::string& staged, const std::string& path) {
+  try {
+    disk.rename(staged, path);
+  } catch (const DiskError& e) {
+    if (e.error_number() == ENOTEMPTY || e.error_number() == EEXIST || e.error_number() == ENOTDIR) return false;
+    throw;
+  }
+  disk.sync_directory(parent_of(path));
+  return true;
+}
+
+std::string stage(Disk& disk, const std::string& parent, const std::string& recipe_text) {
+  make_durably(disk, parent);
+  const std::string staged = fmt::format("{}/{}{}-{}", parent, staging, host_name(), process_id());
+  disk.remove_all(staged);
+  disk.make_directories(staged);
+  write_file_atomically(disk, RunFolder{staged}.recipe(), recipe_text);
+  return staged;
+}
+
+// The number N of a name STEM-N.
+std::int64_t number_of(std::string_view name, std::string_view stem) {
+  if (!name.starts_with(stem) || name.size() < stem.size() + 2 || name[stem.size()] != '-') return 0;
+  const auto digits = name.substr(stem.size() + 1);
+  std::int64_t n = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
+  return error == std::errc() && end == digits.data() + digits.size() && n > 0 ? n : 0;
+}
+
+std::vector<std::string> run_names(Disk& disk, const std::string& root) {
+  std::vector<std::string> names;
+  if (!disk.is_directory(root)) return names;
+  for (const auto& name : disk.list(root))
+    if (!name.starts_with('.') && disk.exists(RunFolder{root + "/" + name}.recipe())) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+std::string RunFolder::name() const { return path.substr(path.find_last_of('/') + 1); }
+
+RunFolder create_run(Disk& disk, const std::string& root, const std::string& stem, const std::string& recipe_text) {
+  const std::string parent = without_slashes(root), staged = stage(disk, parent, recipe_text);
+  std::int64_t n = 0;
+  for (const auto& name : disk.list(parent)) n = std::max(n, number_of(name, stem));
+  for (;;) {
+    const RunFolder run{fmt::format("{}/{}-{}", parent, stem, ++n)};
+    if (claim(disk, staged, run.path)) return run;
+  }
+}
+
+RunFolder create_run_at(Disk& disk, const std::string& path, const std::string& recipe_text) {
+  const RunFolder run{without_slashes(path)};
+  if (disk.exists(run.recipe()))
+    bad_input("{}: holds a run already; resume it with --resume, or name another folder with --run", run.path);
+  const auto refuse = [&] { bad_input("{}: is not an empty folder; name another one with --run", run.path); };
+  if (disk.exists(run.path) && (!disk.is_directory(run.path) || !disk.list(run.path).empty())) refuse();
+  const std::string staged = stage(disk, parent_of(run.path), recipe_text);
+  if (!claim(disk, staged, run.path)) {
+    disk.remove_all(staged);
+    refuse();
+  }
+  return run;
+}
+
+RunFolder open_run(Disk& disk, const std::string& root, const std::string& path_or_name) {
+  const std::string wanted = without_slashes(path_or_name), parent = without_slashes(root);
+  for (const auto& path : {wanted, parent + "/" + wanted})
+    if (disk.exists(RunFolder{path}.recipe())) return {path};
+  const auto names = run_names(disk, parent);
+  bad_input("{}: there is no run here or in {}{}{}", wanted, parent, did_you_mean(wanted, names),
+            names.empty() ? " (it has none)" : "");
+}
+
+namespace {
+
+// The first and the last whole line of a file, without reading all that is between.
+std::pair<std::optional<MetricPoint>, std::optional<MetricPoint>> ends_of_metrics(Disk& disk, const std::string& path) {
+  constexpr std::uint64_t piece = 64u << 10;
+  if (!disk.exists(path)) return {};
+  const auto file = disk.open(path);
+  const std::uint64_t size = file->size();
+  const auto lines_at = [&](std::uint64_t offset) {
+    std::string text(std::min(piece, size - offset), '\0');
+    text.resize(file->read_at(offset, std::as_writable_bytes(std::span(text))));
+    return text;
+  };
+  std::pair<std::optional<MetricPoint>, std::optional<MetricPoint>> ends;
+  const auto look = [&](std::string text, bool from_start) {
+    text.resize(text.find_last_of('\n') + 1);  // nothing if there is no whole line
+    if (!from_start) text.erase(0, text.find('\n') + 1);
+    while (!text.empty()) {
+      const auto end = text.find('\n');
+      if (auto point = parse_metric(std::string_view(text).substr(0, end))) {
+        if (from_start && !ends.first) ends.first = point;
+        ends.second = std::move(point);
+      }
+      text.erase(0, end + 1);
+    }
+  };
+  look(lines_at(0), true);
+  if (size > piece) look(lines_at(size - piece), false);
+  return ends;
+}
+
+}  // namespace
+
+RunInfo read_run(Disk& disk, const RunFolder& folder) {
+  auto [first, last] = ends_of_metrics(disk, folder.metrics());
+  RunInfo info{folder, std::move(first), std::move(last), nullptr};
+  try {
+    info.summary = read_summary(disk, folder);
+  } catch (const BadInput&) {
+  }
+  return info;
+}
+
+std::vector<RunInfo> list_runs(Disk& disk, const std::string& root) {
+  const std::string parent = without_slashes(root);
+  std::vector<RunInfo> runs;
+  for (const auto& name : run_names(disk, parent)) runs.push_back(read_run(disk, {parent + "/" + name}));
+  std::ranges::stable_sort(runs, {}, [](const RunInfo& r) { return r.first ? r.first->time : 0.0; });
+  return runs;
+}
+
+void write_summary(Disk& disk, const RunFolder& folder, const Json& summary) {
+  write_file_atomically(disk, folder.summary(), summary.dump(1) + "\n");
+}
+
+Json read_summary(Disk& disk, const RunFolder& folder) {
+  if (!disk.exists(folder.summary())) return nullptr;
+  return parse_json(read_text(disk, folder.summary()), folder.summary());
+}
+
+}  // namespace echelon

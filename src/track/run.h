@@ -1,0 +1,58 @@
+#pragma once
+// The folder of a run, and the folder of runs:
+//
+//   runs/NAME/recipe.toml              the recipe, resolved: what was really run
+//             metrics.jsonl, tb/       track/metrics.h, for people and for TensorBoard
+//             checkpoints/step-N/      track/checkpoint.h
+//             logs/rank_N.log
+//             trace.json               with --trace, track/trace.h
+//             summary.json             when the run has ended: how, and with what result
+//
+// A run folder appears whole (with its recipe) or not at all, under a name that nobody else has, also when two programs
+// start at the same moment. Errors: DiskError, and BadInput for folders that are not what they should be.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "track/metrics.h"
+#include "world/disk.h"
+
+namespace echelon {
+
+struct RunFolder {
+  std::string path;
+
+  std::string name() const;  // the last part of the path
+  std::string recipe() const { return path + "/recipe.toml"; }
+  std::string metrics() const { return path + "/metrics.jsonl"; }
+  std::string tensorboard() const { return path + "/tb"; }
+  std::string checkpoints() const { return path + "/checkpoints"; }
+  std::string log(int rank) const { return fmt::format("{}/logs/rank_{}.log", path, rank); }
+  std::string trace() const { return path + "/trace.json"; }
+  std::string summary() const { return path + "/summary.json"; }
+};
+
+// A new run `root`/STEM-N with the first N that is free.
+RunFolder create_run(Disk& disk, const std::string& root, const std::string& stem, const std::string& recipe_text);
+
+// A new run in exactly this folder, which must not exist or be empty.
+RunFolder create_run_at(Disk& disk, const std::string& path, const std::string& recipe_text);
+
+// An existing run, by its path or by its name in `root`. BadInput (with the nearest name) if there is none.
+RunFolder open_run(Disk& disk, const std::string& root, const std::string& path_or_name);
+
+struct RunInfo {
+  RunFolder folder;
+  std::optional<MetricPoint> first, last;  // of its metrics
+  Json summary;                            // null while the run has not ended
+};
+
+RunInfo read_run(Disk& disk, const RunFolder& folder);
+std::vector<RunInfo> list_runs(Disk& disk, const std::string& root);  // oldest first; damaged summaries count as none
+
+void write_summary(Disk& disk, const RunFolder& folder, const Json& summary);
+Json read_summary(Disk& disk, const RunFolder& folder);  // null if there is none
+
+}  // namespace echelon
