@@ -4,7 +4,7 @@
 // flips bits (a decorator of the same type), and the simulated world can have disks of its own.
 //
 // Errors: every call throws DiskError naming the call, the path and the reason. Thread-safe as far as the operating
-// system is; one `File` belongs to one thread at a time.
+// system is: several threads may `read_at` the same `File` at once; writing to it is for one at a time.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,0 +1,60 @@
+#pragma once
+// Which samples step t of a run uses: pure arithmetic, from the step alone, so that resuming needs no saved state.
+//
+// An epoch is walked in batches; the last batch of an epoch is smaller when the batch does not divide the epoch (or left
+// out, if so asked), and never reaches into the next. The batch size may change at given steps: the walk goes on from
+// where it is. A batch of n samples falls to S logical shards as evenly as it can: shard s has [s*n/S, (s+1)*n/S).
+
+#include <cstdint>
+#include <vector>
+
+namespace echelon::data {
+
+// A half-open range of positions in an epoch.
+struct Slice {
+  std::uint64_t first = 0, count = 0;
+  bool operator==(const Slice&) const = default;
+};
+
+Slice shard_slice(const Slice& batch, std::uint64_t shard, std::uint64_t shards);
+
+// From step `step` on, batches of `batch` samples.
+struct BatchPhase {
+  std::uint64_t step = 0, batch = 1;
+};
+
+struct Cursor {
+  std::uint32_t epoch = 0;
+  std::uint64_t batch = 0;  // how many batches of this epoch came before
+  Slice samples;            // positions in this epoch
+  bool operator==(const Cursor&) const = default;
+};
+
+class Walk {
+ public:
+  // `phases` ascend by step and begin with step 0. BadInput if the data set is empty, a batch is 0, or (with
+  // `drop_partial`) a batch is larger than the data set.
+  Walk(std::uint64_t samples, std::vector<BatchPhase> phases, bool drop_partial = false);
+  Walk(std::uint64_t samples, std::uint64_t batch) : Walk(samples, {{0, batch}}) {}
+
+  Cursor at(std::uint64_t step) const;
+  // The number of steps before the first step of `epoch`: the length of a run of that many epochs.
+  std::uint64_t steps_before(std::uint32_t epoch) const;
+  std::uint64_t largest_batch() const;
+
+ private:
+  // Where a phase begins: the cursor before its first step.
+  struct Start {
+    BatchPhase phase;
+    std::uint32_t epoch;
+    std::uint64_t batch, position;
+  };
+  std::uint64_t steps_from(std::uint64_t position, std::uint64_t batch) const;  // to the end of the epoch
+  Cursor advance(const Start& from, std::uint64_t steps) const;
+
+  std::uint64_t samples_;
+  bool drop_partial_;
+  std::vector<Start> starts_;
+};
+
+}  // namespace echelon::data

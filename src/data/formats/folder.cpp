@@ -1,0 +1,97 @@
+#include "data/formats/folder.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "data/fingerprint.h"
+#include "data/source.h"
+
+namespace echelon::data {
+
+namespace {
+
+constexpr std::uint64_t largest_file = 256 << 20;
+
+struct Picture {
+  std::string path;
+  std::int32_t label;
+};
+
+void read_picture(Disk& disk, const std::string& path, Scratch& into) {
+  const auto file = disk.open(path);
+  const std::uint64_t size = file->size();
+  if (size > largest_file) bad_input("{}: {} MiB are too much for a picture", path, size >> 20);
+  into.resize(size);
+  if (file->read_at(0, into.bytes()) != size) bad_input("{}: the file became shorter while it was read", path);
+}
+
+class ImageFolder : public Dataset {
+ public:
+  ImageFolder(DatasetInfo info, Disk& disk, std::vector<Picture> pictures, const ImageOptions& options)
+      : Dataset(std::move(info)), disk_(disk), pictures_(std::move(pictures)), options_(options) {}
+
+  void get(std::uint64_t index, const SampleContext&, SampleRef out) const override {
+    const Picture& picture = pictures_[index];
+    Scratch file, pixels;
+    read_picture(disk_, picture.path, file);
+    const ImageExtent from = decode_image(file.bytes(), picture.path, options_.channels, pixels);
+    resize_image(pixels.bytes(), from, options_.channels, *options_.extent, options_.fit, reinterpret_cast<float*>(out[0]));
+    *reinterpret_cast<std::int32_t*>(out[1]) = picture.label;
+  }
+
+ private:
+  Disk& disk_;
+  std::vector<Picture> pictures_;
+  ImageOptions options_;
+};
+
+}  // namespace
+
+bool is_picture(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower.ends_with(".png") || lower.ends_with(".jpg") || lower.ends_with(".jpeg");
+}
+
+bool has_split(Disk& disk, const std::string& path, const std::string& split) {
+  return disk.is_directory(path + "/" + split);
+}
+
+std::shared_ptr<const Dataset> open_image_folder(Disk& disk, const std::string& path, const std::string& split,
+                                                 const ImageOptions& options) {
+  const std::string root = has_split(disk, path, split) ? path + "/" + split : path;
+  if (!disk.is_directory(root)) bad_input("{}: there is no such directory", root);
+  std::vector<Picture> pictures;
+  DatasetInfo info;
+  Fingerprint print;
+  for (const auto& name : disk.list(root)) {
+    const std::string directory = root + "/" + name;
+    if (name.starts_with('.') || !disk.is_directory(directory)) continue;
+    const std::size_t before = pictures.size();
+    print.add(name);
+    for (const auto& file : disk.list(directory)) {
+      if (!is_picture(file)) continue;
+      pictures.push_back({directory + "/" + file, static_cast<std::int32_t>(info.class_names.size())});
+      print.add(file);
+    }
+    if (pictures.size() == before) bad_input("{}: no PNG or JPEG picture in it, but it is named like a class", directory);
+    info.class_names.push_back(name);
+  }
+  if (pictures.empty())
+    bad_input("{}: no class in it: expected one directory for each class, with PNG or JPEG pictures", root);
+  ImageOptions resolved = options;
+  if (!resolved.extent) {
+    Scratch file, pixels;
+    read_picture(disk, pictures.front().path, file);
+    resolved.extent = decode_image(file.bytes(), pictures.front().path, options.channels, pixels);
+  }
+  info.size = pictures.size();
+  info.classes = static_cast<std::int64_t>(info.class_names.size());
+  info.fields = {{"image", DType::f32, Shape{options.channels, resolved.extent->height, resolved.extent->width}},
+                 {"label", DType::i32, Shape{}}};
+  info.fingerprint = print.add(to_string(info.fields[0])).hex();
+  return std::make_shared<ImageFolder>(std::move(info), disk, std::move(pictures), resolved);
+}
+
+}  // namespace echelon::data

@@ -1,0 +1,50 @@
+#include "data/formats/idx.h"
+
+#include "base/error.h"
+
+namespace echelon::data {
+
+namespace {
+
+Element element_of(std::uint64_t code, const Source& source) {
+  switch (code) {
+    case 0x08: return Element::u8;
+    case 0x09: return Element::i8;
+    case 0x0B: return Element::i16;
+    case 0x0C: return Element::i32;
+    case 0x0D: return Element::f32;
+    case 0x0E: return Element::f64;
+  }
+  corrupt(source, 2, "an IDX type (8, 9, 11, 12, 13 or 14)", fmt::format("{}", code));
+}
+
+std::string existing(Disk& disk, const std::string& path) {
+  if (disk.exists(path)) return path;
+  if (disk.exists(path + ".gz")) return path + ".gz";
+  bad_input("{}: there is no such file, nor {}.gz (is the path of the data set right? 'echelon data list' knows some)",
+            path, path);
+}
+
+}  // namespace
+
+Array read_idx(SourcePtr source) {
+  Reader reader(*source);
+  if (const auto zero = reader.big(2, "the two zero bytes that begin an IDX file"); zero != 0)
+    corrupt(*source, 0, "the two zero bytes that begin an IDX file", fmt::format("{:#06x}", zero));
+  const Element element = element_of(reader.big(1, "an IDX type"), *source);
+  const std::uint64_t dimensions = reader.big(1, "the number of dimensions");
+  if (dimensions < 1 || dimensions > 6) corrupt(*source, 3, "1 to 6 dimensions", fmt::format("{}", dimensions));
+  std::vector<std::uint64_t> extents;
+  for (std::uint64_t i = 0; i < dimensions; ++i) extents.push_back(reader.big(4, "an extent"));
+  return dense_array(std::move(source), element, /*big_endian=*/true, extents, reader.offset());
+}
+
+std::shared_ptr<const Dataset> open_idx(Disk& disk, const std::string& directory, const std::string& split,
+                                        const ArrayOptions& options) {
+  const std::string stem = directory + "/" + (split == "test" ? "t10k" : split);
+  const auto open = [&](const char* name) { return read_idx(open_source(disk, existing(disk, stem + name))); };
+  Array images = open("-images-idx3-ubyte");
+  return array_dataset(std::move(images), open("-labels-idx1-ubyte"), options);
+}
+
+}  // namespace echelon::data

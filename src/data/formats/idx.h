@@ -1,0 +1,17 @@
+#pragma once
+// IDX, the format of MNIST: two zero bytes, a type byte, the number of dimensions, the extents (32 bits, big-endian),
+// then the numbers, big-endian. Packed with gzip or not.
+
+#include "data/array.h"
+
+namespace echelon::data {
+
+// The array in an IDX file. BadInput naming the offset if the bytes are not exactly one.
+Array read_idx(SourcePtr source);
+
+// Images and labels under the names that MNIST gave them: DIR/train-images-idx3-ubyte and so on ("t10k" for the split
+// "test"), each also with .gz.
+std::shared_ptr<const Dataset> open_idx(Disk& disk, const std::string& directory, const std::string& split,
+                                        const ArrayOptions& options);
+
+}  // namespace echelon::data

@@ -1,0 +1,116 @@
+#include "data/formats/synthetic.h"
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/fingerprint.h"
+
+namespace echelon::data {
+
+namespace {
+
+using Kind = SyntheticOptions::Kind;
+constexpr std::uint64_t most_elements = 1ull << 28;
+
+class Synthetic : public Dataset {
+ public:
+  Synthetic(DatasetInfo info, const SyntheticOptions& options, std::uint32_t split)
+      : Dataset(std::move(info)), options_(options), split_(split) {
+    if (options.kind == Kind::tokens) return;
+    const auto n = static_cast<std::uint64_t>(options.shape.elements());
+    centres_.resize(static_cast<std::size_t>(options.classes) * n);
+    for (std::size_t c = 0; c < static_cast<std::size_t>(options.classes); ++c) {
+      const Stream stream({.seed = options.seed, .shard = static_cast<std::uint32_t>(c), .layer = stream_layer("data.centre")});
+      for (std::uint64_t i = 0; i < n; ++i)
+        centres_[c * n + i] = options.kind == Kind::blobs ? stream.normal(i) : stream.uniform(i);
+    }
+  }
+
+  void get(std::uint64_t index, const SampleContext&, SampleRef out) const override {
+    const Stream stream({.seed = options_.seed,
+                         .step = split_,
+                         .shard = static_cast<std::uint32_t>(index),
+                         .layer = stream_layer("data.synthetic") + static_cast<std::uint32_t>(index >> 32)});
+    if (options_.kind == Kind::tokens)
+      walk(stream, reinterpret_cast<std::int32_t*>(out[0]), reinterpret_cast<std::int32_t*>(out[1]));
+    else
+      cloud(stream, index, reinterpret_cast<float*>(out[0]), reinterpret_cast<std::int32_t*>(out[1]));
+  }
+
+ private:
+  // Classes take turns, so that every class is there in equal number.
+  void cloud(const Stream& stream, std::uint64_t index, float* x, std::int32_t* label) const {
+    const auto n = static_cast<std::uint64_t>(options_.shape.elements());
+    const std::uint64_t c = index % static_cast<std::uint64_t>(options_.classes);
+    const float* const centre = centres_.data() + c * n;
+    const auto noise = static_cast<float>(options_.noise);
+    if (options_.kind == Kind::blobs) {
+      for (std::uint64_t i = 0; i < n; ++i) x[i] = centre[i] + noise * stream.normal(i);
+    } else {
+      for (std::uint64_t i = 0; i < n; i += 4) {  // one block of random bits gives four pixels
+        const auto words = stream.block(static_cast<std::uint32_t>(i / 4));
+        for (std::uint64_t j = 0; j < 4 && i + j < n; ++j) {
+          const float u = static_cast<float>(words[j] >> 8) * 0x1p-24f;
+          x[i + j] = centre[i + j] * (1 - noise) + u * noise;
+        }
+      }
+    }
+    *label = static_cast<std::int32_t>(c);
+  }
+
+  void walk(const Stream& stream, std::int32_t* tokens, std::int32_t* targets) const {
+    const auto vocabulary = static_cast<std::uint32_t>(options_.classes);
+    std::uint32_t token = stream.below(vocabulary, 0);
+    const std::int64_t length = options_.shape[0];
+    for (std::int64_t t = 0; t < length; ++t) {
+      tokens[t] = static_cast<std::int32_t>(token);
+      const auto draw = static_cast<std::uint64_t>(1 + 2 * t);
+      if (stream.uniform(draw) < options_.noise)
+        token = stream.below(vocabulary, draw + 1);
+      else  // the usual successor
+        token = static_cast<std::uint32_t>((token * 2654435761ull + options_.seed * 40503u + 1) % vocabulary);
+      targets[t] = static_cast<std::int32_t>(token);
+    }
+  }
+
+  SyntheticOptions options_;
+  std::uint32_t split_;
+  std::vector<float> centres_;  // [classes, sample]
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> make_synthetic(const std::string& split, const SyntheticOptions& options) {
+  std::uint64_t elements = 1;
+  for (const auto d : options.shape.dims())
+    if (d < 1 || (elements *= static_cast<std::uint64_t>(d)) > most_elements)
+      bad_input("a synthetic sample of shape {} is not possible: extents of at least 1, at most {} numbers", to_string(options.shape),
+                most_elements);
+  if (options.samples < 1) bad_input("a synthetic data set has at least one sample");
+  if (options.classes < 1 || static_cast<std::uint64_t>(options.classes) > most_elements / (options.kind == Kind::tokens ? 1 : elements))
+    bad_input("{} classes of shape {} are not possible", options.classes, to_string(options.shape));
+  if (!(options.noise >= 0) || (options.kind != Kind::blobs && options.noise > 1))
+    bad_input("the noise of synthetic data lies between 0 and 1, not {}", options.noise);
+  if (options.kind == Kind::images && options.shape.rank() != 3)
+    bad_input("a synthetic image has the shape [channels, height, width], not {}", to_string(options.shape));
+  if (options.kind == Kind::tokens && options.shape.rank() != 1)
+    bad_input("synthetic tokens have the shape [length], not {}", to_string(options.shape));
+  DatasetInfo info;
+  info.size = options.samples;
+  info.classes = options.classes;
+  if (options.kind == Kind::tokens)
+    info.fields = {{"tokens", DType::i32, options.shape}, {"targets", DType::i32, options.shape}};
+  else
+    info.fields = {{options.kind == Kind::images ? "image" : "features", DType::f32, options.shape}, {"label", DType::i32, Shape{}}};
+  info.fingerprint = Fingerprint()
+                         .add("synthetic")
+                         .add(split)
+                         .add(to_string(info.fields[0]))
+                         .add(options.samples)
+                         .add(static_cast<std::uint64_t>(options.classes))
+                         .add(options.seed)
+                         .add(fmt::format("{}", options.noise))
+                         .hex();
+  return std::make_shared<Synthetic>(std::move(info), options, split == "train" ? 0u : 1u);
+}
+
+}  // namespace echelon::data

@@ -1,0 +1,87 @@
+#include "data/loader.h"
+
+#include <array>
+
+#include "base/error.h"
+
+namespace echelon::data {
+
+namespace {
+
+constexpr std::size_t most_fields = 16;
+
+void check(const Dataset& dataset, const LoaderOptions& options) {
+  if (options.shards == 0) bad_input("a batch has at least one shard");
+  if (options.own.first + options.own.count > options.shards)
+    bad_input("shards {} to {} of {} were asked for", options.own.first, options.own.first + options.own.count,
+              options.shards);
+  if (options.prefetch < 0 || options.prefetch > 1024) bad_input("prefetch lies between 0 and 1024, not {}", options.prefetch);
+  if (options.threads < 1 || options.threads > 256) bad_input("a loader has 1 to 256 threads, not {}", options.threads);
+  if (dataset.fields().size() > most_fields) bad_input("a sample has at most {} fields", most_fields);
+  if (const auto streams = static_cast<std::uint64_t>(dataset.info().streams); streams > 0)
+    for (const auto& phase : options.batches)
+      if (phase.batch != streams)
+        bad_input("the text is read as {} streams, one for each sample of a batch, but the batch is {}: make them equal",
+                  streams, phase.batch);
+}
+
+}  // namespace
+
+std::span<const std::byte> Batch::field(std::uint64_t shard, std::size_t field) const {
+  return {memory_[field].data() + (shard - first_own_) * shard_bytes_[field], slice(shard).count * sample_bytes_[field]};
+}
+
+Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
+    : dataset_(std::move(dataset)),
+      options_(options),
+      walk_(dataset_->size(), options.batches, options.drop_partial),
+      ring_(Ahead::slots(options.prefetch < 0 ? 0 : options.prefetch)) {
+  check(*dataset_, options_);
+  if (options_.own.count == 0) options_.own = {0, options_.shards};
+  for (Batch& batch : ring_) {
+    batch.shards_ = options_.shards;
+    batch.first_own_ = options_.own.first;
+    for (const auto& field : dataset_->fields()) {
+      batch.sample_bytes_.push_back(field.bytes());
+      batch.shard_bytes_.push_back(aligned(largest_slice() * field.bytes()));
+      batch.memory_.emplace_back(options_.own.count * batch.shard_bytes_.back());
+    }
+  }
+  ahead_ = std::make_unique<Ahead>(
+      Ahead::Options{
+          .name = "loader", .depth = options_.prefetch, .threads = options_.threads, .first = options_.first_step},
+      [this](std::uint64_t step, std::size_t slot) { fill(step, ring_[slot]); });
+}
+
+std::uint64_t Loader::largest_slice() const {
+  return (walk_.largest_batch() + options_.shards - 1) / options_.shards;
+}
+
+const Batch& Loader::at(std::uint64_t step) { return ring_[ahead_->take(step)]; }
+
+void Loader::fill(std::uint64_t step, Batch& batch) const {
+  batch.cursor_ = walk_.at(step);
+  const SampleContext context{options_.seed, batch.cursor_.epoch};
+  const std::size_t fields = dataset_->fields().size();
+  std::array<std::byte*, most_fields> sample{};
+  for (std::uint64_t shard = options_.own.first; shard < options_.own.first + options_.own.count; ++shard) {
+    const Slice slice = batch.slice(shard);
+    for (std::size_t f = 0; f < fields; ++f)
+      sample[f] = batch.memory_[f].data() + (shard - options_.own.first) * batch.shard_bytes_[f];
+    for (std::uint64_t i = 0; i < slice.count; ++i) {
+      dataset_->get(slice.first + i, context, {sample.data(), fields});
+      for (std::size_t f = 0; f < fields; ++f) sample[f] += batch.sample_bytes_[f];
+    }
+  }
+}
+
+std::vector<std::uint64_t> Loader::origins(std::uint64_t step) const {
+  const Cursor cursor = walk_.at(step);
+  const SampleContext context{options_.seed, cursor.epoch};
+  std::vector<std::uint64_t> list;
+  for (std::uint64_t i = 0; i < cursor.samples.count; ++i)
+    list.push_back(dataset_->origin(cursor.samples.first + i, context));
+  return list;
+}
+
+}  // namespace echelon::data

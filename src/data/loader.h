@@ -1,0 +1,84 @@
+#pragma once
+// Hands out the batches of a run. Step t's batch is a slice of one epoch (data/cursor.h), which falls to the logical
+// shards; its samples are made in the background, up to `prefetch` batches ahead, into a ring of buffers allocated at
+// the start. Nothing of that can be seen in the samples: `at(t)` gives the same bits whether they were read ahead or
+// not, whatever was asked for before. The state of a loader is the step.
+//
+// Thread safety: `at` belongs to one driving thread; the batch it returns may be read by any number of threads until
+// the next `at`. In the steady state nothing is allocated (see data/dataset.h).
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/cursor.h"
+#include "data/decorators.h"
+#include "tensor/buffer.h"
+#include "world/ahead.h"
+
+namespace echelon::data {
+
+struct LoaderOptions {
+  std::uint64_t seed = 0;
+  std::vector<BatchPhase> batches = {{0, 1}};  // the global batch, from which step on
+  bool drop_partial = false;                   // leave out the last batch of an epoch if it is not full
+  std::uint64_t shards = 1;                    // logical shards of the global batch, on all workers together
+  Slice own{0, 0};                             // the shards that are loaded here; none given: all of them
+  int prefetch = 2;                            // batches ahead; 0: each is made when it is asked for
+  int threads = 1;                             // that make them
+  std::uint64_t first_step = 0;                // where reading ahead begins (the step of a resumed run)
+};
+
+// The samples of one step, by shard and field.
+class Batch {
+ public:
+  const Cursor& cursor() const { return cursor_; }
+  std::uint64_t samples() const { return cursor_.samples.count; }  // of the global batch, on all workers together
+  Slice slice(std::uint64_t shard) const { return shard_slice(cursor_.samples, shard, shards_); }
+  // The `slice(shard).count` samples of a shard that is loaded here, one after the other: [count, field's shape]. The
+  // memory has room for the largest slice, and starts on a cache line; past `count` it holds what it held before.
+  std::span<const std::byte> field(std::uint64_t shard, std::size_t field) const;
+  template <typename T>
+  std::span<const T> field_as(std::uint64_t shard, std::size_t index) const {
+    const auto bytes = field(shard, index);
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+
+ private:
+  friend class Loader;
+  Cursor cursor_;
+  std::uint64_t shards_ = 1, first_own_ = 0;
+  std::vector<std::size_t> sample_bytes_, shard_bytes_;  // by field: of one sample; from one shard to the next
+  std::vector<Buffer> memory_;                           // by field
+};
+
+class Loader {
+ public:
+  // BadInput if the options do not fit the data set (empty, streams and batch differ, ...).
+  Loader(DatasetPtr dataset, const LoaderOptions& options);
+
+  const Dataset& dataset() const { return *dataset_; }
+  const Walk& walk() const { return walk_; }
+  std::uint64_t shards() const { return options_.shards; }
+  std::uint64_t largest_slice() const;  // samples of the largest shard: what an input buffer must have room for
+
+  // The batch of `step`; valid until the next call. Fast when steps follow each other.
+  const Batch& at(std::uint64_t step);
+
+  // Which samples of the undecorated data set a step uses, in order, all shards: for a ledger.
+  std::vector<std::uint64_t> origins(std::uint64_t step) const;
+
+  // How long `at` has kept its caller waiting, in seconds since the start: "input-bound" is this over the run's time.
+  double seconds_waited() const { return ahead_->seconds_waited(); }
+
+ private:
+  void fill(std::uint64_t step, Batch& batch) const;
+
+  DatasetPtr dataset_;
+  LoaderOptions options_;
+  Walk walk_;
+  std::vector<Batch> ring_;
+  std::unique_ptr<Ahead> ahead_;  // last: stops before what it uses goes away
+};
+
+}  // namespace echelon::data

@@ -1,0 +1,26 @@
+#pragma once
+// Another program, run to its end: started by its arguments (no shell sees them), with nothing on its input, what it
+// says collected, and a limit after which it is killed. Thread-safe.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace echelon {
+
+struct Command {
+  std::vector<std::string> argv;  // argv[0] is looked up in PATH
+  std::string directory = ".";    // where it runs
+  double limit_seconds = 600;
+  std::function<void()> tick;  // if set: called about ten times a second while waiting
+};
+
+struct CommandResult {
+  int exit_code = 0;   // 128 + n if ended by signal n
+  std::string output;  // standard output and error together, the last 64 KiB
+};
+
+// Failure if the program cannot be started (naming it) or outlives the limit.
+CommandResult run_command(const Command& command);
+
+}  // namespace echelon
