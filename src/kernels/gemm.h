@@ -44,7 +44,4 @@ void ref_linear_forward(const LinearShape& s, const float* x, const float* w, co
 void ref_linear_backward(const LinearShape& s, const float* x, const float* w, const float* dy, float* dx, float* dw,
                          float* db);
 
-// sums[n] = the sum over the m rows of a[m,n], always added in the same order.
-void column_sums(std::int64_t m, std::int64_t n, const float* a, std::int64_t lda, float* sums);
-
 }  // namespace echelon::kernels

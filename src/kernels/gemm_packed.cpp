@@ -1,0 +1,131 @@
+// Two orders of the same tiles, by what is cheap to read:
+//   A as stored    A is never copied. A block of B is packed so that it fits the second-level cache; each strip of A
+//                  meets all of it while the strip lies in the first-level cache.
+//   A transposed   both are packed; a panel of B lies in the first-level cache while a block of A, in the second,
+//                  passes by. Each number of A and B is packed once.
+// The sums over k are cut at the same places whatever the order, so a result depends on the shape only.
+#include "kernels/gemm_packed.h"
+
+#include <algorithm>
+
+#include "kernels/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm_packed.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/gemm_blocks.h"
+#include "kernels/gemm_pack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace echelon::kernels::HWY_NAMESPACE {
+
+struct Operands {
+  const Gemm& g;
+  const float* a;
+  std::int64_t lda;
+  const float* b;
+  std::int64_t ldb;
+  float* c;
+  std::int64_t ldc;
+  const float* bias;
+};
+
+// A block of B: rows k0 .. k0 + k, columns n0 .. n0 + n, packed panel by panel at `packed`.
+struct Block {
+  std::int64_t k0, k, n0, n;
+  float* packed;
+};
+
+void pack(const Operands& o, const Block& block, std::int64_t j) {
+  const std::int64_t columns = std::min(panel_width, block.n - j), column = block.n0 + j;
+  if (o.g.trans_b) {
+    pack_panel_transposed(block.k, columns, o.b + column * o.ldb + block.k0, o.ldb, block.packed + j * block.k);
+  } else {
+    pack_panel(block.k, columns, o.b + block.k0 * o.ldb + column, o.ldb, block.packed + j * block.k);
+  }
+}
+
+// What all tiles of panel j of the block have in common; the caller adds a and c's row.
+Product panel_product(const Operands& o, const Block& block, std::int64_t j) {
+  const bool first = block.k0 == 0;
+  return {.k = block.k,
+          .b = block.packed + j * block.k,
+          .c = o.c + block.n0 + j,
+          .ldc = o.ldc,
+          .columns = std::min(panel_width, block.n - j),
+          .alpha = o.g.alpha,
+          .beta = first ? o.g.beta : 1.0f,
+          .bias = first && o.bias ? o.bias + block.n0 + j : nullptr};
+}
+
+void multiply_block(const Operands& o, const Block& block) {
+  const Strips strips(o.g.m);
+  for (std::int64_t s = 0, i = 0; s < strips.count; i += strips.rows(s++))
+    for (std::int64_t j = 0; j < block.n; j += panel_width) {
+      Product p = panel_product(o, block, j);
+      p.a = o.a + i * o.lda + block.k0, p.rs = o.lda, p.c += i * o.ldc;
+      if (s == 0) {  // the first strip meets B unpacked
+        if (!o.g.trans_b && p.columns == panel_width) {
+          p.packed = block.packed + j * block.k, p.ldb = o.ldb, p.b = o.b + block.k0 * o.ldb + block.n0 + j;
+        } else {
+          pack(o, block, j);
+        }
+      }
+      run_strip(strips.rows(s), p);
+    }
+}
+
+void multiply_block_transposed(const Operands& o, const Block& block, float* packed_a) {
+  const std::int64_t piece = rows_of_block(o.g);
+  for (std::int64_t m0 = 0; m0 < o.g.m; m0 += piece) {
+    const std::int64_t m = std::min(piece, o.g.m - m0);
+    const Strips strips(m);
+    pack_strips(strips, m, block.k, o.a + block.k0 * o.lda + m0, o.lda, packed_a);
+    for (std::int64_t j = 0; j < block.n; j += panel_width) {
+      if (m0 == 0) pack(o, block, j);
+      Product p = panel_product(o, block, j);
+      p.a = packed_a, p.rs = 1, p.c += m0 * o.ldc;
+      for (std::int64_t s = 0; s < strips.count; ++s) {
+        p.cs = strips.rows(s);
+        run_strip(p.cs, p);
+        p.a += p.cs * block.k, p.c += p.cs * o.ldc;
+      }
+    }
+  }
+}
+
+void PackedGemm(const Gemm& g, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float* c,
+                std::int64_t ldc, const float* bias, float* scratch) {
+  const Operands o{g, a, lda, b, ldb, c, ldc, bias};
+  const std::int64_t depth = depth_of_block(g), columns = columns_of_block(g);
+  for (std::int64_t n0 = 0; n0 < g.n; n0 += columns)
+    for (std::int64_t k0 = 0; k0 < g.k; k0 += depth) {
+      const Block block{k0, std::min(depth, g.k - k0), n0, std::min(columns, g.n - n0), scratch};
+      if (g.trans_a) {
+        multiply_block_transposed(o, block, scratch + packed_b_floats(g));
+      } else {
+        multiply_block(o, block);
+      }
+    }
+}
+
+}  // namespace echelon::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace echelon::kernels {
+
+HWY_EXPORT(PackedGemm);
+
+std::size_t packed_gemm_scratch(const Gemm& g) {
+  return static_cast<std::size_t>(packed_b_floats(g) + packed_a_floats(g)) * sizeof(float);
+}
+
+void packed_gemm(const Gemm& g, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float* c,
+                 std::int64_t ldc, const float* bias, void* scratch) {
+  HWY_DYNAMIC_DISPATCH(PackedGemm)(g, a, lda, b, ldb, c, ldc, bias, static_cast<float*>(scratch));
+}
+
+}  // namespace echelon::kernels
+#endif
