@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "track/curve.h"
+#include "track/plot_range.h"
+
+namespace echelon {
+
+namespace {
+
+// Colours that people with any kind of colour vision can tell apart (Okabe and Ito 2008), on light and dark ground.
+constexpr std::array palette{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default:
+        if (static_cast<unsigned char>(c) >= 0x20) out += c;  // XML has no other control characters
+    }
+  }
+  return out;
+}
+
+struct Frame {
+  double left, top, right, bottom;
+};
+
+struct Place {
+  double x, y;
+};
+
+// A line's points, thinned to the first, lowest, highest and last of every pixel column: it looks the same.
+class Polyline {
+ public:
+  void add(Place p) {
+    if (count_ > 0 && std::floor(p.x) != std::floor(column_[0].x)) flush();
+    if (count_ == 0) column_ = {p, p, p, p};
+    if (p.y < column_[1].y) column_[1] = p;
+    if (p.y > column_[2].y) column_[2] = p;
+    column_[3] = p;
+    ++count_;
+  }
+  std::string end() {
+    flush();
+    return std::exchange(text_, "");
+  }
+
+ private:
+  void flush() {
+    if (count_ > 0) {
+      std::array<Place, 4> points = column_;
+      if (points[1].x > points[2].x) std::swap(points[1], points[2]);
+      for (std::size_t i = 0; i < points.size(); ++i)
+        if (i == 0 || points[i].x != points[i - 1].x || points[i].y != points[i - 1].y)
+          text_ += fmt::format("{}{:.1f},{:.1f}", text_.empty() ? "" : " ", points[i].x, points[i].y);
+    }
+    count_ = 0;
+  }
+  std::array<Place, 4> column_{};
+  std::size_t count_ = 0;
+  std::string text_;
+};
+
+std::string curve(const Series& s, const PlotAxes& axes, const Frame& f, bool log_y, const char* colour) {
+  std::string svg;
+  Polyline line;
+  const auto finish = [&] {
+    const std::string points = line.end();
+    if (points.empty()) return;
+    if (points.find(' ') == std::string::npos) {  // a single point would be invisible as a line
+      const auto comma = points.find(',');
+      svg += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"2.5\" fill=\"{}\"/>\n", points.substr(0, comma),
+                         points.substr(comma + 1), colour);
+    } else {
+      svg += fmt::format(
+          "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" "
+          "stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n",
+          points, colour);
+    }
+  };
+  for (std::size_t i = 0; i < std::min(s.x.size(), s.y.size()); ++i) {
+    if (is_shown(s.x[i], s.y[i], log_y))
+      line.add({f.left + axes.x.position(s.x[i]) * (f.right - f.left),
+                f.bottom - axes.y.position(s.y[i]) * (f.bottom - f.top)});
+    else
+      finish();
+  }
+  finish();
+  return svg;
+}
+
+std::string grid(const PlotAxes& axes, const Frame& f) {
+  std::string svg;
+  for (const auto& tick : axes.y.ticks) {
+    const double y = f.bottom - axes.y.position(tick.value) * (f.bottom - f.top);
+    svg += fmt::format("<path class=\"g\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>", f.left, y, f.right);
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", f.left - 8, y + 4,
+                       escaped(tick.label));
+  }
+  for (const auto& tick : axes.x.ticks) {
+    const double x = f.left + axes.x.position(tick.value) * (f.right - f.left);
+    svg += fmt::format("<path class=\"g\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>", x, f.top, f.bottom);
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", x, f.bottom + 18,
+                       escaped(tick.label));
+  }
+  svg += fmt::format("<path class=\"a\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n", f.left, f.top, f.bottom, f.right);
+  return svg;
+}
+
+std::string legend(std::span<const Series> series, double left, double y) {
+  std::string svg;
+  double x = left;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    svg += fmt::format("<path d=\"M{:.1f} {:.1f}h18\" stroke=\"{}\" stroke-width=\"3\" stroke-linecap=\"round\"/>", x,
+                       y - 4, palette[i % palette.size()]);
+    svg += fmt::format("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 25, y, escaped(series[i].name));
+    x += 25 + 7.2 * static_cast<double>(series[i].name.size()) + 22;  // about the width of the letters
+  }
+  return svg;
+}
+
+}  // namespace
+
+std::string plot_svg(std::span<const Series> series, const PlotOptions& options, int width, int height) {
+  const PlotAxes axes = axes_of(series, options.log_y, std::max(2, width / 100), std::max(2, height / 60));
+  std::size_t label = 1;
+  for (const auto& tick : axes.y.ticks) label = std::max(label, tick.label.size());
+  const double title = options.title.empty() ? 0 : 26, names = series.empty() ? 0 : 24;
+  const Frame f{20 + 7.0 * static_cast<double>(label) + (options.y_label.empty() ? 0 : 20), 16 + title + names,
+                width - 24.0, height - (options.x_label.empty() ? 34.0 : 54.0)};
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n"
+      "<title>{2}</title>\n"
+      "<style>text{{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#57606a}}"
+      ".t{{font-size:15px;font-weight:600;fill:#24292f}}.l{{fill:#24292f}}"
+      ".g{{stroke:#8c959f;stroke-opacity:.25;fill:none}}.a{{stroke:#8c959f;fill:none}}.b{{fill:#fff}}"
+      "@media(prefers-color-scheme:dark){{text{{fill:#9198a1}}.t,.l{{fill:#e6edf3}}.b{{fill:#0d1117}}}}</style>\n"
+      "<rect class=\"b\" width=\"{0}\" height=\"{1}\" rx=\"6\"/>\n",
+      width, height, escaped(options.title.empty() ? "curves" : options.title));
+  if (title > 0)
+    svg += fmt::format("<text class=\"t\" x=\"{:.1f}\" y=\"28\">{}</text>\n", f.left, escaped(options.title));
+  svg += legend(series, f.left, title + names + 4);
+  svg += grid(axes, f);
+  for (std::size_t i = 0; i < series.size(); ++i)
+    svg += curve(series[i], axes, f, options.log_y, palette[i % palette.size()]);
+  if (axes.empty)
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">no points</text>\n",
+                       (f.left + f.right) / 2, (f.top + f.bottom) / 2);
+  if (!options.x_label.empty())
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (f.left + f.right) / 2,
+                       height - 14, escaped(options.x_label));
+  if (!options.y_label.empty())
+    svg += fmt::format("<text transform=\"translate(18 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+                       (f.top + f.bottom) / 2, escaped(options.y_label));
+  return svg + "</svg>\n";
+}
+
+}  // namespace echelon
