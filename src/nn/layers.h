@@ -1,0 +1,185 @@
+#pragma once
+// Layers: a short way to write networks. A Net adds layers to a graph; each call is one layer, which gets a name, makes
+// its parameters ("conv1.weight", "conv1.bias") and returns its output.
+//
+//   Value lenet5(nn::Net& net, Value x) {
+//     x = net.max_pool(net.relu(net.conv2d(x, 6, {.kernel = 5, .padding = 2})), 2);
+//     x = net.max_pool(net.relu(net.conv2d(x, 16, {.kernel = 5})), 2);
+//     x = net.relu(net.linear(net.flatten(x), 120));
+//     x = net.relu(net.linear(x, 84));
+//     return net.linear(x, 10);
+//   }
+//
+// Names: `net.named("stem").conv2d(...)` names that layer; a layer without one is called after its kind ("conv",
+// "conv2", ...). `auto block = net.block("block1");` puts "block1." before the names of the layers that follow, until
+// it goes out of scope. Two layers of one Net must not have the same name. Two Nets over one graph give the same names
+// again: call one function with both, and the two copies share their parameters (a GAN's discriminator).
+//
+// Starts: parameters start as in PyTorch unless a layer (`.init = nn::he_normal()`) or the whole Net (`use_init`) says
+// otherwise; a layer whose weights have a stated start has zero biases.
+//
+// A shape that does not fit throws BadInput, naming the layer and the shapes. A Net is a handle: copies add to the same
+// graph, which must outlive them, and share the names. Not thread-safe.
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/ops/recurrent.h"
+#include "nn/initialise.h"
+
+namespace echelon::nn {
+
+// Height and width; one number means both.
+struct Size2 {
+  int h, w;
+  constexpr Size2(int both) : h(both), w(both) {}  // NOLINT: meant to convert
+  constexpr Size2(int height, int width) : h(height), w(width) {}
+};
+
+struct LinearOptions {
+  bool bias = true;
+  bool weight_norm = false;  // w = gain v / |v| for each output (Salimans and Kingma 2016)
+  std::optional<Init> init{};
+};
+
+struct Conv2dOptions {
+  Size2 kernel = 3;
+  Size2 stride = 1;
+  Size2 padding = 0;
+  Size2 dilation = 1;
+  int groups = 1;
+  bool bias = true;
+  bool weight_norm = false;
+  std::optional<Init> init{};
+};
+
+struct PoolOptions {
+  std::optional<Size2> stride{};  // the kernel, if not said
+  Size2 padding = 0;
+  bool count_padding = true;  // average: whether the padding counts as zeros
+};
+
+struct BatchNormOptions {
+  float eps = 1e-5f;
+  float rate = 0.1f;  // of the running statistics (PyTorch's "momentum")
+};
+
+struct ResponseNormOptions {
+  int size = 5;
+  float alpha = 1e-4f, beta = 0.75f, k = 1;
+};
+
+struct RecurrentOptions {
+  int layers = 1;
+  float dropout = 0;   // between layers
+  bool carry = false;  // truncated BPTT: the state flows into the next step, gradients do not
+  bool relu = false;   // rnn only: ReLU instead of tanh
+  std::optional<Init> init{};
+};
+
+struct Sequence {
+  Value all;   // [batch, time, hidden]
+  Value last;  // [batch, hidden]: after the last step
+};
+
+struct AttentionOptions {
+  int heads = 1;
+  bool causal = false;
+  bool bias = true;
+  std::optional<Init> out_init{};  // of the output projection (GPT-2 makes it smaller)
+};
+
+struct Classified {
+  Value loss;     // [1], summed over the slice
+  Value correct;  // [1], how many were right
+};
+
+class Net {
+ public:
+  explicit Net(Graph& graph) : graph_(graph), names_(std::make_shared<std::set<std::string>>()) {}
+
+  Graph& graph() { return graph_; }
+  bool training() const { return graph_.training(); }
+  const Shape& shape(Value x) const { return graph_.type(x).shape; }
+
+  [[nodiscard]] Net named(const std::string& name) const;
+  [[nodiscard]] Graph::Scope block(const std::string& name) { return {graph_, name}; }
+  void use_init(std::optional<Init> init) { init_ = init; }
+  // A parameter of the layer or block that is open now, for layers of your own: "<layer>.<name>".
+  Value parameter(const std::string& name, Shape shape, const Init& init, bool decays = true);
+
+  // --- layers with weights ---
+  Value linear(Value x, std::int64_t out, const LinearOptions& options = {});        // [.., in] -> [.., out]
+  Value conv2d(Value x, std::int64_t out, const Conv2dOptions& options = {});        // [N, C, H, W]
+  Value depthwise(Value x, Conv2dOptions options = {});                              // each channel its own kernel
+  Value embedding(Value ids, std::int64_t rows, std::int64_t width);                 // i32[..] -> [.., width]
+  Value positions(Value x);                                                          // [N, T, d] + a learned [T, d]
+  Value attention(Value x, const AttentionOptions& options);                         // self-attention, [N, T, d]
+  Sequence rnn(Value x, std::int64_t hidden, const RecurrentOptions& options = {});  // x: [batch, time, in]
+  Sequence lstm(Value x, std::int64_t hidden, const RecurrentOptions& options = {});
+  Sequence gru(Value x, std::int64_t hidden, const RecurrentOptions& options = {});
+
+  // Tied weights: a table that looks ids up at the start and turns features into scores at the end.
+  Value table(std::int64_t rows, std::int64_t width);
+  Value embedding(Value ids, Value table);
+  Value scores(Value x, Value table);  // [.., width] -> [.., rows]
+
+  // --- normalisation and noise ---
+  Value batch_norm(Value x, const BatchNormOptions& options = {});  // [N, C, H, W] or [N, C]
+  Value layer_norm(Value x, float eps = 1e-5f);                     // over the last dimension
+  Value local_response_norm(Value x, const ResponseNormOptions& options = {});
+  Value dropout(Value x, float p);
+
+  // --- shape ---
+  Value max_pool(Value x, Size2 kernel, const PoolOptions& options = {});
+  Value avg_pool(Value x, Size2 kernel, const PoolOptions& options = {});
+  Value global_avg_pool(Value x);       // [N, C, H, W] -> [N, C]
+  Value upsample(Value x, int factor);  // each pixel becomes factor x factor of them
+  Value flatten(Value x);               // [N, ...] -> [N, rest]
+  Value reshape(Value x, Shape shape);  // without the batch: [N, ...] -> [N, shape...]
+  Value concat(const std::vector<Value>& xs, int axis = 1);
+  Value add(Value a, Value b) { return add({a, b}); }
+  Value add(const std::vector<Value>& xs);  // all of one shape
+  template <typename F>
+  Value residual(Value x, F&& branch) {  // x + branch(x)
+    const Value y = branch(x);
+    return add(x, y);
+  }
+
+  // --- activations ---
+  Value relu(Value x);
+  Value leaky_relu(Value x, float slope = 0.01f);
+  Value gelu(Value x);
+  Value sigmoid(Value x);
+  Value tanh(Value x);
+  Value softplus(Value x);
+  Value elu(Value x, float alpha = 1);
+  Value softmax(Value x);  // over the last dimension
+
+  // --- losses: each a sum over the slice, [1] ---
+  Classified cross_entropy(Value logits, Value targets, float label_smoothing = 0);  // logits [.., classes]
+  Value mse(Value x, Value target);
+  Value l1(Value x, Value target);
+  Value huber(Value x, Value target, float delta = 1);
+  Value bce_with_logits(Value x, Value target);
+
+ private:
+  Graph::Scope layer(const std::string& kind);
+  Init start(const std::optional<Init>& asked, std::int64_t fan_in, std::int64_t fan_out) const;
+  Init bias_start(const std::optional<Init>& asked, std::int64_t fan_in) const;
+  Value weight(Shape shape, const Init& init, bool weight_norm);
+  Sequence recurrent(ops::Cell cell, const std::string& kind, Value x, std::int64_t hidden, const RecurrentOptions& o);
+  [[noreturn]] void refuse(std::string_view kind, const std::string& text) const;
+  void need_rank(std::string_view kind, Value x, int rank, std::string_view what) const;
+
+  Graph& graph_;
+  std::optional<Init> init_;
+  std::string name_;                              // of the layer that this handle adds; empty: after its kind
+  std::shared_ptr<std::set<std::string>> names_;  // of all layers, blocks included
+};
+
+}  // namespace echelon::nn
