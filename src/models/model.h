@@ -1,0 +1,66 @@
+#pragma once
+// What a model is to the trainer: graphs for a slice of samples, and what goes into them and comes out. A model holds
+// no numbers and no memory; parameters belong to the trainer (graph/program.h, ParameterTable). Immutable once made, so
+// it may be read from many threads.
+//
+// Every graph's inputs are named after the data set's fields and have the slice in front: image f32[slice, 1, 28, 28].
+// Outputs, by name:
+//   loss     [1]  summed over the slice (the trainer divides by the global number of terms)
+//   correct  [1]  how many terms were predicted right; only where that has a meaning
+//   logits   classify: [slice, classes]; language: [slice * time, vocabulary]
+//   output   regress, reconstruct, generate: what the network made
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace echelon::models {
+
+// The fields of one sample: what the network sees, and what it should say.
+struct InputSpec {
+  struct Field {
+    std::string name;
+    Type type;  // of one sample, no batch: f32[1, 28, 28], i32[64]; a class label is i32[]
+  };
+  Field input, target;       // a model that learns without targets does not use the second
+  std::int64_t classes = 0;  // of the labels, or the size of the vocabulary; 0 if there is no such thing
+};
+
+enum class Task { classify, regress, language, reconstruct, generate };
+std::string_view name_of(Task task);
+
+// One kind of training step, forward and backward. Ordinary models have one; a GAN's two take turns. The weights that
+// it trains are those for which the graph has a contribution.
+struct Phase {
+  std::string name;  // "train"; "discriminator", "generator"
+  Graph graph;
+  std::int64_t loss_terms = 1;  // a sample's share in the loss's divisor: 1; tokens; pixels
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual Task task() const = 0;
+
+  // The phases of a training step on `slice` samples, backward passes included.
+  virtual std::vector<Phase> training(std::int64_t slice) const = 0;
+  // Loss and predictions without training: outputs loss, correct and logits or output.
+  virtual Graph evaluation(std::int64_t slice) const = 0;
+  // Predictions for inputs whose target is not known. A language model sees context() tokens; with carried state the
+  // context is one token and the state is a carry. A generator has no inputs: it draws its noise from the step's
+  // stream.
+  virtual Graph prediction(std::int64_t slice) const = 0;
+  virtual std::int64_t context() const { return 0; }
+
+  const std::string& name() const { return name_; }
+  const InputSpec& inputs() const { return inputs_; }
+
+ protected:
+  Model(std::string name, InputSpec inputs) : name_(std::move(name)), inputs_(std::move(inputs)) {}
+
+  std::string name_;
+  InputSpec inputs_;
+};
+
+}  // namespace echelon::models

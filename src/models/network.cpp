@@ -1,0 +1,236 @@
+#include "models/network.h"
+
+#include "base/error.h"
+#include "graph/gradient.h"
+#include "graph/ops/dropout.h"
+#include "graph/ops/elementwise.h"
+#include "graph/ops/shape.h"
+
+namespace echelon::models {
+namespace {
+
+// A field of one sample as a graph's input: the slice goes in front.
+Value add_input(Graph& graph, const InputSpec::Field& field, std::int64_t slice) {
+  std::vector<std::int64_t> dims{slice};
+  dims.insert(dims.end(), field.type.shape.dims().begin(), field.type.shape.dims().end());
+  return graph.input(field.name, {field.type.dtype, Shape(dims), Layout::plain});
+}
+
+// A network written by hand may end with any shape; the targets decide which one is right.
+void check_scores(const nn::Net& net, Value scores, const Shape& wanted) {
+  if (!(net.shape(scores) == wanted))
+    bad_input("the network ends with {}, but the data set's targets need {}", to_string(net.shape(scores)),
+              to_string(wanted));
+}
+
+// The one phase of an ordinary model: the graph it would evaluate with, in training, and its backward pass.
+std::vector<Phase> one_phase(Graph graph, std::int64_t loss_terms) {
+  differentiate(graph, graph.outputs().at("loss"));
+  return {{"train", std::move(graph), loss_terms}};
+}
+
+class Classifier : public Model {
+ public:
+  struct Loss {
+    std::string kind;
+    float smoothing, delta;
+  };
+  Classifier(std::string name, InputSpec inputs, Loss loss, ScoringNetwork network)
+      : Model(std::move(name), std::move(inputs)), loss_(std::move(loss)), network_(std::move(network)) {}
+
+  Task task() const override { return loss_.kind == "cross_entropy" ? Task::classify : Task::regress; }
+  std::vector<Phase> training(std::int64_t slice) const override {
+    return one_phase(with_loss(true, slice), task() == Task::classify ? 1 : inputs_.target.type.elements());
+  }
+  Graph evaluation(std::int64_t slice) const override { return with_loss(false, slice); }
+  Graph prediction(std::int64_t slice) const override {
+    Graph graph(false);
+    nn::Net net(graph);
+    const Value scores = network_(net, add_input(graph, inputs_.input, slice)).main;
+    graph.set_output(output_name(), scores);
+    if (task() == Task::classify) graph.set_output("probabilities", net.softmax(scores));
+    return graph;
+  }
+
+ private:
+  const char* output_name() const { return task() == Task::classify ? "logits" : "output"; }
+
+  Graph with_loss(bool training, std::int64_t slice) const {
+    Graph graph(training);
+    nn::Net net(graph);
+    const Scores scores = network_(net, add_input(graph, inputs_.input, slice));
+    check_scores(net, scores.main, {slice, outputs_of(inputs_)});
+    const Value target = add_input(graph, inputs_.target, slice);
+    const nn::Classified main = compare(net, scores.main, target);
+    Value loss = main.loss;
+    if (training)
+      for (Value other : scores.auxiliary)
+        loss = net.add(loss, ops::scale(graph, compare(net, other, target).loss, scores.auxiliary_weight));
+    graph.set_output("loss", loss);
+    if (main.correct) graph.set_output("correct", main.correct);
+    if (!training) graph.set_output(output_name(), scores.main);
+    return graph;
+  }
+
+  nn::Classified compare(nn::Net& net, Value scores, Value target) const {
+    if (task() == Task::classify) return net.cross_entropy(scores, target, net.training() ? loss_.smoothing : 0);
+    const Value wanted = net.shape(target).rank() == 2 ? target : net.reshape(target, {inputs_.target.type.elements()});
+    if (loss_.kind == "mse") return {net.mse(scores, wanted), {}};
+    if (loss_.kind == "l1") return {net.l1(scores, wanted), {}};
+    return {net.huber(scores, wanted, loss_.delta), {}};
+  }
+
+  Loss loss_;
+  ScoringNetwork network_;
+};
+
+class LanguageModel : public Model {
+ public:
+  LanguageModel(std::string name, InputSpec inputs, float smoothing, bool carried, Network network)
+      : Model(std::move(name), std::move(inputs)),
+        smoothing_(smoothing),
+        carried_(carried),
+        network_(std::move(network)) {}
+
+  Task task() const override { return Task::language; }
+  std::int64_t context() const override { return carried_ ? 1 : inputs_.input.type.elements(); }
+  std::vector<Phase> training(std::int64_t slice) const override {
+    return one_phase(with_loss(true, slice), inputs_.input.type.elements());
+  }
+  Graph evaluation(std::int64_t slice) const override { return with_loss(false, slice); }
+  Graph prediction(std::int64_t slice) const override {
+    Graph graph(false);
+    nn::Net net(graph);
+    graph.set_output("logits", scores(net, graph.input(inputs_.input.name, i32({slice, context()}))));
+    return graph;
+  }
+
+ private:
+  Value scores(nn::Net& net, Value tokens) const {
+    const Value logits = network_(net, tokens);
+    const Shape seen = net.shape(tokens);
+    check_scores(net, logits, {seen[0], seen[1], inputs_.classes});
+    return ops::reshape(net.graph(), logits, {net.shape(tokens).elements(), net.shape(logits)[-1]});
+  }
+
+  Graph with_loss(bool training, std::int64_t slice) const {
+    Graph graph(training);
+    nn::Net net(graph);
+    const Value logits = scores(net, add_input(graph, inputs_.input, slice));
+    const auto result = net.cross_entropy(logits, add_input(graph, inputs_.target, slice), training ? smoothing_ : 0);
+    graph.set_output("loss", result.loss);
+    graph.set_output("correct", result.correct);
+    if (!training) graph.set_output("logits", logits);
+    return graph;
+  }
+
+  float smoothing_;
+  bool carried_;
+  Network network_;
+};
+
+class Autoencoder : public Model {
+ public:
+  Autoencoder(std::string name, InputSpec inputs, float noise, bool unit_range, Network network)
+      : Model(std::move(name), std::move(inputs)),
+        noise_(noise),
+        unit_range_(unit_range),
+        network_(std::move(network)) {}
+
+  Task task() const override { return Task::reconstruct; }
+  std::vector<Phase> training(std::int64_t slice) const override {
+    return one_phase(with_loss(true, slice), inputs_.input.type.elements());
+  }
+  Graph evaluation(std::int64_t slice) const override { return with_loss(false, slice); }
+  Graph prediction(std::int64_t slice) const override {
+    Graph graph(false);
+    nn::Net net(graph);
+    graph.set_output("output", made(net, network_(net, add_input(graph, inputs_.input, slice))));
+    return graph;
+  }
+
+ private:
+  Value made(nn::Net& net, Value logits) const { return unit_range_ ? net.sigmoid(logits) : logits; }
+
+  // The network sees the image with noise on it, and is asked for the image.
+  Graph with_loss(bool training, std::int64_t slice) const {
+    Graph graph(training);
+    nn::Net net(graph);
+    const Value image = add_input(graph, inputs_.input, slice);
+    Value seen = image;
+    if (noise_ > 0) {
+      const auto scope = net.block("noise");
+      seen = ops::add(graph, image, ops::scale(graph, ops::normal_noise(graph, net.shape(image)), noise_));
+    }
+    const Value logits = network_(net, seen);
+    graph.set_output("loss", unit_range_ ? net.bce_with_logits(logits, image) : net.mse(logits, image));
+    if (!training) {
+      graph.set_output("output", made(net, logits));
+      graph.set_output("noisy", seen);
+    }
+    return graph;
+  }
+
+  float noise_;
+  bool unit_range_;
+  Network network_;
+};
+
+}  // namespace
+
+std::string_view name_of(Task task) {
+  switch (task) {
+    case Task::classify: return "classify";
+    case Task::regress: return "regress";
+    case Task::language: return "language";
+    case Task::reconstruct: return "reconstruct";
+    case Task::generate: return "generate";
+  }
+  return "?";
+}
+
+std::int64_t outputs_of(const InputSpec& inputs) {
+  return inputs.classes > 0 ? inputs.classes : inputs.target.type.elements();
+}
+
+std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const InputSpec& inputs,
+                                  ScoringNetwork network) {
+  if (inputs.target.name.empty())
+    options.problem("name", fmt::format("is {}, which learns from targets, but the data set has none", name));
+  Classifier::Loss loss{"cross_entropy", 0, 1};
+  if (inputs.classes > 0) {
+    loss.smoothing = static_cast<float>(options.number("label_smoothing", 0, 0, 0.999));
+  } else {
+    loss.kind = options.choice("loss", "mse", {"mse", "l1", "huber"});
+    loss.delta = static_cast<float>(options.number("huber_delta", 1, 1e-6, 1e6));
+  }
+  return std::make_unique<Classifier>(std::move(name), inputs, std::move(loss), std::move(network));
+}
+
+std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const InputSpec& inputs, Network network) {
+  return classifier(std::move(name), options, inputs, [network = std::move(network)](nn::Net& net, Value x) {
+    return Scores{network(net, x), {}, 0};
+  });
+}
+
+std::unique_ptr<Model> language_model(std::string name, OptionReader& options, const InputSpec& inputs, bool carried,
+                                      Network network) {
+  const Type& in = inputs.input.type;
+  if (in.dtype != DType::i32 || in.shape.rank() != 1 || !(inputs.target.type == in) || inputs.classes < 1)
+    options.problem("name", fmt::format("is {}, which needs text: tokens i32[time] and as many targets, but the data "
+                                        "set's '{}' is {}",
+                                        name, inputs.input.name, to_string(in)));
+  const auto smoothing = static_cast<float>(options.number("label_smoothing", 0, 0, 0.999));
+  return std::make_unique<LanguageModel>(std::move(name), inputs, smoothing, carried, std::move(network));
+}
+
+std::unique_ptr<Model> autoencoder(std::string name, OptionReader& options, const InputSpec& inputs, Network network) {
+  if (inputs.input.type.dtype != DType::f32)
+    options.problem("name", fmt::format("is {}, which needs numbers, but the data set's '{}' is {}", name,
+                                        inputs.input.name, to_string(inputs.input.type)));
+  const auto noise = static_cast<float>(options.number("noise", 0.3, 0, 1e3));
+  const bool unit_range = options.choice("loss", "bce", {"bce", "mse"}) == "bce";
+  return std::make_unique<Autoencoder>(std::move(name), inputs, noise, unit_range, std::move(network));
+}
+
+}  // namespace echelon::models

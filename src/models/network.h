@@ -1,0 +1,43 @@
+#pragma once
+// The three usual ways to turn a network (a function that adds layers to a graph) into a Model. Each reads the options
+// that all models of its kind share.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/options.h"
+#include "models/model.h"
+#include "nn/layers.h"
+
+namespace echelon::models {
+
+// x -> scores. What it adds depends on net.training() where layers need it, and on nothing else.
+using Network = std::function<Value(nn::Net&, Value)>;
+
+// A second opinion on the way: some networks give further scores while training, each with its weight in the loss.
+struct Scores {
+  Value main;
+  std::vector<Value> auxiliary;
+  float auxiliary_weight = 0;
+};
+using ScoringNetwork = std::function<Scores(nn::Net&, Value)>;
+
+// [slice, ...] -> [slice, classes] or [slice, target's elements]. Reads `label_smoothing` for classes, `loss` (mse, l1,
+// huber) and `huber_delta` for numbers.
+std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const InputSpec& inputs, Network network);
+std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const InputSpec& inputs,
+                                  ScoringNetwork network);
+// How many numbers such a network has to return for a sample.
+std::int64_t outputs_of(const InputSpec& inputs);
+
+// tokens i32[slice, time] -> [slice, time, vocabulary]. `carried`: the network keeps its state from step to step.
+// Reads `label_smoothing`.
+std::unique_ptr<Model> language_model(std::string name, OptionReader& options, const InputSpec& inputs, bool carried,
+                                      Network network);
+
+// image -> scores of the image's own shape, seen through Gaussian noise. Reads `noise`, and `loss`: "bce" for images in
+// [0, 1] (a sigmoid turns scores into pixels), "mse" for any range (scores are pixels).
+std::unique_ptr<Model> autoencoder(std::string name, OptionReader& options, const InputSpec& inputs, Network network);
+
+}  // namespace echelon::models
