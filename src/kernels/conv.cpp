@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "kernels/conv_batch8.h"
 #include "kernels/conv_onednn.h"
+#include "kernels/conv_winograd.h"
 
 namespace echelon::kernels {
 namespace {
@@ -54,39 +55,47 @@ ConvLayouts preferred_layouts(const ConvShape& s) {
 
 std::size_t conv_forward_scratch(const ConvShape& s, ConvLayouts layouts) {
   check(s, layouts);
-  return is_batch8(layouts) ? conv_batch8_forward_scratch(s) : conv_onednn_forward_scratch(s, layouts);
+  if (is_batch8(layouts)) return conv_batch8_forward_scratch(s);
+  if (winograd_suits(s, layouts)) return conv_winograd_forward_scratch(s);
+  return conv_onednn_forward_scratch(s, layouts);
 }
 
 std::function<void()> make_conv_forward(const ConvShape& s, ConvLayouts layouts, const float* x, const float* w,
                                         const float* bias, bool relu, float* y, std::byte* scratch) {
   check(s, layouts);
-  return is_batch8(layouts) ? make_conv_batch8_forward(s, x, w, bias, relu, y, scratch)
-                            : make_conv_onednn_forward(s, layouts, x, w, bias, relu, y, scratch);
+  if (is_batch8(layouts)) return make_conv_batch8_forward(s, x, w, bias, relu, y, scratch);
+  if (winograd_suits(s, layouts)) return make_conv_winograd_forward(s, x, w, bias, relu, y, scratch);
+  return make_conv_onednn_forward(s, layouts, x, w, bias, relu, y, scratch);
 }
 
 std::size_t conv_backward_data_scratch(const ConvShape& s, ConvLayouts layouts) {
   check(s, layouts);
-  return is_batch8(layouts) ? conv_batch8_backward_data_scratch(s) : conv_onednn_backward_data_scratch(s, layouts);
+  if (is_batch8(layouts)) return conv_batch8_backward_data_scratch(s);
+  if (winograd_suits(s, layouts)) return conv_winograd_backward_data_scratch(s);
+  return conv_onednn_backward_data_scratch(s, layouts);
 }
 
 std::function<void()> make_conv_backward_data(const ConvShape& s, ConvLayouts layouts, const float* dy, const float* w,
                                               float* dx, std::byte* scratch) {
   check(s, layouts);
-  return is_batch8(layouts) ? make_conv_batch8_backward_data(s, dy, w, dx, scratch)
-                            : make_conv_onednn_backward_data(s, layouts, dy, w, dx, scratch);
+  if (is_batch8(layouts)) return make_conv_batch8_backward_data(s, dy, w, dx, scratch);
+  if (winograd_suits(s, layouts)) return make_conv_winograd_backward_data(s, dy, w, dx, scratch);
+  return make_conv_onednn_backward_data(s, layouts, dy, w, dx, scratch);
 }
 
 std::size_t conv_backward_weights_scratch(const ConvShape& s, ConvLayouts layouts) {
   check(s, layouts);
-  return is_batch8(layouts) ? conv_batch8_backward_weights_scratch(s)
-                            : conv_onednn_backward_weights_scratch(s, layouts);
+  if (is_batch8(layouts)) return conv_batch8_backward_weights_scratch(s);
+  if (winograd_suits(s, layouts)) return conv_winograd_backward_weights_scratch(s);
+  return conv_onednn_backward_weights_scratch(s, layouts);
 }
 
 std::function<void()> make_conv_backward_weights(const ConvShape& s, ConvLayouts layouts, const float* x,
                                                  const float* dy, float* dw, float* db, std::byte* scratch) {
   check(s, layouts);
-  return is_batch8(layouts) ? make_conv_batch8_backward_weights(s, x, dy, dw, db, scratch)
-                            : make_conv_onednn_backward_weights(s, layouts, x, dy, dw, db, scratch);
+  if (is_batch8(layouts)) return make_conv_batch8_backward_weights(s, x, dy, dw, db, scratch);
+  if (winograd_suits(s, layouts)) return make_conv_winograd_backward_weights(s, x, dy, dw, db, scratch);
+  return make_conv_onednn_backward_weights(s, layouts, x, dy, dw, db, scratch);
 }
 
 }  // namespace echelon::kernels

@@ -96,6 +96,27 @@ HWY_INLINE F8 where_positive(F8 a, F8 b) {  // b where a > 0, else zero
   return b;
 }
 
+// to[col][row] = from[row][col] for 4x4 floats; steps are the distances of rows.
+HWY_INLINE void transpose_4x4(const float* from, std::int64_t from_step, float* to, std::int64_t to_step) {
+  const hn::FixedTag<float, 4> d4;
+  const hn::FixedTag<double, 2> d2;
+  const auto a = hn::LoadU(d4, from), b = hn::LoadU(d4, from + from_step), c = hn::LoadU(d4, from + 2 * from_step),
+             e = hn::LoadU(d4, from + 3 * from_step);
+  const auto ab_low = hn::BitCast(d2, hn::InterleaveLower(d4, a, b));
+  const auto ab_high = hn::BitCast(d2, hn::InterleaveUpper(d4, a, b));
+  const auto ce_low = hn::BitCast(d2, hn::InterleaveLower(d4, c, e));
+  const auto ce_high = hn::BitCast(d2, hn::InterleaveUpper(d4, c, e));
+  hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, ab_low, ce_low)), d4, to);
+  hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, ab_low, ce_low)), d4, to + to_step);
+  hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, ab_high, ce_high)), d4, to + 2 * to_step);
+  hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, ab_high, ce_high)), d4, to + 3 * to_step);
+}
+
+HWY_INLINE void transpose_8x8(const float* from, std::int64_t from_step, float* to, std::int64_t to_step) {
+  for (int r = 0; r < 8; r += 4)
+    for (int c = 0; c < 8; c += 4) transpose_4x4(from + r * from_step + c, from_step, to + c * to_step + r, to_step);
+}
+
 }  // namespace echelon::kernels::lanes8::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -10,25 +10,12 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/lanes8-inl.h"
+
 namespace echelon::kernels {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-const hn::FixedTag<float, 4> d4;
-const hn::FixedTag<double, 2> d2;
-
-void transpose_4x4(const float* from, std::int64_t from_step, float* to, std::int64_t to_step) {
-  const auto a = hn::LoadU(d4, from), b = hn::LoadU(d4, from + from_step), c = hn::LoadU(d4, from + 2 * from_step),
-             e = hn::LoadU(d4, from + 3 * from_step);
-  const auto ab_low = hn::BitCast(d2, hn::InterleaveLower(d4, a, b));
-  const auto ab_high = hn::BitCast(d2, hn::InterleaveUpper(d4, a, b));
-  const auto ce_low = hn::BitCast(d2, hn::InterleaveLower(d4, c, e));
-  const auto ce_high = hn::BitCast(d2, hn::InterleaveUpper(d4, c, e));
-  hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, ab_low, ce_low)), d4, to);
-  hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, ab_low, ce_low)), d4, to + to_step);
-  hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, ab_high, ce_high)), d4, to + 2 * to_step);
-  hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, ab_high, ce_high)), d4, to + 3 * to_step);
-}
+using lanes8::HWY_NAMESPACE::transpose_4x4;
 
 // to[col][row] = from[row][col] for rows x cols elements.
 void transpose(const float* from, std::int64_t from_step, std::int64_t rows, std::int64_t cols, float* to,
