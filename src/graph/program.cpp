@@ -8,6 +8,7 @@
 #include "graph/passes/fuse_batch_norm.h"
 #include "graph/passes/layout.h"
 #include "graph/passes/prune.h"
+#include "kernels/gemm.h"
 
 namespace echelon {
 
@@ -52,6 +53,7 @@ Plan compile(Graph graph, const CompileOptions& options) {
 Executor::Executor(const Plan& plan, const ParameterTable& table, std::span<float> parameters,
                    std::span<float> contributions, std::span<std::byte> arena)
     : plan_(plan) {
+  kernels::init_math_libraries();  // a core is the unit of compute: no thread teams inside a kernel
   invariant(arena.size() >= plan.memory.arena_bytes, "the arena is as large as planned");
   const Graph& graph = plan.graph;
   auto locate = [&](Value v) -> std::byte* {
@@ -108,15 +110,13 @@ void Executor::run(const StepContext& step) {
     if (kernel) kernel(step);
 }
 
-void Executor::run_profiled(const StepContext& step, const std::function<double()>& now,
-                            std::vector<double>& seconds) {
-  seconds.resize(kernels_.size());
+void Executor::run_watched(const StepContext& step, const std::function<double()>& now, const Saw& saw) {
   double before = now();
   for (std::size_t n = 0; n < kernels_.size(); ++n) {
     if (!kernels_[n]) continue;
     kernels_[n](step);
     const double after = now();
-    seconds[n] += after - before;
+    saw(plan_.graph.nodes()[n], before, after);
     before = after;
   }
 }

@@ -64,8 +64,9 @@ class Executor {
 
   void run(const StepContext& step);
 
-  // The same, measuring each node with `now` (seconds); adds to `seconds[node]`.
-  void run_profiled(const StepContext& step, const std::function<double()>& now, std::vector<double>& seconds);
+  // The same, telling `saw(node, begin, end)` of every node, with times from `now` (seconds).
+  using Saw = std::function<void(const Node&, double begin, double end)>;
+  void run_watched(const StepContext& step, const std::function<double()>& now, const Saw& saw);
   // The same, stopping at the first node that writes a number that is not finite; returns that node, or -1.
   int run_until_not_finite(const StepContext& step);
 

@@ -35,7 +35,8 @@ void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
 
 struct Cores::Team {
   int count;
-  const std::function<void(int)>* work = nullptr;
+  Job job = nullptr;
+  void* work = nullptr;
   std::atomic<std::uint32_t> started{0};   // one more for each piece of work
   std::atomic<std::uint32_t> finished{0};  // cores that have returned from the current one
   std::atomic<bool> closing{false};
@@ -47,7 +48,7 @@ struct Cores::Team {
 
   void do_work(int core) {
     try {
-      (*work)(core);
+      job(work, core);
     } catch (const Abandoned&) {
     } catch (...) {
       {
@@ -92,9 +93,10 @@ Cores::~Cores() {
 
 int Cores::count() const { return team_->count; }
 
-void Cores::run(const std::function<void(int core)>& work) {
+void Cores::run_job(Job job, void* work) {
   Team& t = *team_;
-  t.work = &work;
+  t.job = job;
+  t.work = work;
   t.arrived.store(0, std::memory_order_relaxed);
   t.failed.store(false, std::memory_order_relaxed);
   t.failure = nullptr;

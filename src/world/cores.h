@@ -6,8 +6,8 @@
 // One team at a time runs one piece of work; run() is not re-entrant. If a core's work throws, the others are let out of
 // their barriers with `Abandoned`, and run() rethrows the first real failure once all have returned.
 
-#include <functional>
 #include <memory>
+#include <type_traits>
 
 namespace echelon {
 
@@ -18,11 +18,18 @@ class Cores {
   Cores(const Cores&) = delete;
 
   int count() const;
-  void run(const std::function<void(int core)>& work);
+  // Calls work(core) on every core and returns when all are done. Allocates nothing.
+  template <typename Work>
+  void run(Work&& work) {
+    run_job([](void* job, int core) { (*static_cast<std::remove_reference_t<Work>*>(job))(core); }, &work);
+  }
   // Only inside run(): returns when every core of the team has called it.
   void barrier();
 
  private:
+  using Job = void (*)(void* work, int core);
+  void run_job(Job job, void* work);
+
   struct Team;
   std::unique_ptr<Team> team_;
 };

@@ -1,6 +1,7 @@
 #include "world/host.h"
 
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +12,12 @@ std::string host_name() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == 0) return "localhost";
   return name.data();
+}
+
+std::size_t peak_resident_bytes() {
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
 int process_id() { return ::getpid(); }

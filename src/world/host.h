@@ -1,12 +1,14 @@
 #pragma once
 // Facts about where the program runs. Thread-safe; nothing throws.
 
+#include <cstddef>
 #include <string>
 
 namespace echelon {
 
 std::string host_name();  // "localhost" if the system does not say
 int process_id();
+std::size_t peak_resident_bytes();  // the most memory that this process has had at one time
 
 bool is_terminal(int file_descriptor);
 int terminal_columns(int file_descriptor);  // 80 if it is not a terminal or does not say

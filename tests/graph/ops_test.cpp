@@ -72,6 +72,7 @@ TEST(Ops, MatrixProducts) {
                  [](Graph& g, const Values& p) { return ops::linear(g, p[0], p[1], p[2]); });
   check_gradient({{{9, 7}}, {{2, 7}}}, [](Graph& g, const Values& p) { return ops::linear(g, p[0], p[1], {}); });
   check_gradient({{{4, 3, 5}}, {{3, 5}}}, [](Graph& g, const Values& p) { return ops::add_tail(g, p[0], p[1]); });
+  check_gradient({{{4, 3, 5}}}, [](Graph& g, const Values& p) { return ops::sum_to_tail(g, p[0], {5}); });
 }
 
 TEST(Ops, LinearWithReluIsOneNodeWithTheSameResult) {

@@ -151,6 +151,26 @@ class AddTail : public Op {
   }
 };
 
+// The gradient of a sum over leading dimensions: the same numbers for each of them.
+class RepeatTail : public Op {
+ public:
+  explicit RepeatTail(Shape whole) : whole_(whole) {}
+  std::string_view name() const override { return "repeat_tail"; }
+  std::vector<Type> infer(std::span<const Type>) const override { return {f32(whole_)}; }
+  std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
+                              const std::vector<bool>&) const override {
+    return {sum_to_tail(g, d_out[0], g.type(node.in[0]).shape)};
+  }
+  Kernel compile(const Operands& o) const override {
+    return [x = o.in[0].f32(), y = o.out[0].f32(), cols = o.in[0].stored(), n = o.out[0].stored()](const StepContext&) {
+      for (std::size_t at = 0; at < n; at += cols) std::copy_n(x, cols, y + at);
+    };
+  }
+
+ private:
+  Shape whole_;
+};
+
 class SumToTail : public Op {
  public:
   explicit SumToTail(Shape tail) : tail_(tail) {}
@@ -158,6 +178,10 @@ class SumToTail : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override {
     if (!is_tail(in[0].shape, tail_)) bad_input("{} is not the tail of {}", to_string(tail_), to_string(in[0].shape));
     return {f32(tail_)};
+  }
+  std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
+                              const std::vector<bool>&) const override {
+    return {g.add_one(std::make_shared<RepeatTail>(g.type(node.in[0]).shape), {d_out[0]})};
   }
   Kernel compile(const Operands& o) const override {
     const auto cols = static_cast<std::size_t>(tail_.elements()), n = o.in[0].stored();

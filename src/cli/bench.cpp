@@ -1,0 +1,13 @@
+#include "cli/bench.h"
+
+#include "cli/verbs.h"
+
+namespace echelon::cli {
+
+void add_bench(CLI::App& program) {
+  CLI::App* bench = program.add_subcommand("bench", "Measure what this machine gives");
+  bench->require_subcommand(1);
+  add_bench_train(*bench);
+}
+
+}  // namespace echelon::cli

@@ -1,0 +1,181 @@
+// `echelon bench train`: the throughput that training a network gets on this machine, as a share of what the cores can
+// do at all. Data is made up and stays in memory, so this is the engine alone.
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/bench.h"
+#include "data/formats/synthetic.h"
+#include "data/loader.h"
+#include "kernels/peak.h"
+#include "models/zoo.h"
+#include "parallel/trainer.h"
+#include "world/clock.h"
+#include "world/cores.h"
+#include "world/host.h"
+
+namespace echelon::cli {
+
+namespace {
+
+struct Settings {
+  std::string model = "lenet5";
+  std::int64_t batch = 0;
+  int cores = available_cores();
+  int shards = 0;
+  double seconds = 1.0;
+  bool json = false, profile = false;
+};
+
+// The batch and the optimizer with which the reference networks are compared; others get momentum and 32.
+std::int64_t usual_batch(const std::string& model) {
+  const std::map<std::string, std::int64_t> known{
+      {"mlp", 128}, {"lenet5", 64}, {"resnet18", 64}, {"gpt", 16}, {"lstm", 32}};
+  const auto it = known.find(model);
+  return it == known.end() ? 32 : it->second;
+}
+
+Optim usual_optim(models::Task task) {
+  Options table{.items = {}, .where = "optim"};
+  table.items["name"] = {std::string(task == models::Task::language ? "adamw" : "momentum")};
+  table.items["lr"] = {task == models::Task::language ? 1e-4 : 0.01};
+  Problems problems;
+  OptionReader reader(table, problems);
+  Optim optim = read_optim(reader);
+  problems.throw_if_any("bench");
+  return optim;
+}
+
+data::DatasetPtr made_up_data(const models::InputSpec& inputs, std::int64_t samples) {
+  using Kind = data::SyntheticOptions::Kind;
+  const Type& x = inputs.input.type;
+  data::SyntheticOptions o;
+  o.kind = x.dtype == DType::i32 ? Kind::tokens : x.shape.rank() == 3 ? Kind::images : Kind::blobs;
+  o.samples = static_cast<std::uint64_t>(samples);
+  o.shape = x.shape;
+  o.classes = std::max<std::int64_t>(inputs.classes, 2);
+  return data::make_synthetic("train", o);
+}
+
+// GFLOP/s of all cores together, each doing nothing but multiply-adds: the best of a few tries.
+double peak_gflops(Cores& cores, Clock& clock) {
+  double best = 0;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    std::vector<double> flops(static_cast<std::size_t>(cores.count()));
+    const double start = clock.seconds();
+    cores.run([&](int core) { flops[static_cast<std::size_t>(core)] = kernels::fma_work(4'000'000); });
+    double sum = 0;
+    for (double f : flops) sum += f;
+    best = std::max(best, sum / (clock.seconds() - start) / 1e9);
+  }
+  return best;
+}
+
+void print_profile(Trainer& trainer, const data::Batch& batch, Clock& clock, double core_peak) {
+  for (const auto& profile : trainer.profile(batch, 20, [&] { return clock.seconds(); })) {
+    struct Row {
+      std::string what;
+      double seconds, flops;
+    };
+    std::vector<Row> rows;
+    double total = 0;
+    for (std::size_t n = 0; n < profile.seconds.size(); ++n) {
+      const Node& node = profile.graph->nodes()[n];
+      rows.push_back({fmt::format("{:<28} {:<22} {}", node.layer, fmt::format("{}{}", node.op->name(), node.backward ? " (b)" : ""),
+                                  to_string(profile.graph->type(node.out[0]))),
+                      profile.seconds[n],
+                      node.op->flops(profile.graph->types(node.in), profile.graph->types(node.out))});
+      total += profile.seconds[n];
+    }
+    std::ranges::stable_sort(rows, std::greater{}, &Row::seconds);
+    fmt::print("\n{}: {:.3f} ms on one shard\n{:>9} {:>6} {:>9} {:>6}  operation\n", profile.phase, total * 1e3, "us", "%",
+               "GFLOP/s", "peak");
+    for (const Row& r : rows) {
+      if (r.seconds < total * 0.002) continue;
+      const double rate = r.flops / r.seconds / 1e9;
+      fmt::print("{:>9.1f} {:>5.1f}% {:>9} {:>6}  {}\n", r.seconds * 1e6, 100 * r.seconds / total,
+                 r.flops > 0 ? fmt::format("{:.1f}", rate) : "",
+                 r.flops > 0 ? fmt::format("{:.0f}%", 100 * rate / core_peak) : "", r.what);
+    }
+  }
+}
+
+void run(Settings s) {
+  const models::Entry& entry = models::find_model(s.model);
+  const models::InputSpec inputs = entry.usual_inputs();
+  const auto model = models::make_model(s.model, inputs);
+  if (s.batch == 0) s.batch = usual_batch(s.model);
+  if (s.shards == 0) s.shards = s.cores;
+  if (s.batch < s.shards) bad_input("--batch {} is smaller than --shards {}", s.batch, s.shards);
+
+  const auto clock = make_real_clock();
+  Cores cores(s.cores);
+  data::Loader loader(made_up_data(inputs, s.batch), {.batches = {{0, static_cast<std::uint64_t>(s.batch)}},
+                                                      .shards = static_cast<std::uint64_t>(s.shards),
+                                                      .prefetch = 0});
+  std::vector<data::Field> fields = loader.dataset().fields();
+  fields[0].name = inputs.input.name;
+  if (fields.size() > 1) fields[1].name = inputs.target.name;
+  Trainer trainer(*model, [&] { return usual_optim(model->task()); }, fields, s.shards, 1, cores);
+
+  const double peak = peak_gflops(cores, *clock);
+  const data::Batch& batch = loader.at(0);
+  std::uint64_t step = 0;
+  for (int i = 0; i < 4; ++i) trainer.step(step++, 1e-4, batch);
+  double start = clock->seconds();
+  trainer.step(step++, 1e-4, batch);
+  const int steps = std::max(1, static_cast<int>(s.seconds / (clock->seconds() - start)));
+  std::vector<double> rates;
+  for (int window = 0; window < 7; ++window) {
+    start = clock->seconds();
+    for (int i = 0; i < steps; ++i) trainer.step(step++, 1e-4, batch);
+    rates.push_back(static_cast<double>(s.batch * steps) / (clock->seconds() - start));
+  }
+  std::ranges::sort(rates);
+  const double rate = rates[3], gflops = rate * trainer.flops_per_sample() / 1e9;
+  const double peak_rss = static_cast<double>(peak_resident_bytes()) / (1 << 20);
+  if (s.json) {
+    const nlohmann::ordered_json out{{"model", s.model},
+                                     {"params", trainer.table().weights()},
+                                     {"batch", s.batch},
+                                     {"shards", s.shards},
+                                     {"cores", s.cores},
+                                     {"samples_per_s", rate},
+                                     {"gflops", gflops},
+                                     {"peak_gflops", peak},
+                                     {"peak_share", gflops / peak},
+                                     {"planned_mb", static_cast<double>(trainer.planned_bytes()) / (1 << 20)},
+                                     {"peak_rss_mb", peak_rss}};
+    fmt::print("{}\n", out.dump());
+  } else {
+    fmt::print("{}: {} parameters, batch {} in {} shard(s) on {} core(s)\n", s.model, trainer.table().weights(), s.batch,
+               s.shards, s.cores);
+    fmt::print("  {:.1f} samples/s   {:.1f} GFLOP/s = {:.0f} % of the cores' {:.1f}\n", rate, gflops, 100 * gflops / peak,
+               peak);
+    fmt::print("  memory: {:.0f} MiB planned, {:.0f} MiB resident at most\n",
+               static_cast<double>(trainer.planned_bytes()) / (1 << 20), peak_rss);
+  }
+  if (s.profile) print_profile(trainer, batch, *clock, peak / s.cores);
+}
+
+}  // namespace
+
+void add_bench_train(CLI::App& bench) {
+  CLI::App* verb = bench.add_subcommand("train", "Training throughput of a network, on data that is made up");
+  auto s = std::make_shared<Settings>();
+  verb->add_option("--model", s->model, "A network of `echelon models list`")->capture_default_str();
+  verb->add_option("--batch", s->batch, "Samples in a step, over all cores (default: the network's usual one)");
+  verb->add_option("--cores", s->cores, "Cores to use")->capture_default_str()->check(CLI::Range(1, 1024));
+  verb->add_option("--shards", s->shards, "Logical shards of a batch (default: as many as cores)");
+  verb->add_option("--seconds", s->seconds, "Length of each of the seven windows")->capture_default_str();
+  verb->add_flag("--profile", s->profile, "Also print where the time goes, operation by operation");
+  verb->add_flag("--json", s->json, "Print one JSON object");
+  verb->footer("Examples:\n  echelon bench train --model resnet18 --cores 2\n"
+               "  echelon bench train --model gpt --batch 16 --profile");
+  verb->callback([s] { run(*s); });
+}
+
+}  // namespace echelon::cli

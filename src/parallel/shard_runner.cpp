@@ -1,0 +1,85 @@
+#include "parallel/shard_runner.h"
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace echelon {
+
+void SlicePlans::prepare(std::int64_t slice) {
+  if (slice <= 0 || plans_.contains(slice)) return;
+  plans_[slice] = std::make_unique<const Plan>(compile(make_(slice)));
+}
+
+CarryStore::CarryStore(const Graph& graph, int shards) {
+  for (const auto& c : graph.carries()) bytes_per_shard_ += aligned(graph.type(c.from).bytes());
+  memory_ = Buffer(bytes_per_shard_ * static_cast<std::size_t>(shards));
+}
+
+void CarryStore::reset() {
+  if (!empty()) std::memset(memory_.data(), 0, memory_.bytes());
+}
+
+std::span<std::byte> CarryStore::of(int shard) {
+  return all().subspan(static_cast<std::size_t>(shard) * bytes_per_shard_, bytes_per_shard_);
+}
+
+Executor& ShardRunner::executor(std::int64_t slice) {
+  auto& slot = executors_[slice];
+  if (!slot) {
+    const Plan& plan = plans_.at(slice);
+    if (arenas_->empty() || arenas_->back().bytes() < plan.memory.arena_bytes)
+      arenas_->emplace_back(plan.memory.arena_bytes);
+    Buffer& arena = arenas_->back();
+    slot = std::make_unique<Executor>(plan, table_, parameters_, contributions_,
+                                      std::span(arena.data(), arena.bytes()));
+  }
+  return *slot;
+}
+
+Executor& ShardRunner::load(const data::Batch& batch, const std::vector<data::Field>& fields, int shard,
+                            CarryStore* carries) {
+  const auto s = static_cast<std::uint64_t>(shard);
+  Executor& e = executor(static_cast<std::int64_t>(batch.slice(s).count));
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const auto it = e.inputs().find(fields[f].name);
+    if (it == e.inputs().end()) continue;
+    const auto from = batch.field(s, f);
+    invariant(from.size() >= it->second.size(), "a shard's field fills the graph's input");
+    std::memcpy(it->second.data(), from.data(), it->second.size());
+  }
+  if (carries) {
+    const std::byte* at = carries->of(shard).data();
+    for (const auto& c : e.carries()) {
+      std::memcpy(c.from.data(), at, c.from.size());
+      at += aligned(c.from.size());
+    }
+  }
+  return e;
+}
+
+Executor& ShardRunner::run(const data::Batch& batch, const std::vector<data::Field>& fields, const StepContext& step,
+                           CarryStore* carries, const std::function<void(Executor&)>& execute) {
+  const int shard = static_cast<int>(step.shard);
+  Executor& e = load(batch, fields, shard, carries);
+  if (execute)
+    execute(e);
+  else
+    e.run(step);
+  if (carries) {
+    std::byte* at = carries->of(shard).data();
+    for (const auto& c : e.carries()) {
+      std::memcpy(at, c.to.data(), c.to.size());
+      at += aligned(c.to.size());
+    }
+  }
+  return e;
+}
+
+std::size_t ShardRunner::arena_bytes() const {
+  std::size_t sum = 0;
+  for (const Buffer& b : *arenas_) sum += b.bytes();
+  return sum;
+}
+
+}  // namespace echelon

@@ -1,0 +1,74 @@
+#pragma once
+// Runs one graph of a model on the shards of a batch. `SlicePlans` holds the graph compiled for every size of slice
+// that occurs (the last batch of an epoch is smaller); `ShardRunner` is one core's memory and bound kernels for it.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "data/loader.h"
+#include "graph/program.h"
+
+namespace echelon {
+
+// Compiled graphs by slice size, shared by all cores. prepare() from one thread; at() from many.
+class SlicePlans {
+ public:
+  explicit SlicePlans(std::function<Graph(std::int64_t slice)> make) : make_(std::move(make)) {}
+  void prepare(std::int64_t slice);  // compiles it if it is not there yet; nothing for an empty slice
+  const Plan& at(std::int64_t slice) const { return *plans_.at(slice); }
+
+ private:
+  std::function<Graph(std::int64_t)> make_;
+  std::map<std::int64_t, std::unique_ptr<const Plan>> plans_;
+};
+
+// The values that flow from step to step (graph/graph.h, Carry), one set for each shard: shards own them, not cores.
+class CarryStore {
+ public:
+  CarryStore(const Graph& graph, int shards);
+  bool empty() const { return bytes_per_shard_ == 0; }
+  void reset();
+  std::span<std::byte> of(int shard);
+  std::span<std::byte> all() { return {memory_.data(), memory_.bytes()}; }
+
+ private:
+  std::size_t bytes_per_shard_ = 0;
+  Buffer memory_;
+};
+
+// One core's executors. Belongs to that core's thread.
+class ShardRunner {
+ public:
+  ShardRunner(const SlicePlans& plans, const ParameterTable& table, std::span<float> parameters,
+              std::span<float> contributions, std::shared_ptr<std::vector<Buffer>> arenas)
+      : plans_(plans), table_(table), parameters_(parameters), contributions_(contributions),
+        arenas_(std::move(arenas)) {}
+
+  // Loads the shard's samples and runs the graph on them. `carries` (may be null) are read and written; `execute` (may
+  // be empty) is called instead of Executor::run.
+  Executor& run(const data::Batch& batch, const std::vector<data::Field>& fields, const StepContext& step,
+                CarryStore* carries, const std::function<void(Executor&)>& execute = {});
+  // The executor for a slice, bound on first use, with the shard's samples in it: for profiles and post-mortems.
+  Executor& load(const data::Batch& batch, const std::vector<data::Field>& fields, int shard, CarryStore* carries);
+  Executor& executor(std::int64_t slice);
+  std::size_t arena_bytes() const;
+
+ private:
+  const SlicePlans& plans_;
+  const ParameterTable& table_;
+  std::span<float> parameters_, contributions_;
+  std::shared_ptr<std::vector<Buffer>> arenas_;  // phases of one core take turns in the same memory
+  std::map<std::int64_t, std::unique_ptr<Executor>> executors_;
+};
+
+// The shards that a core runs: neighbours, so that it can fold most of their sum by itself.
+struct ShardRange {
+  int first, last;
+};
+inline ShardRange shards_of(int core, int cores, int shards) {
+  return {core * shards / cores, (core + 1) * shards / cores};
+}
+
+}  // namespace echelon

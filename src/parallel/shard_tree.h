@@ -1,0 +1,51 @@
+#pragma once
+// The sum over logical shards, always in the same binary tree, whoever holds the leaves (law 1). The tree over shards
+// [lo, hi) splits at the largest power of two below its size; a leaf is one shard's contribution.
+//
+// A core that runs several neighbouring shards folds what it can on the way (`ShardFolder`): it keeps one partial sum
+// for each complete subtree, at most one per level. Afterwards `sum_over_shards` combines the partial sums of all cores
+// over any range of elements; ranges are independent, so the cores share that work.
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "tensor/buffer.h"
+
+namespace echelon {
+
+// A sum over the shards [first, last), which are the leaves of one node of the tree.
+struct PartialSum {
+  int first = 0, last = 0;
+  const float* data = nullptr;
+};
+
+// Where the tree over [lo, hi) splits; hi - lo > 1.
+int tree_split(int lo, int hi);
+
+class ShardFolder {
+ public:
+  // For the shards [first, last) of `shards`, in that order, contributing `floats` numbers each. Allocates all it needs.
+  ShardFolder(int shards, int first, int last, std::size_t floats);
+
+  // Where the next shard is to write its contribution.
+  std::span<float> contribution() { return contribution_.as<float>(); }
+  void start_step();
+  void fold();  // the next shard's contribution is complete
+  std::span<const PartialSum> partial_sums() const { return partials_; }
+  // The memory in which the leftmost partial sum ends up, in every step: a place for the sum over all shards.
+  std::span<float> total() { return levels_.empty() ? contribution() : levels_[0].as<float>(); }
+  std::size_t bytes() const;  // of memory held
+
+ private:
+  int shards_, first_, next_;
+  Buffer contribution_;
+  std::vector<Buffer> levels_;  // places for partial sums, used as a stack
+  std::vector<PartialSum> partials_;
+};
+
+// out[i] = the tree sum for every i in [begin, end). `partials` cover the shards [0, shards) in order. `out` may be the
+// memory of any of them.
+void sum_over_shards(int shards, std::span<const PartialSum> partials, std::size_t begin, std::size_t end, float* out);
+
+}  // namespace echelon
