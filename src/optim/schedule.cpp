@@ -17,7 +17,7 @@ void not_for(OptionReader& r, const std::string& name, const std::string& users,
              std::initializer_list<const char*> keys) {
   for (const char* key : keys)
     if (r.has(key)) {
-      r.problem(key, "has no meaning for name = \"" + name + "\"; it belongs to " + users);
+      r.problem(key, fmt::format("has no meaning for name = \"{}\"; it belongs to {}", name, users));
       r.ignore(key);
     }
 }
@@ -54,7 +54,7 @@ Duration read_duration(OptionReader& r, const std::string& key, Duration fallbac
   const std::int64_t steps =
       r.integer(key + "_steps", static_cast<std::int64_t>(fallback.amount), 0, static_cast<std::int64_t>(longest));
   if (r.has(key + "_epochs") && r.has(key + "_steps"))
-    r.problem(key + "_steps", "and " + key + "_epochs are both given; keep one of them");
+    r.problem(key + "_steps", fmt::format("and {}_epochs are both given; keep one of them", key));
   if (!has_duration(r, key)) return fallback;
   return r.has(key + "_epochs") ? Duration{epochs, true} : Duration{static_cast<double>(steps), false};
 }

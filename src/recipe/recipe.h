@@ -1,6 +1,6 @@
 #pragma once
 // One run, as its recipe describes it: the tables of a TOML file, read into types. Plain data; what can be built from
-// it (data sets, a model, an update rule) is built by recipe/setup.h.
+// it (data sets, a model, an update rule) is built by recipe/prepare.h.
 //
 //   [model]     name and the network's own settings (models/zoo.h), or layers written out
 //   [data]      where the samples come from (data/)
@@ -50,7 +50,7 @@ struct Recipe {
   TrainSpec train;
 };
 
-// Reads everything but [data] and the model's own settings, which need the disk (recipe/setup.h). Problems are added;
+// Reads everything but [data] and the model's own settings, which need the disk (recipe/prepare.h). Problems are added;
 // the recipe is complete in any case, with defaults where something was wrong.
 Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& problems);
 

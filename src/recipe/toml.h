@@ -19,8 +19,8 @@ struct TomlLimits {
 // or is a date or time (no option is one).
 Options parse_toml(std::string_view text, const std::string& file, const TomlLimits& limits = {});
 
-// The tree as TOML that parse_toml reads back to the same tree (lines aside). Keys come in alphabetical order, "name"
-// first, values before tables.
+// The tree as TOML that parse_toml reads back to the same tree (lines aside). Keys come in alphabetical order, "name",
+// "kind" and "type" before others, values before tables.
 std::string write_toml(const Options& options);
 std::string toml_quoted(const std::string& text);  // "text" with what needs it escaped
 

@@ -37,7 +37,7 @@ class Converter {
     to.place = place(from);
     for (const auto& [key, node] : from) {
       const std::string name(key.str());
-      Option option = value(node, where.empty() ? name : where + "." + name, depth);
+      Option option = value(node, where.empty() ? name : fmt::format("{}.{}", where, name), depth);
       option.place = Place(static_cast<int>(key.source().begin.line), file_);
       if (auto* table = std::get_if<Option::Table>(&option.value); table && (*table)->place.line == 0)
         (*table)->place = option.place;  // a table that only dotted keys speak of has no line of its own

@@ -51,11 +51,13 @@ const Option::List* as_tables(const Option& option) {
   return all ? list : nullptr;
 }
 
-// "name" first: it decides what the others mean.
+// What decides about the meaning of the other keys comes first.
 std::vector<const std::pair<const std::string, Option>*> in_order(const Options& options) {
   std::vector<const std::pair<const std::string, Option>*> items;
   for (const auto& item : options.items) items.push_back(&item);
-  std::stable_partition(items.begin(), items.end(), [](const auto* item) { return item->first == "name"; });
+  std::stable_partition(items.begin(), items.end(), [](const auto* item) {
+    return item->first == "name" || item->first == "kind" || item->first == "type";
+  });
   return items;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 double hundred_steps(double epochs) { return 100 * epochs; }
 
-Schedule make(ScheduleSpec spec, std::int64_t total = 1000) { return Schedule(spec, 0.8, total, hundred_steps); }
+Schedule make(const ScheduleSpec& spec, std::int64_t total = 1000) { return Schedule(spec, 0.8, total, hundred_steps); }
 
 TEST(Schedule, ConstantStays) {
   const Schedule s = make({});

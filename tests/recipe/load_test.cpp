@@ -9,7 +9,7 @@ namespace echelon {
 namespace {
 
 class Load : public ::testing::Test {
- protected:
+ public:
   Load()
       : dir_(::testing::TempDir() + "echelon_load_" + ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
     disk_->remove_all(dir_);
@@ -17,6 +17,7 @@ class Load : public ::testing::Test {
   }
   ~Load() override { disk_->remove_all(dir_); }
 
+ protected:
   void write(const std::string& name, std::string_view text) { write_file_atomically(*disk_, dir_ + "/" + name, text); }
   LoadedOptions load(const std::string& name, const std::vector<std::string>& overrides = {}) {
     return load_options(*disk_, dir_ + "/" + name, overrides, problems_);
