@@ -177,12 +177,14 @@ std::int64_t count_classes(const Array& y, std::int64_t declared) {
 Field input_field(const Array& x, const ArrayOptions& options, bool channels_last) {
   using Input = ArrayOptions::Input;
   Shape shape = x.sample;
-  const bool image = options.input == Input::image ||
-                     (options.input == Input::automatic && (shape.rank() == 3 || (x.element == Element::u8 && shape.rank() == 2)));
+  const bool image =
+      options.input == Input::image ||
+      (options.input == Input::automatic && (shape.rank() == 3 || (x.element == Element::u8 && shape.rank() == 2)));
   if (image) {
     if (shape.rank() == 2) shape = Shape{1, shape[0], shape[1]};
     if (shape.rank() != 3)
-      bad_input("{}: an image has two or three dimensions, but a sample here is {}", x.source->name(), to_string(shape));
+      bad_input("{}: an image has two or three dimensions, but a sample here is {}", x.source->name(),
+                to_string(shape));
     if (channels_last && x.sample.rank() == 3) shape = Shape{shape[2], shape[0], shape[1]};
     return {"image", DType::f32, shape};
   }
@@ -210,14 +212,16 @@ std::shared_ptr<const Dataset> array_dataset(Array x, std::optional<Array> y, co
       info.fields.push_back({"target", DType::f32, y->sample});
     } else {
       info.fields.push_back({y->sample.rank() == 0 ? "label" : "targets", DType::i32, y->sample});
-      const auto declared = std::max<std::int64_t>(options.classes, static_cast<std::int64_t>(options.class_names.size()));
+      const auto declared =
+          std::max<std::int64_t>(options.classes, static_cast<std::int64_t>(options.class_names.size()));
       info.classes = count_classes(*y, declared);
       info.class_names = options.class_names;
     }
     if (y->source != x.source) print.add(fingerprint_of(*y->source));
   }
   info.fingerprint = print.hex();
-  const float scale = options.scale.value_or(x.element == Element::u8 && info.fields[0].dtype == DType::f32 ? 1.0f / 255 : 1.0f);
+  const float scale =
+      options.scale.value_or(x.element == Element::u8 && info.fields[0].dtype == DType::f32 ? 1.0f / 255 : 1.0f);
   return std::make_shared<ArrayDataset>(std::move(info), std::move(x), std::move(y), channels_last, scale);
 }
 

@@ -18,7 +18,8 @@ Walk::Walk(std::uint64_t samples, std::vector<BatchPhase> phases, bool drop_part
   for (const auto& p : phases) {
     if (p.batch == 0) bad_input("a batch has at least one sample");
     if (drop_partial && p.batch > samples)
-      bad_input("a batch of {} can never be filled by {} samples: make it smaller or keep partial batches", p.batch, samples);
+      bad_input("a batch of {} can never be filled by {} samples: make it smaller or keep partial batches", p.batch,
+                samples);
     if (starts_.empty()) {
       starts_.push_back({p, 0, 0, 0});
       continue;
@@ -57,14 +58,16 @@ Cursor Walk::at(std::uint64_t step) const {
 }
 
 std::uint64_t Walk::steps_before(std::uint32_t epoch) const {
-  // The last phase that begins before that epoch does; from there, whole epochs.
   if (epoch == 0) return 0;
-  const Start* start = &starts_.front();
-  for (const auto& s : starts_)
-    if (s.epoch < epoch) start = &s;
-  const std::uint64_t size = start->phase.batch;
-  return start->phase.step + steps_from(start->position, size) +
-         (epoch - start->epoch - 1) * steps_from(0, size);
+  // From the last phase that begins in an earlier epoch whole epochs are walked, unless the next phase comes first and
+  // skips the rest of one.
+  std::size_t last = 0;
+  while (last + 1 < starts_.size() && starts_[last + 1].epoch < epoch) ++last;
+  const Start& start = starts_[last];
+  const std::uint64_t size = start.phase.batch;
+  const std::uint64_t walked =
+      start.phase.step + steps_from(start.position, size) + (epoch - start.epoch - 1) * steps_from(0, size);
+  return last + 1 < starts_.size() ? std::min(walked, starts_[last + 1].phase.step) : walked;
 }
 
 std::uint64_t Walk::largest_batch() const {

@@ -1,9 +1,9 @@
 #pragma once
 // Which samples step t of a run uses: pure arithmetic, from the step alone, so that resuming needs no saved state.
 //
-// An epoch is walked in batches; the last batch of an epoch is smaller when the batch does not divide the epoch (or left
-// out, if so asked), and never reaches into the next. The batch size may change at given steps: the walk goes on from
-// where it is. A batch of n samples falls to S logical shards as evenly as it can: shard s has [s*n/S, (s+1)*n/S).
+// An epoch is walked in batches; the last batch of an epoch is smaller when the batch does not divide the epoch (or
+// left out, if so asked), and never reaches into the next. The batch size may change at given steps: the walk goes on
+// from where it is. A batch of n samples falls to S logical shards as evenly as it can: shard s has [s*n/S, (s+1)*n/S).
 
 #include <cstdint>
 #include <vector>

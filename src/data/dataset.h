@@ -51,9 +51,9 @@ struct SampleContext {
 
 struct DatasetInfo {
   std::uint64_t size = 0;
-  std::vector<Field> fields;  // [0] is what the model reads; [1], if there, what the loss compares with
-  std::int64_t classes = 0;   // labels are 0 .. classes - 1; 0 when the samples have no class
-  std::vector<std::string> class_names;          // empty, or one for each class
+  std::vector<Field> fields;             // [0] is what the model reads; [1], if there, what the loss compares with
+  std::int64_t classes = 0;              // labels are 0 .. classes - 1; 0 when the samples have no class
+  std::vector<std::string> class_names;  // empty, or one for each class
   std::shared_ptr<const Vocabulary> vocabulary;  // of a text, else null
   std::int64_t streams = 0;  // > 0: sample i continues sample i - streams; must stay in order, batch == streams
   bool random = false;       // samples depend on the context

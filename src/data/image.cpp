@@ -16,8 +16,8 @@ namespace {
 void check_extent(std::uint64_t height, std::uint64_t width, std::string_view name) {
   constexpr std::uint64_t side = 16384, area = 64 << 20;
   if (height == 0 || width == 0 || height > side || width > side || height * width > area)
-    bad_input("{}: a picture of {} x {} pixels; at most {} a side and {} million in all are read", name, width, height, side,
-              area >> 20);
+    bad_input("{}: a picture of {} x {} pixels; at most {} a side and {} million in all are read", name, width, height,
+              side, area >> 20);
 }
 
 std::uint8_t grey_of(const std::uint8_t* rgb) {  // the luma of ITU-R 601, in 16-bit fixed point
@@ -35,7 +35,8 @@ struct PngImage {
 ImageExtent decode_png(std::span<const std::byte> file, std::string_view name, int channels, Scratch& pixels) {
   PngImage png;
   png_image& image = png.image;
-  if (!png_image_begin_read_from_memory(&image, file.data(), file.size())) bad_input("{}: not a PNG picture: {}", name, image.message);
+  if (!png_image_begin_read_from_memory(&image, file.data(), file.size()))
+    bad_input("{}: not a PNG picture: {}", name, image.message);
   check_extent(image.height, image.width, name);
   // Eight bits; colour only if the file has it; with alpha if the file has it, so that libpng blends nothing in.
   image.format &= PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA;
@@ -44,9 +45,11 @@ ImageExtent decode_png(std::span<const std::byte> file, std::string_view name, i
   const auto wanted = static_cast<std::size_t>(channels);
   pixels.resize(count * std::max(found, wanted));
   auto* const p = reinterpret_cast<std::uint8_t*>(pixels.data());
-  if (!png_image_finish_read(&image, nullptr, p, 0, nullptr)) bad_input("{}: a corrupt PNG picture: {}", name, image.message);
+  if (!png_image_finish_read(&image, nullptr, p, 0, nullptr))
+    bad_input("{}: a corrupt PNG picture: {}", name, image.message);
   const auto convert = [&](std::size_t i) {
-    const std::array<std::uint8_t, 3> rgb = {p[i * found], p[i * found + (colour ? 1 : 0)], p[i * found + (colour ? 2 : 0)]};
+    const std::array<std::uint8_t, 3> rgb = {p[i * found], p[i * found + (colour ? 1 : 0)],
+                                             p[i * found + (colour ? 2 : 0)]};
     if (wanted == 1)
       p[i] = colour ? grey_of(rgb.data()) : rgb[0];
     else
@@ -122,7 +125,8 @@ JpegResult run_jpeg(std::span<const std::byte> file, int channels, std::uint8_t*
     jpeg.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg_start_decompress(&jpeg);
     while (jpeg.output_scanline < jpeg.output_height) {
-      JSAMPROW row = pixels + std::size_t{jpeg.output_scanline} * jpeg.output_width * static_cast<std::size_t>(channels);
+      JSAMPROW row =
+          pixels + std::size_t{jpeg.output_scanline} * jpeg.output_width * static_cast<std::size_t>(channels);
       jpeg_read_scanlines(&jpeg, &row, 1);
     }
     jpeg_finish_decompress(&jpeg);
@@ -154,15 +158,18 @@ ImageExtent decode_image(std::span<const std::byte> file, std::string_view name,
 }
 
 std::vector<std::byte> encode_png(std::span<const std::uint8_t> pixels, ImageExtent extent, int channels) {
-  invariant(static_cast<std::int64_t>(pixels.size()) == extent.height * extent.width * channels, "a picture has all its pixels");
+  invariant(static_cast<std::int64_t>(pixels.size()) == extent.height * extent.width * channels,
+            "a picture has all its pixels");
   PngImage png;
   png.image.width = static_cast<png_uint_32>(extent.width);
   png.image.height = static_cast<png_uint_32>(extent.height);
   png.image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   png_alloc_size_t bytes = 0;
-  if (!png_image_write_get_memory_size(png.image, bytes, 0, pixels.data(), 0, nullptr)) fail("PNG: {}", png.image.message);
+  if (!png_image_write_get_memory_size(png.image, bytes, 0, pixels.data(), 0, nullptr))
+    fail("PNG: {}", png.image.message);
   std::vector<std::byte> file(bytes);
-  if (!png_image_write_to_memory(&png.image, file.data(), &bytes, 0, pixels.data(), 0, nullptr)) fail("PNG: {}", png.image.message);
+  if (!png_image_write_to_memory(&png.image, file.data(), &bytes, 0, pixels.data(), 0, nullptr))
+    fail("PNG: {}", png.image.message);
   file.resize(bytes);
   return file;
 }

@@ -29,7 +29,8 @@ enum class Fit {
 
 // Resamples `pixels` (as decode_image leaves them) to [channels, to.height, to.width] numbers from 0 to 1: a triangle
 // filter, widened when shrinking so that no pixel is left out.
-void resize_image(std::span<const std::byte> pixels, ImageExtent from, int channels, ImageExtent to, Fit fit, float* out);
+void resize_image(std::span<const std::byte> pixels, ImageExtent from, int channels, ImageExtent to, Fit fit,
+                  float* out);
 
 // A PNG file of [height, width, channels] bytes.
 std::vector<std::byte> encode_png(std::span<const std::uint8_t> pixels, ImageExtent extent, int channels);

@@ -45,7 +45,8 @@ std::uint64_t unpack(Inflater& z, const Source& source, std::uint64_t offset, st
       offset += n;
     }
     // One byte more than the limit, so that exceeding it is seen.
-    if (done == bytes.size()) bytes.resize(std::min<std::uint64_t>(limit + 1, std::max<std::uint64_t>(piece, 2 * done)));
+    if (done == bytes.size())
+      bytes.resize(std::min<std::uint64_t>(limit + 1, std::max<std::uint64_t>(piece, 2 * done)));
     const std::size_t room = std::min<std::size_t>(bytes.size() - done, 1u << 30);
     z->next_out = reinterpret_cast<Bytef*>(bytes.data() + done);
     z->avail_out = static_cast<uInt>(room);

@@ -13,7 +13,8 @@ namespace echelon::data {
 std::vector<std::byte> gunzip(const Source& source, std::uint64_t limit);
 
 // A raw deflate stream at [offset, offset + packed), which unpacks to exactly `unpacked` bytes.
-std::vector<std::byte> inflate_raw(const Source& source, std::uint64_t offset, std::uint64_t packed, std::uint64_t unpacked);
+std::vector<std::byte> inflate_raw(const Source& source, std::uint64_t offset, std::uint64_t packed,
+                                   std::uint64_t unpacked);
 
 std::uint32_t crc32_of(std::span<const std::byte> bytes);
 

@@ -15,20 +15,23 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
   if (options.own.first + options.own.count > options.shards)
     bad_input("shards {} to {} of {} were asked for", options.own.first, options.own.first + options.own.count,
               options.shards);
-  if (options.prefetch < 0 || options.prefetch > 1024) bad_input("prefetch lies between 0 and 1024, not {}", options.prefetch);
+  if (options.prefetch < 0 || options.prefetch > 1024)
+    bad_input("prefetch lies between 0 and 1024, not {}", options.prefetch);
   if (options.threads < 1 || options.threads > 256) bad_input("a loader has 1 to 256 threads, not {}", options.threads);
   if (dataset.fields().size() > most_fields) bad_input("a sample has at most {} fields", most_fields);
   if (const auto streams = static_cast<std::uint64_t>(dataset.info().streams); streams > 0)
     for (const auto& phase : options.batches)
       if (phase.batch != streams)
-        bad_input("the text is read as {} streams, one for each sample of a batch, but the batch is {}: make them equal",
-                  streams, phase.batch);
+        bad_input(
+            "the text is read as {} streams, one for each sample of a batch, but the batch is {}: make them equal",
+            streams, phase.batch);
 }
 
 }  // namespace
 
 std::span<const std::byte> Batch::field(std::uint64_t shard, std::size_t field) const {
-  return {memory_[field].data() + (shard - first_own_) * shard_bytes_[field], slice(shard).count * sample_bytes_[field]};
+  return {memory_[field].data() + (shard - first_own_) * shard_bytes_[field],
+          slice(shard).count * sample_bytes_[field]};
 }
 
 Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
@@ -53,9 +56,7 @@ Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
       [this](std::uint64_t step, std::size_t slot) { fill(step, ring_[slot]); });
 }
 
-std::uint64_t Loader::largest_slice() const {
-  return (walk_.largest_batch() + options_.shards - 1) / options_.shards;
-}
+std::uint64_t Loader::largest_slice() const { return (walk_.largest_batch() + options_.shards - 1) / options_.shards; }
 
 const Batch& Loader::at(std::uint64_t step) { return ring_[ahead_->take(step)]; }
 

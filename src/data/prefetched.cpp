@@ -35,11 +35,12 @@ class Prefetched : public Dataset {
   void start(std::uint64_t first, const SampleContext& context) const {
     ahead_.reset();  // waits for the last of the old ones: they read context_
     context_ = context;
-    ahead_ = std::make_unique<Ahead>(
-        Ahead::Options{.name = "prefetch", .depth = depth_, .first = first},
-        [this](std::uint64_t number, std::size_t slot) {
-          if (number < size()) inner_->get(number, context_, slots_[slot].ref());  // past the end there is nothing
-        });
+    ahead_ =
+        std::make_unique<Ahead>(Ahead::Options{.name = "prefetch", .depth = depth_, .first = first},
+                                [this](std::uint64_t number, std::size_t slot) {
+                                  if (number < size())
+                                    inner_->get(number, context_, slots_[slot].ref());  // past the end there is nothing
+                                });
   }
 
   DatasetPtr inner_;

@@ -15,8 +15,7 @@ struct Taps {
   float* weights;       // [outputs, most]; zero where there is no input
 
   // Maps `outputs` positions onto [begin, begin + length) of `inputs`.
-  Taps(std::int64_t inputs, double begin, double length, std::int64_t outputs_)
-      : outputs(outputs_) {
+  Taps(std::int64_t inputs, double begin, double length, std::int64_t outputs_) : outputs(outputs_) {
     const double scale = length / static_cast<double>(outputs), reach = std::max(scale, 1.0);
     most = static_cast<std::int64_t>(std::ceil(reach)) * 2 + 1;
     first_memory.resize(static_cast<std::size_t>(outputs) * sizeof(std::int32_t));
@@ -42,12 +41,14 @@ struct Taps {
 
 }  // namespace
 
-void resize_image(std::span<const std::byte> pixels, ImageExtent from, int channels, ImageExtent to, Fit fit, float* out) {
+void resize_image(std::span<const std::byte> pixels, ImageExtent from, int channels, ImageExtent to, Fit fit,
+                  float* out) {
   const auto* const p = reinterpret_cast<const std::uint8_t*>(pixels.data());
   const std::int64_t area = to.height * to.width;
   if (from.height == to.height && from.width == to.width) {
     for (int c = 0; c < channels; ++c)
-      for (std::int64_t i = 0; i < area; ++i) out[c * area + i] = static_cast<float>(p[i * channels + c]) * (1.0f / 255);
+      for (std::int64_t i = 0; i < area; ++i)
+        out[c * area + i] = static_cast<float>(p[i * channels + c]) * (1.0f / 255);
     return;
   }
   double height = static_cast<double>(from.height), width = static_cast<double>(from.width);

@@ -15,7 +15,8 @@ namespace {
 
 class MemorySource : public Source {
  public:
-  MemorySource(std::string name, std::vector<std::byte> bytes) : Source(std::move(name), bytes.size()), bytes_(std::move(bytes)) {
+  MemorySource(std::string name, std::vector<std::byte> bytes)
+      : Source(std::move(name), bytes.size()), bytes_(std::move(bytes)) {
     static constexpr std::byte nothing{};
     set_memory(bytes_.empty() ? &nothing : bytes_.data());
   }
@@ -58,7 +59,8 @@ class PartSource : public Source {
 
 void Source::check(std::uint64_t offset, std::uint64_t count) const {
   if (offset > size_ || count > size_ - offset)
-    bad_input("{}: at byte {}: expected {} more bytes, but the file ends at {} (truncated?)", name_, offset, count, size_);
+    bad_input("{}: at byte {}: expected {} more bytes, but the file ends at {} (truncated?)", name_, offset, count,
+              size_);
 }
 
 void Source::read(std::uint64_t offset, std::span<std::byte> into) const {

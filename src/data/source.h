@@ -1,7 +1,7 @@
 #pragma once
 // Bytes from outside, with a name for messages. A parser reads them through a `Source` and never past its end: whatever
-// does not fit is a BadInput that names the file, the offset, what was expected and what was found. Small sources lie in
-// memory, large ones are read from the disk piece by piece. Immutable and thread-safe.
+// does not fit is a BadInput that names the file, the offset, what was expected and what was found. Small sources lie
+// in memory, large ones are read from the disk piece by piece. Immutable and thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -54,7 +54,8 @@ SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_
 std::string fingerprint_of(const Source& source);
 
 // "data/train.idx: at byte 4: expected a count of at most 10, found 11"
-[[noreturn]] void corrupt(const Source& source, std::uint64_t offset, std::string_view expected, std::string_view found);
+[[noreturn]] void corrupt(const Source& source, std::uint64_t offset, std::string_view expected,
+                          std::string_view found);
 
 // Reads numbers one after the other.
 class Reader {

@@ -59,7 +59,8 @@ class CropTransform : public Transform {
     Shape& s = after[image_field(before, "crop")].shape;
     const std::int64_t h = crop_.height ? crop_.height : s[1], w = crop_.width ? crop_.width : s[2];
     if (h > s[1] + 2 * crop_.pad || w > s[2] + 2 * crop_.pad)
-      bad_input("a crop of {} x {} does not fit into an image of {} x {} with {} around it", h, w, s[1], s[2], crop_.pad);
+      bad_input("a crop of {} x {} does not fit into an image of {} x {} with {} around it", h, w, s[1], s[2],
+                crop_.pad);
     s[1] = h, s[2] = w;
     return after;
   }
@@ -140,7 +141,8 @@ class Cutout : public InPlace {
   void change(const Image& image, const Stream& random) const override {
     const std::int64_t cy = random.below(static_cast<std::uint32_t>(image.height), 0);
     const std::int64_t cx = random.below(static_cast<std::uint32_t>(image.width), 1);
-    const std::int64_t y0 = std::max<std::int64_t>(0, cy - extent_ / 2), x0 = std::max<std::int64_t>(0, cx - extent_ / 2);
+    const std::int64_t y0 = std::max<std::int64_t>(0, cy - extent_ / 2),
+                       x0 = std::max<std::int64_t>(0, cx - extent_ / 2);
     const std::int64_t y1 = std::min(image.height, cy - extent_ / 2 + extent_);
     const std::int64_t x1 = std::min(image.width, cx - extent_ / 2 + extent_);
     for (std::int64_t c = 0; c < image.channels; ++c)
@@ -154,7 +156,8 @@ class Cutout : public InPlace {
 class Noise : public InPlace {
  public:
   explicit Noise(float deviation) : InPlace("noise", true), deviation_(deviation) {
-    if (!(deviation >= 0) || !std::isfinite(deviation)) bad_input("noise has a deviation of 0 or more, not {}", deviation);
+    if (!(deviation >= 0) || !std::isfinite(deviation))
+      bad_input("noise has a deviation of 0 or more, not {}", deviation);
   }
   // The same numbers as random.normal(i), two and two: one logarithm and one root for both.
   void change(const Image& image, const Stream& random) const override {
@@ -188,7 +191,8 @@ class Normalise : public InPlace {
   }
   void check(const Shape& shape) const override {
     if (mean_.size() != 1 && static_cast<std::int64_t>(mean_.size()) != shape[0])
-      bad_input("{} means for an image of {} channels: give one for each channel, or one for all", mean_.size(), shape[0]);
+      bad_input("{} means for an image of {} channels: give one for each channel, or one for all", mean_.size(),
+                shape[0]);
   }
   void change(const Image& image, const Stream&) const override {
     const std::int64_t area = image.height * image.width;
@@ -209,7 +213,8 @@ class Copy : public Transform {
   Copy(std::string from, std::string to) : from_(std::move(from)), to_(std::move(to)) {}
   std::vector<Field> fields(const std::vector<Field>& before) const override {
     const int from = find_field(before, from_);
-    if (from < 0) bad_input("there is no field '{}' to copy; a sample here begins with {}", from_, to_string(before[0]));
+    if (from < 0)
+      bad_input("there is no field '{}' to copy; a sample here begins with {}", from_, to_string(before[0]));
     if (find_field(before, to_) >= 0) bad_input("a field '{}' is there already", to_);
     auto after = before;
     after.insert(after.begin() + 1, before[static_cast<std::size_t>(from)]);  // what the loss compares with

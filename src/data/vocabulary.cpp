@@ -32,7 +32,8 @@ Character character_at(std::string_view text, std::size_t at, std::string_view n
   }
   constexpr char32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   if (!good || point < least[length] || point >= beyond || (point >= 0xD800 && point < 0xE000))
-    bad_input("{}: at byte {}: expected UTF-8 text, found byte {:#04x} (use level = \"byte\" for other bytes)", name, at, first);
+    bad_input("{}: at byte {}: expected UTF-8 text, found byte {:#04x} (use level = \"byte\" for other bytes)", name,
+              at, first);
   return {point, length};
 }
 

@@ -83,7 +83,8 @@ class Ahead::Ring {
 
   void start_again(std::uint64_t number, std::unique_lock<std::mutex>& lock) {
     next_ = base_ + slots_.size();  // no new production while we wait for the current one
-    ready_.wait(lock, [&] { return std::ranges::none_of(slots_, [](const Slot& s) { return s.state == State::busy; }); });
+    ready_.wait(lock,
+                [&] { return std::ranges::none_of(slots_, [](const Slot& s) { return s.state == State::busy; }); });
     std::ranges::fill(slots_, Slot{});
     next_ = number;
   }

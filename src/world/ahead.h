@@ -7,8 +7,8 @@
 // still works, only without overlap.
 //
 // Errors: what `produce` throws is parked and rethrown by the `take` of that number; taking it again tries it again.
-// Thread safety: one consumer. `produce` runs on up to `threads` threads at once, each for another number and slot; these threads
-// receive no signals.
+// Thread safety: one consumer. `produce` runs on up to `threads` threads at once, each for another number and slot;
+// these threads receive no signals.
 
 #include <cstddef>
 #include <cstdint>

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 
 namespace echelon {
 
@@ -21,6 +23,17 @@ std::size_t peak_resident_bytes() {
 }
 
 int process_id() { return ::getpid(); }
+
+std::string program_directory() {
+  std::error_code unknown;
+  const auto file = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  return unknown ? "." : file.parent_path().string();
+}
+
+std::string environment(const std::string& variable) {
+  const char* const value = std::getenv(variable.c_str());
+  return value ? value : "";
+}
 
 bool is_terminal(int file_descriptor) { return ::isatty(file_descriptor) == 1; }
 

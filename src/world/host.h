@@ -9,6 +9,8 @@ namespace echelon {
 std::string host_name();  // "localhost" if the system does not say
 int process_id();
 std::size_t peak_resident_bytes();  // the most memory that this process has had at one time
+std::string program_directory();                       // where the running program's file lies; "." if unknown
+std::string environment(const std::string& variable);  // its value; "" if it is not set
 
 bool is_terminal(int file_descriptor);
 int terminal_columns(int file_descriptor);  // 80 if it is not a terminal or does not say

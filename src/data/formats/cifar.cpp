@@ -55,7 +55,8 @@ std::shared_ptr<const Dataset> open_cifar(Disk& disk, const std::string& directo
   }
   const auto names = class_names(disk, directory, options);
   std::vector<DatasetPtr> parts;
-  for (const auto& file : files) parts.push_back(read_with_names(open_source(disk, directory + "/" + file), options, names));
+  for (const auto& file : files)
+    parts.push_back(read_with_names(open_source(disk, directory + "/" + file), options, names));
   return concatenated(std::move(parts));
 }
 

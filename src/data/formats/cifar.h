@@ -14,8 +14,8 @@ struct CifarOptions {
 // One file of records. BadInput if its size is not a whole number of them, or a label is out of range.
 std::shared_ptr<const Dataset> read_cifar(SourcePtr source, const CifarOptions& options);
 
-// data_batch_1.bin .. data_batch_5.bin and test_batch.bin in `directory` (CIFAR-100: train.bin and test.bin); class names from
-// batches.meta.txt or {fine,coarse}_label_names.txt if there.
+// data_batch_1.bin .. data_batch_5.bin and test_batch.bin in `directory` (CIFAR-100: train.bin and test.bin); class
+// names from batches.meta.txt or {fine,coarse}_label_names.txt if there.
 std::shared_ptr<const Dataset> open_cifar(Disk& disk, const std::string& directory, const std::string& split,
                                           const CifarOptions& options);
 

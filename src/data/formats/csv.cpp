@@ -14,7 +14,8 @@ namespace echelon::data {
 
 CsvRows::CsvRows(const Source& source, char delimiter) : source_(source), delimiter_(delimiter) {
   const std::byte* bytes = source.at(0, source.size());
-  if (!bytes) bad_input("{}: {} MiB are too much for a CSV file: convert it to NPY", source.name(), source.size() >> 20);
+  if (!bytes)
+    bad_input("{}: {} MiB are too much for a CSV file: convert it to NPY", source.name(), source.size() >> 20);
   text_ = {reinterpret_cast<const char*>(bytes), source.size()};
   if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // a byte order mark
 }
@@ -29,7 +30,8 @@ bool CsvRows::next(std::vector<Cell>& row) {
     if (at_ < text_.size() && text_[at_] == '"') {
       row.push_back(quoted_cell());
     } else {
-      const std::size_t end = std::min(text_.find_first_of(std::array{delimiter_, '\n', '\0'}.data(), at_), text_.size());
+      const std::size_t end =
+          std::min(text_.find_first_of(std::array{delimiter_, '\n', '\0'}.data(), at_), text_.size());
       std::string_view cell = text_.substr(at_, end - at_);
       if (end == text_.size() || text_[end] == '\n')
         if (cell.ends_with('\r')) cell.remove_suffix(1);
@@ -40,7 +42,8 @@ bool CsvRows::next(std::vector<Cell>& row) {
     if (at_ >= text_.size()) return true;
     if (text_[at_] == '\n') return ++at_, ++line_, true;
     if (text_[at_] != delimiter_)
-      corrupt(source_, at_, fmt::format("'{}' or the end of line {}", delimiter_, line_), fmt::format("'{}'", text_[at_]));
+      corrupt(source_, at_, fmt::format("'{}' or the end of line {}", delimiter_, line_),
+              fmt::format("'{}'", text_[at_]));
     ++at_;
   }
 }
@@ -51,7 +54,8 @@ CsvRows::Cell CsvRows::quoted_cell() {
   for (std::size_t piece = begin, from = begin;;) {
     const std::size_t quote = text_.find('"', from);
     if (quote == std::string_view::npos)
-      corrupt(source_, at_, fmt::format("the closing quote of a cell on line {}", line_), "the end of the file (truncated?)");
+      corrupt(source_, at_, fmt::format("the closing quote of a cell on line {}", line_),
+              "the end of the file (truncated?)");
     line_ += static_cast<std::uint64_t>(std::ranges::count(text_.substr(from, quote - from), '\n'));
     if (quote + 1 < text_.size() && text_[quote + 1] == '"') {
       if (!changed) changed = unquoted_.emplace_back(std::make_unique<std::string>()).get();
@@ -193,7 +197,8 @@ bool looks_like_classes(const Table& table) {
   });
 }
 
-std::vector<std::int32_t> class_numbers(const Source& source, const Table& table, const std::vector<std::string>& names) {
+std::vector<std::int32_t> class_numbers(const Source& source, const Table& table,
+                                        const std::vector<std::string>& names) {
   std::map<std::string_view, std::int32_t> by_name;
   for (std::size_t i = 0; i < names.size(); ++i) by_name[names[i]] = static_cast<std::int32_t>(i);
   std::vector<std::int32_t> numbers;
@@ -219,7 +224,8 @@ std::vector<float> target_numbers(const Source& source, const Table& table) {
   std::vector<float> numbers;
   for (std::size_t i = 0; i < table.labels.size(); ++i) {
     const auto v = number(table.labels[i]);
-    if (!v) corrupt(source, table.label_offsets[i], "a number to be predicted", fmt::format("'{:.40}'", table.labels[i]));
+    if (!v)
+      corrupt(source, table.label_offsets[i], "a number to be predicted", fmt::format("'{:.40}'", table.labels[i]));
     numbers.push_back(static_cast<float>(*v));
   }
   return numbers;
@@ -241,8 +247,8 @@ std::shared_ptr<const Dataset> read_csv(const SourcePtr& source, const CsvOption
                         (options.task == CsvOptions::Task::automatic && looks_like_classes(table));
   if (!classify || options.task == CsvOptions::Task::regress) {
     array.class_names.clear();
-    return array_dataset(std::move(x), dense(as_source(*source, target_numbers(*source, table)), Element::f32, {table.rows}),
-                         array);
+    return array_dataset(std::move(x),
+                         dense(as_source(*source, target_numbers(*source, table)), Element::f32, {table.rows}), array);
   }
   array.classes = options.classes;
   const auto numbers = class_numbers(*source, table, array.class_names);

@@ -1,7 +1,7 @@
 #pragma once
-// Tables of numbers in text: one row a sample, one column the label. Fields may be quoted (RFC 4180: "" inside quotes is
-// a quote, newlines are allowed there); lines end with LF or CRLF; blank lines are skipped. Everything is parsed when
-// the file is opened, so a wrong cell is found before training starts, and named by line and column.
+// Tables of numbers in text: one row a sample, one column the label. Fields may be quoted (RFC 4180: "" inside quotes
+// is a quote, newlines are allowed there); lines end with LF or CRLF; blank lines are skipped. Everything is parsed
+// when the file is opened, so a wrong cell is found before training starts, and named by line and column.
 
 #include "data/array.h"
 
@@ -33,8 +33,8 @@ class CsvRows {
     std::string_view text;  // without the quotes; valid until the next row
     std::uint64_t offset;   // in the source
   };
-  CsvRows(const Source& source, char delimiter);  // BadInput if the source is too large to lie in memory
-  bool next(std::vector<Cell>& row);              // false at the end
+  CsvRows(const Source& source, char delimiter);    // BadInput if the source is too large to lie in memory
+  bool next(std::vector<Cell>& row);                // false at the end
   std::uint64_t line() const { return row_line_; }  // where the row began, from 1
 
  private:

@@ -26,6 +26,13 @@ void read_picture(Disk& disk, const std::string& path, Scratch& into) {
   if (file->read_at(0, into.bytes()) != size) bad_input("{}: the file became shorter while it was read", path);
 }
 
+// The directories in it, by name; hidden ones are not classes.
+std::vector<std::string> classes_in(Disk& disk, const std::string& root) {
+  auto names = disk.list(root);
+  std::erase_if(names, [&](const std::string& n) { return n.starts_with('.') || !disk.is_directory(root + "/" + n); });
+  return names;
+}
+
 class ImageFolder : public Dataset {
  public:
   ImageFolder(DatasetInfo info, Disk& disk, std::vector<Picture> pictures, const ImageOptions& options)
@@ -36,7 +43,8 @@ class ImageFolder : public Dataset {
     Scratch file, pixels;
     read_picture(disk_, picture.path, file);
     const ImageExtent from = decode_image(file.bytes(), picture.path, options_.channels, pixels);
-    resize_image(pixels.bytes(), from, options_.channels, *options_.extent, options_.fit, reinterpret_cast<float*>(out[0]));
+    resize_image(pixels.bytes(), from, options_.channels, *options_.extent, options_.fit,
+                 reinterpret_cast<float*>(out[0]));
     *reinterpret_cast<std::int32_t*>(out[1]) = picture.label;
   }
 
@@ -62,21 +70,25 @@ std::shared_ptr<const Dataset> open_image_folder(Disk& disk, const std::string& 
                                                  const ImageOptions& options) {
   const std::string root = has_split(disk, path, split) ? path + "/" + split : path;
   if (!disk.is_directory(root)) bad_input("{}: there is no such directory", root);
-  std::vector<Picture> pictures;
   DatasetInfo info;
+  info.class_names = classes_in(disk, has_split(disk, path, "train") ? path + "/train" : root);
+  for (const auto& name : classes_in(disk, root))
+    if (!std::ranges::binary_search(info.class_names, name))
+      bad_input("{}/{}: the split 'train' has no such class", root, name);
+  std::vector<Picture> pictures;
   Fingerprint print;
-  for (const auto& name : disk.list(root)) {
-    const std::string directory = root + "/" + name;
-    if (name.starts_with('.') || !disk.is_directory(directory)) continue;
-    const std::size_t before = pictures.size();
-    print.add(name);
-    for (const auto& file : disk.list(directory)) {
+  for (std::size_t c = 0; c < info.class_names.size(); ++c) {
+    const std::string directory = root + "/" + info.class_names[c];
+    print.add(info.class_names[c]);
+    if (!disk.is_directory(directory)) continue;  // a class that this split has no sample of
+    const auto files = disk.list(directory);
+    if (!files.empty() && std::ranges::none_of(files, is_picture))
+      bad_input("{}: no PNG or JPEG picture in it, but it is named like a class", directory);
+    for (const auto& file : files) {
       if (!is_picture(file)) continue;
-      pictures.push_back({directory + "/" + file, static_cast<std::int32_t>(info.class_names.size())});
+      pictures.push_back({directory + "/" + file, static_cast<std::int32_t>(c)});
       print.add(file);
     }
-    if (pictures.size() == before) bad_input("{}: no PNG or JPEG picture in it, but it is named like a class", directory);
-    info.class_names.push_back(name);
   }
   if (pictures.empty())
     bad_input("{}: no class in it: expected one directory for each class, with PNG or JPEG pictures", root);

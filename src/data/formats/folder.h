@@ -1,7 +1,7 @@
 #pragma once
 // Pictures in one directory for each class: DIR/SPLIT/CLASS/*.png|jpg|jpeg, or DIR/CLASS/* if there is no DIR/SPLIT.
-// Classes are numbered in the order of their names. Pictures are decoded when they are asked for (put `cached` above to
-// do it once), and all brought to one extent.
+// Classes are those of the split train, numbered in the order of their names. Pictures are decoded when they are asked
+// for (put `cached` above to do it once), and all brought to one extent.
 
 #include <optional>
 

@@ -145,8 +145,8 @@ Array read_npy(SourcePtr source) {
 }
 
 std::string npy_header(std::string_view descr, const std::vector<std::uint64_t>& shape) {
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr, fmt::join(shape, ", "),
-                                 shape.size() == 1 ? "," : "");
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
+                                 fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   const std::size_t used = magic.size() + 4 + text.size() + 1;
   text.append((64 - used % 64) % 64, ' ').push_back('\n');  // numbers begin on a multiple of 64
   return fmt::format("{}{}{}{}{}{}", magic, '\x01', '\0', static_cast<char>(text.size() & 255),

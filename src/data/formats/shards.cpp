@@ -76,18 +76,23 @@ class ShardDataset : public Dataset {
 };
 
 std::int32_t read_class(const Source& tar, const TarMember& member) {
-  if (member.size > 32) corrupt(tar, member.offset, "a class: a whole number as text", fmt::format("{} bytes", member.size));
+  if (member.size > 32)
+    corrupt(tar, member.offset, "a class: a whole number as text", fmt::format("{} bytes", member.size));
   std::string text = Reader(tar, member.offset).text(member.size, "a class");
   while (!text.empty() && std::strchr(" \r\n\t", text.back())) text.pop_back();
   std::int32_t label = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size() || label < 0)
-    corrupt(tar, member.offset, fmt::format("a class in '{}': a whole number from 0 on", member.name), fmt::format("'{}'", text));
+    corrupt(tar, member.offset, fmt::format("a class in '{}': a whole number from 0 on", member.name),
+            fmt::format("'{}'", text));
   return label;
 }
 
 Kind kind_of(std::string_view name) {
-  return is_picture(name) ? Kind::picture : name.ends_with(".npy") ? Kind::array : name.ends_with(".txt") ? Kind::text : Kind::none;
+  return is_picture(name)         ? Kind::picture
+         : name.ends_with(".npy") ? Kind::array
+         : name.ends_with(".txt") ? Kind::text
+                                  : Kind::none;
 }
 
 // Groups the members of one archive into samples.
@@ -96,7 +101,8 @@ void index_shard(const Source& tar, std::uint32_t number, std::vector<Entry>& en
   Entry current;
   const auto finish = [&] {
     if (current.kind != Kind::none || current.label >= 0) {
-      if (current.kind == Kind::none) corrupt(tar, current.offset, fmt::format("a .png, .jpg, .npy or .txt for '{}'", key), "none");
+      if (current.kind == Kind::none)
+        corrupt(tar, current.offset, fmt::format("a .png, .jpg, .npy or .txt for '{}'", key), "none");
       entries.push_back(current);
     }
     current = {.shard = number};
@@ -112,7 +118,8 @@ void index_shard(const Source& tar, std::uint32_t number, std::vector<Entry>& en
     const Kind kind = kind_of(m.name);
     if (kind != Kind::none) {
       if (current.kind != Kind::none) corrupt(tar, m.offset, fmt::format("one input for '{}'", key), "a second");
-      if (m.size > largest_member) corrupt(tar, m.offset, "a sample of at most 256 MiB", fmt::format("{} bytes", m.size));
+      if (m.size > largest_member)
+        corrupt(tar, m.offset, "a sample of at most 256 MiB", fmt::format("{} bytes", m.size));
       current.kind = kind, current.offset = m.offset, current.size = m.size, current.shard = number;
     } else if (m.name.ends_with(".cls")) {
       if (current.label >= 0) corrupt(tar, m.offset, fmt::format("one class for '{}'", key), "a second");
@@ -149,11 +156,18 @@ Field input_field(const std::vector<SourcePtr>& shards, const Entry& first, Shar
     const Shape shape = ShardDataset::array_shape(ShardDataset::member_array(shards[first.shard], first));
     return {shape.rank() == 3 ? "image" : "features", DType::f32, shape};
   }
-  if (options.length < 1) bad_input("{}: the samples are texts: say how long one is (length)", shards[first.shard]->name());
+  if (options.length < 1)
+    bad_input("{}: the samples are texts: say how long one is (length)", shards[first.shard]->name());
   return {"tokens", DType::i32, Shape{options.length}};
 }
 
 }  // namespace
+
+bool has_shards_of(Disk& disk, const std::string& path, const std::string& split) {
+  return disk.is_directory(path) && std::ranges::any_of(disk.list(path), [&](const std::string& name) {
+           return name.starts_with(split) && name.ends_with(".tar");
+         });
+}
 
 std::shared_ptr<const Dataset> open_shards(Disk& disk, const std::string& path, const std::string& split,
                                            const ShardOptions& options) {
@@ -174,8 +188,11 @@ std::shared_ptr<const Dataset> open_shards(Disk& disk, const std::string& path, 
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Entry& e = entries[i];
     if (e.kind != entries.front().kind || (e.label >= 0) != labelled)
-      corrupt(*shards[e.shard], e.offset, "the same kinds of members as in the first sample", fmt::format("others in sample {}", i));
-    if (labelled) info.classes = std::max<std::int64_t>(info.classes, e.label + std::int64_t{1}), print.add(static_cast<std::uint64_t>(e.label));
+      corrupt(*shards[e.shard], e.offset, "the same kinds of members as in the first sample",
+              fmt::format("others in sample {}", i));
+    if (labelled)
+      info.classes = std::max<std::int64_t>(info.classes, e.label + std::int64_t{1}),
+      print.add(static_cast<std::uint64_t>(e.label));
   }
   if (labelled) info.fields.push_back({"label", DType::i32, Shape{}});
   info.size = entries.size();

@@ -21,4 +21,7 @@ struct ShardOptions {
 std::shared_ptr<const Dataset> open_shards(Disk& disk, const std::string& path, const std::string& split,
                                            const ShardOptions& options);
 
+// Whether `path` has archives of its own for the split.
+bool has_shards_of(Disk& disk, const std::string& path, const std::string& split);
+
 }  // namespace echelon::data

@@ -19,7 +19,8 @@ class Synthetic : public Dataset {
     const auto n = static_cast<std::uint64_t>(options.shape.elements());
     centres_.resize(static_cast<std::size_t>(options.classes) * n);
     for (std::size_t c = 0; c < static_cast<std::size_t>(options.classes); ++c) {
-      const Stream stream({.seed = options.seed, .shard = static_cast<std::uint32_t>(c), .layer = stream_layer("data.centre")});
+      const Stream stream(
+          {.seed = options.seed, .shard = static_cast<std::uint32_t>(c), .layer = stream_layer("data.centre")});
       for (std::uint64_t i = 0; i < n; ++i)
         centres_[c * n + i] = options.kind == Kind::blobs ? stream.normal(i) : stream.uniform(i);
     }
@@ -83,10 +84,11 @@ std::shared_ptr<const Dataset> make_synthetic(const std::string& split, const Sy
   std::uint64_t elements = 1;
   for (const auto d : options.shape.dims())
     if (d < 1 || (elements *= static_cast<std::uint64_t>(d)) > most_elements)
-      bad_input("a synthetic sample of shape {} is not possible: extents of at least 1, at most {} numbers", to_string(options.shape),
-                most_elements);
+      bad_input("a synthetic sample of shape {} is not possible: extents of at least 1, at most {} numbers",
+                to_string(options.shape), most_elements);
   if (options.samples < 1) bad_input("a synthetic data set has at least one sample");
-  if (options.classes < 1 || static_cast<std::uint64_t>(options.classes) > most_elements / (options.kind == Kind::tokens ? 1 : elements))
+  if (options.classes < 1 ||
+      static_cast<std::uint64_t>(options.classes) > most_elements / (options.kind == Kind::tokens ? 1 : elements))
     bad_input("{} classes of shape {} are not possible", options.classes, to_string(options.shape));
   if (!(options.noise >= 0) || (options.kind != Kind::blobs && options.noise > 1))
     bad_input("the noise of synthetic data lies between 0 and 1, not {}", options.noise);
@@ -100,7 +102,8 @@ std::shared_ptr<const Dataset> make_synthetic(const std::string& split, const Sy
   if (options.kind == Kind::tokens)
     info.fields = {{"tokens", DType::i32, options.shape}, {"targets", DType::i32, options.shape}};
   else
-    info.fields = {{options.kind == Kind::images ? "image" : "features", DType::f32, options.shape}, {"label", DType::i32, Shape{}}};
+    info.fields = {{options.kind == Kind::images ? "image" : "features", DType::f32, options.shape},
+                   {"label", DType::i32, Shape{}}};
   info.fingerprint = Fingerprint()
                          .add("synthetic")
                          .add(split)

@@ -53,7 +53,8 @@ class TextDataset : public Dataset {
 
 }  // namespace
 
-std::shared_ptr<const Dataset> read_text_dataset(const SourcePtr& source, const std::string& split, const TextOptions& options) {
+std::shared_ptr<const Dataset> read_text_dataset(const SourcePtr& source, const std::string& split,
+                                                 const TextOptions& options) {
   if (options.length < 1) bad_input("a window of text has at least one token, not {}", options.length);
   if (!(options.train_fraction > 0 && options.train_fraction <= 1))
     bad_input("the part of the text that trains lies above 0 and at most at 1, not {}", options.train_fraction);
@@ -64,7 +65,9 @@ std::shared_ptr<const Dataset> read_text_dataset(const SourcePtr& source, const 
     if (!vocabulary) vocabulary = std::make_shared<Vocabulary>(Vocabulary::bytes());
   } else {
     const std::byte* bytes = source->at(0, source->size());
-    if (!bytes) bad_input("{}: {} MiB are too much at character level: use level = \"byte\"", source->name(), source->size() >> 20);
+    if (!bytes)
+      bad_input("{}: {} MiB are too much at character level: use level = \"byte\"", source->name(),
+                source->size() >> 20);
     const std::string_view text(reinterpret_cast<const char*>(bytes), source->size());
     if (!vocabulary) vocabulary = std::make_shared<Vocabulary>(Vocabulary::characters(text, source->name()));
     auto packed = vocabulary->encode_packed(text, source->name());
@@ -81,7 +84,8 @@ std::shared_ptr<const Dataset> read_text_dataset(const SourcePtr& source, const 
   if (streams < 1) bad_input("a text is read as at least one stream");
   const std::uint64_t tiles = count == 0 ? 0 : (count - 1) / length;
   if (tiles < streams)
-    bad_input("{}: the split '{}' has {} tokens: too few for {} window(s) of {}", source->name(), split, count, streams, length);
+    bad_input("{}: the split '{}' has {} tokens: too few for {} window(s) of {}", source->name(), split, count, streams,
+              length);
   DatasetInfo info;
   info.size = options.windows == Windows::random && options.samples > 0 ? static_cast<std::uint64_t>(options.samples)
                                                                         : tiles / streams * streams;

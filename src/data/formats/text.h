@@ -19,12 +19,13 @@ struct TextOptions {
   //          window k - 1. For truncated backpropagation through time; must not be shuffled
   enum class Windows { random, tiled, streams } windows = Windows::tiled;
   std::int64_t streams = 1;
-  std::int64_t samples = 0;      // in an epoch of random windows; 0: as many as tiled ones
-  double train_fraction = 0.9;   // of the tokens; 1: all train, and the split "test" is refused
+  std::int64_t samples = 0;                      // in an epoch of random windows; 0: as many as tiled ones
+  double train_fraction = 0.9;                   // of the tokens; 1: all train, and the split "test" is refused
   std::shared_ptr<const Vocabulary> vocabulary;  // null: all bytes, or the characters of the whole text
 };
 
 // BadInput if the text is shorter than one window, or not UTF-8 at character level.
-std::shared_ptr<const Dataset> read_text_dataset(const SourcePtr& source, const std::string& split, const TextOptions& options);
+std::shared_ptr<const Dataset> read_text_dataset(const SourcePtr& source, const std::string& split,
+                                                 const TextOptions& options);
 
 }  // namespace echelon::data

@@ -59,7 +59,8 @@ Directory find_directory(const Source& zip) {
   }
   if (d.offset > end || d.bytes > end - d.offset)
     corrupt(zip, end, fmt::format("a directory before byte {}", end), fmt::format("{} bytes at {}", d.bytes, d.offset));
-  if (d.entries > d.bytes / 46) corrupt(zip, end, fmt::format("at most {} entries", d.bytes / 46), fmt::format("{}", d.entries));
+  if (d.entries > d.bytes / 46)
+    corrupt(zip, end, fmt::format("at most {} entries", d.bytes / 46), fmt::format("{}", d.entries));
   return d;
 }
 
@@ -95,7 +96,8 @@ std::vector<ZipEntry> read_zip_directory(const Source& zip) {
     e.crc = static_cast<std::uint32_t>(r.little(4, "a checksum"));
     e.packed = r.little(4, "a size");
     e.unpacked = r.little(4, "a size");
-    const std::uint64_t name = r.little(2, "a length"), extra = r.little(2, "a length"), comment = r.little(2, "a length");
+    const std::uint64_t name = r.little(2, "a length"), extra = r.little(2, "a length"),
+                        comment = r.little(2, "a length");
     r.skip(8, "attributes");
     e.header = r.little(4, "an offset");
     if (name + extra + comment > limit - std::min(limit, r.offset()))
@@ -116,16 +118,19 @@ std::vector<ZipEntry> read_zip_directory(const Source& zip) {
 
 SourcePtr open_zip_entry(SourcePtr zip, const ZipEntry& entry, std::uint64_t limit) {
   Reader r(*zip, entry.header);
-  if (r.little(4, "a member's header") != local_signature) corrupt(*zip, entry.header, "a member's header", "something else");
+  if (r.little(4, "a member's header") != local_signature)
+    corrupt(*zip, entry.header, "a member's header", "something else");
   r.skip(22, "a member's header");
   const std::uint64_t name = r.little(2, "a length"), extra = r.little(2, "a length");
   r.skip(name + extra, "a member's header");
   if (entry.packed > r.left())
-    corrupt(*zip, r.offset(), fmt::format("the {} bytes of '{}'", entry.packed, entry.name), fmt::format("{}", r.left()));
+    corrupt(*zip, r.offset(), fmt::format("the {} bytes of '{}'", entry.packed, entry.name),
+            fmt::format("{}", r.left()));
   const std::string label = fmt::format("{}({})", zip->name(), entry.name);
   const auto check = [&](std::span<const std::byte> bytes) {
     if (const std::uint32_t sum = crc32_of(bytes); sum != entry.crc)
-      corrupt(*zip, r.offset(), fmt::format("checksum {:08x} for '{}'", entry.crc, entry.name), fmt::format("{:08x}", sum));
+      corrupt(*zip, r.offset(), fmt::format("checksum {:08x} for '{}'", entry.crc, entry.name),
+              fmt::format("{:08x}", sum));
   };
   if (entry.method == 0) {
     if (const std::byte* bytes = zip->at(r.offset(), entry.packed)) check({bytes, entry.packed});

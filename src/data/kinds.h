@@ -1,0 +1,22 @@
+#pragma once
+// The kinds of data by name, and how the options of each are read: the table behind data/open.h. A new format needs a
+// line in kinds.cpp and nothing else.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/open.h"
+
+namespace echelon::data {
+
+using OpenSplit = std::function<DatasetPtr(Disk& disk, const std::string& split)>;
+
+std::vector<std::string> kind_names();  // the formats, then the known sets
+// Reads the options of `kind` (one of kind_names) from the table; files are touched when the result is called.
+OpenSplit read_kind(const std::string& kind, OptionReader& table, const DataPlaces& places);
+
+// One table of the list `transform`. The result makes the transform, or its calm twin, or null where there is none.
+std::function<TransformPtr(bool augment)> read_transform(OptionReader& table);
+
+}  // namespace echelon::data

@@ -1,0 +1,58 @@
+#include "data/open.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/kinds.h"
+#include "world/host.h"
+
+namespace echelon::data {
+
+DataPlaces usual_places() {
+  DataPlaces places;
+  if (const std::string root = environment("ECHELON_DATA"); !root.empty()) places.root = root;
+  const std::string program = program_directory();  // build/echelon in the repository, bin/echelon when installed
+  places.share = {"share", program + "/../share", program + "/../share/echelon"};
+  return places;
+}
+
+DatasetPtr DataSpec::open(Disk& disk, const std::string& split, bool augment) const {
+  DatasetPtr dataset = holdout_ > 0 ? held_out(open_(disk, "train"), holdout_, split == "train") : open_(disk, split);
+  const std::uint64_t limit = split == "train" ? limit_train_ : limit_test_;
+  if (limit > 0 && limit < dataset->size()) dataset = sliced(dataset, 0, limit);
+  if (cache_limit_ > 0 && !dataset->info().random) dataset = cached(dataset, cache_limit_);
+  std::vector<TransformPtr> chain;
+  for (const auto& make : transforms_)
+    if (auto transform = make(augment)) chain.push_back(std::move(transform));
+  return mapped(std::move(dataset), std::move(chain));
+}
+
+DataSpec read_data_spec(OptionReader& table, const DataPlaces& places) {
+  DataSpec spec;
+  const auto kinds = kind_names();
+  if (table.require("kind", "say what the data are, such as \"mnist\" or \"csv\""))
+    spec.kind_ = table.choice("kind", "", kinds);
+  if (!spec.kind_.empty()) spec.open_ = read_kind(spec.kind_, table, places);
+  spec.holdout_ = table.number("holdout", 0, 0, 0.9);
+  spec.limit_train_ = static_cast<std::uint64_t>(table.integer("limit", 0, 0));
+  spec.limit_test_ = static_cast<std::uint64_t>(table.integer("limit_test", 0, 0));
+  if (table.flag("cache", false))
+    spec.cache_limit_ = static_cast<std::uint64_t>(table.integer("cache_mib", 4096, 1, 1 << 30)) << 20;
+  else
+    table.ignore("cache_mib");
+  for (auto& transform : table.tables("transform")) {
+    if (auto make = read_transform(transform)) spec.transforms_.push_back(std::move(make));
+  }
+  if (!spec.kind_.empty()) table.done();  // which keys there are depends on the kind
+  return spec;
+}
+
+DatasetPtr open_dataset(Disk& disk, const Options& options, const std::string& split, const DataPlaces& places) {
+  Problems problems;
+  OptionReader table(options, problems);
+  const DataSpec spec = read_data_spec(table, places);
+  problems.throw_if_any("data");
+  return spec.open(disk, split);
+}
+
+}  // namespace echelon::data

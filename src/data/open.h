@@ -1,0 +1,60 @@
+#pragma once
+// From a recipe's [data] table to data sets. `kind` says what the data are: a format (idx, cifar10, cifar100, npy, npz,
+// csv, images, tar, text, synthetic) or the name of a known set (digits, mnist, ...: data/catalog.h), each with options
+// of its own; docs/data.md lists them. Reading the options touches no file and reports every problem at once; opening
+// reads the files.
+//
+// Options of all kinds:
+//   path       the file or directory
+//   holdout    the part of the samples that is kept for the split "test", where there are no files of its own for it
+//   limit      use only so many samples of the split "train" (limit_test: "test")
+//   cache      keep decoded samples in memory: worth it for pictures
+//   transform  a list of tables, in order: {kind = "crop", pad = 4}, {kind = "flip"}, ... (data/transform.h)
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "data/decorators.h"
+#include "data/transform.h"
+#include "world/disk.h"
+
+namespace echelon::data {
+
+// Where data sets are looked for by name.
+struct DataPlaces {
+  std::string root = "data";                   // those that were fetched: root/NAME
+  std::vector<std::string> share = {"share"};  // those that came with the program: the first that has NAME
+};
+DataPlaces usual_places();  // $ECHELON_DATA or data; ./share, and the share directory that belongs to the program
+
+class DataSpec {
+ public:
+  // The data set of a split: "train" or "test". With `augment` every transform is applied; without, only the calm ones
+  // (normalise, copy, and a crop's middle). Not shuffled. `disk` must outlive the data set.
+  DatasetPtr open(Disk& disk, const std::string& split, bool augment) const;
+  DatasetPtr open(Disk& disk, const std::string& split) const { return open(disk, split, split == "train"); }
+
+  const std::string& kind() const { return kind_; }
+
+ private:
+  friend DataSpec read_data_spec(OptionReader& table, const DataPlaces& places);
+  using Open = std::function<DatasetPtr(Disk& disk, const std::string& split)>;
+  using MakeTransform = std::function<TransformPtr(bool augment)>;  // null: nothing to do
+
+  std::string kind_;
+  Open open_;
+  std::vector<MakeTransform> transforms_;
+  double holdout_ = 0;
+  std::uint64_t limit_train_ = 0, limit_test_ = 0, cache_limit_ = 0;
+};
+
+// Reads and checks a [data] table; problems are added to the reader's. The result must not be opened if there were any.
+DataSpec read_data_spec(OptionReader& table, const DataPlaces& places = usual_places());
+
+// Both steps at once; BadInput with all problems.
+DatasetPtr open_dataset(Disk& disk, const Options& table, const std::string& split,
+                        const DataPlaces& places = usual_places());
+
+}  // namespace echelon::data

@@ -1,0 +1,64 @@
+// Reading ahead allocates nothing once it is warm. Every allocation of the program is counted.
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "data/array.h"
+#include "data/formats/idx.h"
+#include "data/formats/text.h"
+#include "data/loader.h"
+#include "data/transform.h"
+#include "tests/data/support.h"
+
+namespace {
+std::atomic<long> allocations = 0;
+}
+
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* p = std::malloc(bytes ? bytes : 1)) return p;
+  throw std::bad_alloc();
+}
+void* operator new[](std::size_t bytes) { return operator new(bytes); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+
+namespace echelon::data {
+namespace {
+
+long allocations_of(DatasetPtr dataset, int prefetch) {
+  LoaderOptions o;
+  o.batches = {{0, 16}};
+  o.shards = 2;
+  o.prefetch = prefetch;
+  Loader loader(std::move(dataset), o);
+  for (std::uint64_t step = 0; step < 20; ++step) loader.at(step);
+  const long before = allocations;
+  for (std::uint64_t step = 20; step < 60; ++step) loader.at(step);
+  return allocations - before;
+}
+
+TEST(Allocation, NoneInTheSteadyState) {
+  const auto disk = make_real_disk();
+  const auto digits = open_idx(*disk, ECHELON_SOURCE_DIR "/share/digits", "test", {});
+  std::vector<TransformPtr> chain;
+  chain.push_back(make_crop({.height = 24, .width = 24, .pad = 2, .centre = false}));
+  chain.push_back(make_copy("image", "target"));
+  chain.push_back(make_flip(0.5f));
+  chain.push_back(make_noise(0.1f));
+  const auto augmented = shuffled(mapped(cached(digits, 1 << 30), std::move(chain)));
+  EXPECT_EQ(allocations_of(augmented, 0), 0);
+  EXPECT_EQ(allocations_of(augmented, 3), 0);
+  TextOptions text;
+  text.windows = TextOptions::Windows::random;
+  EXPECT_EQ(allocations_of(read_text_dataset(open_source(*disk, ECHELON_SOURCE_DIR "/tests/data/allocation_test.cpp"),
+                                             "train", text),
+                           2),
+            0);
+}
+
+}  // namespace
+}  // namespace echelon::data

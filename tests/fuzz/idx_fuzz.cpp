@@ -1,0 +1,19 @@
+// Any bytes are either refused with BadInput or are an array of which every number can be read.
+
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+#include "data/formats/idx.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace echelon;
+  const auto* bytes = reinterpret_cast<const std::byte*>(data);
+  try {
+    const data::Array a = data::read_idx(data::memory_source("input", {bytes, bytes + size}));
+    std::vector<float> sample(static_cast<std::size_t>(a.sample.elements()));
+    for (std::uint64_t i = 0; i < a.count; ++i) a.read_f32(a.place(i), a.sample.elements(), sample.data());
+  } catch (const BadInput&) {
+  }
+  return 0;
+}
