@@ -104,6 +104,7 @@ Array dense_array(SourcePtr source, Element element, bool big_endian, const std:
                   std::uint64_t offset) {
   if (extents.empty() || extents.size() > Shape::max_rank)
     corrupt(*source, 0, "1 to 6 dimensions", fmt::format("{}", extents.size()));
+  if (extents[0] == 0) corrupt(*source, offset, "at least one sample", "none");
   std::uint64_t sample = 1;
   std::vector<std::int64_t> dims;
   for (std::size_t i = 1; i < extents.size(); ++i) {

@@ -1,47 +1,30 @@
 // Reading ahead allocates nothing once it is warm. Every allocation of the program is counted.
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "data/array.h"
 #include "data/formats/idx.h"
 #include "data/formats/text.h"
 #include "data/loader.h"
 #include "data/transform.h"
 #include "tests/data/support.h"
-
-namespace {
-std::atomic<long> allocations = 0;
-}
-
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes ? bytes : 1)) return p;
-  throw std::bad_alloc();
-}
-void* operator new[](std::size_t bytes) { return operator new(bytes); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+#include "tests/support/allocations.h"
 
 namespace echelon::data {
 namespace {
 
-long allocations_of(DatasetPtr dataset, int prefetch) {
+std::int64_t allocations_of(DatasetPtr dataset, int prefetch) {
   LoaderOptions o;
   o.batches = {{0, 16}};
   o.shards = 2;
   o.prefetch = prefetch;
   Loader loader(std::move(dataset), o);
   for (std::uint64_t step = 0; step < 20; ++step) loader.at(step);
-  const long before = allocations;
+  const std::int64_t before = test::allocations();
   for (std::uint64_t step = 20; step < 60; ++step) loader.at(step);
-  return allocations - before;
+  return test::allocations() - before;
 }
 
 TEST(Allocation, NoneInTheSteadyState) {
+  if (!test::allocations_are_counted()) GTEST_SKIP() << "a sanitizer has its own malloc";
   const auto disk = make_real_disk();
   const auto digits = open_idx(*disk, ECHELON_SOURCE_DIR "/share/digits", "test", {});
   std::vector<TransformPtr> chain;
