@@ -18,13 +18,13 @@ std::int64_t allocations_of(DatasetPtr dataset, int prefetch) {
   o.prefetch = prefetch;
   Loader loader(std::move(dataset), o);
   for (std::uint64_t step = 0; step < 20; ++step) loader.at(step);
-  const std::int64_t before = test::allocations();
+  const std::int64_t before = echelon::test::allocations();
   for (std::uint64_t step = 20; step < 60; ++step) loader.at(step);
-  return test::allocations() - before;
+  return echelon::test::allocations() - before;
 }
 
 TEST(Allocation, NoneInTheSteadyState) {
-  if (!test::allocations_are_counted()) GTEST_SKIP() << "a sanitizer has its own malloc";
+  if (!echelon::test::allocations_are_counted()) GTEST_SKIP() << "a sanitizer has its own malloc";
   const auto disk = make_real_disk();
   const auto digits = open_idx(*disk, ECHELON_SOURCE_DIR "/share/digits", "test", {});
   std::vector<TransformPtr> chain;
