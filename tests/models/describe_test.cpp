@@ -1,0 +1,78 @@
+// What is said of a model: counts and work that can be worked out by hand, and memory that is really used.
+#include "models/describe.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "graph/program.h"
+#include "models/zoo.h"
+#include "tests/support/says.h"
+
+namespace echelon::models {
+namespace {
+
+using test::says;
+
+TEST(Describe, LenetByHand) {
+  const auto model = make_model("lenet5", find_model("lenet5").usual_inputs());
+  const Description d = describe(*model, 8);
+  EXPECT_EQ(d.weights, 61706);
+  EXPECT_EQ(d.statistics, 0);
+  auto row = [&](const std::string& name) {
+    for (const LayerRow& r : d.layers)
+      if (r.layer == name) return r;
+    ADD_FAILURE() << name;
+    return LayerRow{};
+  };
+  EXPECT_EQ(row("conv1").weights, 6 * 25 + 6);
+  EXPECT_EQ(row("conv1").output, (Shape{6, 28, 28}));
+  EXPECT_NEAR(row("conv1").flops, 2.0 * 25 * 6 * 28 * 28, 6 * 28 * 28);
+  EXPECT_EQ(row("conv2").output, (Shape{16, 10, 10}));
+  EXPECT_NEAR(row("conv2").flops, 2.0 * 150 * 16 * 10 * 10, 16 * 10 * 10);
+  EXPECT_EQ(row("fc1").weights, 400 * 120 + 120);
+  EXPECT_NEAR(row("fc1").flops, 2.0 * 400 * 120, 120);
+  EXPECT_GT(d.training_flops, 2.5 * d.forward_flops);
+  EXPECT_LT(d.training_flops, 3.5 * d.forward_flops);
+  std::int64_t sum = 0;
+  for (const LayerRow& r : d.layers) sum += r.weights;
+  EXPECT_EQ(sum, d.weights);
+}
+
+TEST(Describe, EveryLayersWeightsAddUp) {
+  for (const char* name : {"resnet18", "gpt", "lstm", "densenet40", "gan", "char_gru", "conv_autoencoder"}) {
+    const auto model = make_model(name, find_model(name).usual_inputs());
+    const Description d = describe(*model, 2);
+    std::int64_t sum = 0;
+    for (const LayerRow& r : d.layers) sum += r.weights;
+    EXPECT_EQ(sum, d.weights) << name;
+    EXPECT_EQ(d.phases.size(), name == std::string("gan") ? 2u : 1u);
+  }
+}
+
+TEST(Describe, MemoryIsThePlansAndGrowsWithTheBatch) {
+  const auto model = make_model("lenet5", find_model("lenet5").usual_inputs());
+  const Description d = describe(*model, 16);
+  const Plan plan = compile(std::move(model->training(16)[0].graph));
+  EXPECT_EQ(d.phases[0].arena, plan.memory.arena_bytes);
+  EXPECT_LT(d.phases[0].arena, d.phases[0].without_reuse);
+  EXPECT_EQ(d.step_bytes, d.phases[0].arena + d.parameter_bytes + d.contribution_bytes);
+  EXPECT_GE(d.parameter_bytes, 61706 * sizeof(float));
+  EXPECT_GT(describe(*model, 32).phases[0].arena, d.phases[0].arena);
+}
+
+TEST(Describe, TextAndJsonSayTheSame) {
+  const auto model = make_model("resnet20", find_model("resnet20").usual_inputs());
+  const Description d = describe(*model, 4);
+  const std::string text = to_text(d);
+  for (const std::string& part : {std::string("layer1.0.conv1"), std::string("[16, 32, 32]"), std::string("269722"),
+                                  std::to_string(d.step_bytes), std::string("classify")})
+    EXPECT_TRUE(says(text, part));
+  const Json json = parse_json(to_json(d), "json");
+  EXPECT_EQ(json["weights"], 269722);
+  EXPECT_EQ(json["layers"].size(), d.layers.size());
+  EXPECT_EQ(json["step_bytes"], d.step_bytes);
+  EXPECT_EQ(json["phases"][0]["arena_bytes"], d.phases[0].arena);
+}
+
+}  // namespace
+}  // namespace echelon::models
