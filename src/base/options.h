@@ -28,14 +28,14 @@ struct Option;
 struct Options {
   std::map<std::string, Option> items;
   std::string where;  // the table's name for messages: "optim", "model.layers[3]"; empty for the outermost
-  Place place;
+  Place place = {};
 };
 
 struct Option {
   using List = std::vector<Option>;
   using Table = std::shared_ptr<Options>;
   std::variant<bool, std::int64_t, double, std::string, List, Table> value;
-  Place place;
+  Place place = {};
 };
 
 // As TOML writes it, for messages: 3, 0.5, "text", [1, 2]; a table is "a table".

@@ -1,0 +1,200 @@
+#include "recipe/init.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/catalog.h"
+#include "data/kinds.h"
+#include "recipe/toml.h"
+
+namespace echelon {
+
+namespace {
+
+Options table_with(const std::string& kind, const std::string& path) {
+  Options table;
+  table.where = "data";
+  table.items["kind"].value = kind;
+  if (!path.empty()) table.items["path"].value = path;
+  return table;
+}
+
+std::string kind_of_directory(Disk& disk, const std::string& path) {
+  const std::vector<std::string> names = disk.list(path);
+  const auto any = [&](auto test) { return std::any_of(names.begin(), names.end(), test); };
+  const auto ends = [&](const char* end) { return any([=](const std::string& n) { return n.ends_with(end); }); };
+  if (any([](const std::string& n) { return n.starts_with("train-images"); })) return "idx";
+  if (any([](const std::string& n) { return n.starts_with("data_batch_"); })) return "cifar10";
+  if (ends("_x.npy")) return "npy";
+  if (ends(".csv")) return "csv";
+  if (ends(".tar")) return "tar";
+  if (any([&](const std::string& n) { return disk.is_directory(path + "/" + n); })) return "images";
+  return "";
+}
+
+// What to write for data of some shape.
+struct Choice {
+  std::string model;   // the lines of [model] below its name
+  std::string name;    // of the model
+  std::string others;  // that fit too
+  std::string optim;   // the lines of [optim]
+  std::int64_t epochs = 10, batch = 64;
+  std::vector<std::string> transforms = {};  // lines of the list
+};
+
+constexpr const char* momentum = R"(name = "momentum"       # sgd, momentum, nesterov, adam, adamw, rmsprop, lamb, ...
+lr = 0.05
+momentum = 0.9
+weight_decay = 5e-4     # never on biases and normalisation
+# clip_norm = 1.0       # limit the norm of the whole gradient
+)";
+constexpr const char* adam = R"(name = "adamw"          # sgd, momentum, nesterov, adam, adamw, rmsprop, lamb, ...
+lr = 1e-3
+weight_decay = 0.01     # never on biases and normalisation
+# clip_norm = 1.0       # limit the norm of the whole gradient
+)";
+
+Choice for_image(const data::DatasetInfo& info) {
+  const Shape& image = info.fields[0].shape;
+  const std::int64_t side = std::min(image[1], image[2]);
+  Choice c;
+  c.optim = momentum;
+  if (info.fields.size() < 2)
+    c = {"hidden = [512, 128, 32]\nnoise = 0.3\n", "autoencoder", "gan", adam};
+  else if (info.classes == 0)
+    c = {"hidden = [512, 256]\n", "mlp", "", adam};
+  else if (side < 64 && image[0] == 1)
+    c.name = "lenet5", c.others = "mlp, resnet20, densenet40, lstm",
+    c.transforms = {R"({ kind = "shift", most = 2 },)"};
+  else if (side < 64)
+    c.name = "resnet20", c.others = "vgg11, resnet18, densenet40, mlp", c.batch = 128,
+    c.transforms = {R"({ kind = "crop", pad = 4 },)", R"({ kind = "flip" },)"};
+  else
+    c.name = "resnet18", c.others = "alexnet, googlenet, densenet121", c.batch = 32,
+    c.transforms = {R"({ kind = "flip" },)"};
+  return c;
+}
+
+Choice choose(const data::DatasetInfo& info) {
+  const data::Field& input = info.fields[0];
+  const bool tokens = input.dtype == DType::i32, paired = info.fields.size() > 1;
+  if (!tokens && input.shape.rank() == 3) return for_image(info);
+  if (!tokens) {
+    const std::string model = "hidden = [128, 64]      # units of each hidden layer\nbatch_norm = true\n";
+    return {model, "mlp", "", adam, 20};
+  }
+  if (paired && info.fields[1].shape == input.shape)
+    return {"layers = 4\nheads = 4\nwidth = 128\n", "gpt", "", adam, 2, 16};
+  return {"hidden = 128\nvocabulary = 256        # tokens are below this\n", "lstm", "gru", adam};
+}
+
+// What the pixels are normalised with, as found in the data; empty if that makes no sense.
+std::string normalise(const data::Dataset& dataset) {
+  std::vector<std::string> means, deviations;
+  for (const data::ChannelSummary& channel : data::summarise(dataset, 2000).channels) {
+    if (!(channel.deviation > 1e-6)) return "";
+    means.push_back(fmt::format("{:.4g}", channel.mean));
+    deviations.push_back(fmt::format("{:.4g}", channel.deviation));
+  }
+  if (means.empty()) return "";
+  return fmt::format("{{ kind = \"normalise\", mean = [{}], std = [{}] }},", fmt::join(means, ", "),
+                     fmt::join(deviations, ", "));
+}
+
+std::string describe(const data::DatasetInfo& train, std::uint64_t test) {
+  std::string out =
+      fmt::format("# {} samples to train with, {} to test with: {}", train.size, test, to_string(train.fields[0]));
+  if (train.classes > 0) out += fmt::format("; {} classes", train.classes);
+  return out + "\n";
+}
+
+std::int64_t fitting_batch(std::int64_t batch, std::uint64_t samples) {
+  while (batch > 8 && static_cast<std::uint64_t>(batch) * 8 > samples) batch /= 2;
+  return std::min(batch, static_cast<std::int64_t>(samples));
+}
+
+}  // namespace
+
+Options guess_data(Disk& disk, const std::string& what) {
+  if (data::find_in_catalog(what)) return table_with(what, "");
+  if (what == "synthetic") return table_with(what, "");
+  if (!disk.exists(what)) {
+    std::vector<std::string> names;
+    for (const data::CatalogEntry& entry : data::catalog()) names.push_back(entry.name);
+    bad_input("'{}' is no file, no directory and none of the known data sets ({}){}", what, fmt::join(names, ", "),
+              did_you_mean(what, names));
+  }
+  if (disk.is_directory(what)) {
+    const std::string kind = kind_of_directory(disk, what);
+    if (!kind.empty()) return table_with(kind, what);
+    bad_input("{}: cannot tell what kind of data this directory holds; say it: echelon init --kind images {}", what,
+              what);
+  }
+  for (const auto& [end, kind] : {std::pair{".csv", "csv"}, {".npz", "npz"}, {".tar", "tar"}, {".txt", "text"}})
+    if (what.ends_with(end)) return table_with(kind, what);
+  bad_input("{}: cannot tell its format from its name; say it: echelon init --kind csv {}", what, what);
+}
+
+std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& places) {
+  const auto open = [&](const std::string& split) { return data::open_dataset(disk, table, split, places); };
+  const data::DatasetPtr train = open("train");
+  data::DatasetPtr test;
+  bool kept_back = false;
+  try {
+    test = open("test");
+  } catch (const BadInput&) {
+    kept_back = true;
+    table.items["holdout"].value = 0.1;
+    test = open("test");
+  }
+  const data::DatasetInfo info = open("train")->info();
+  if (kept_back) table.items.erase("holdout");  // written below, with a comment
+  Choice choice = choose(info);
+  if (info.classes > 0 && info.fields[0].dtype == DType::f32 && info.fields[0].shape.rank() == 3)
+    if (const std::string line = normalise(*train); !line.empty()) choice.transforms.push_back(line);
+
+  std::string out =
+      "# A recipe: one file is one run.\n#\n#   echelon check FILE    finds mistakes, all at once, without "
+      "training\n#   echelon train FILE    trains; --set optim.lr=0.01 changes a key for one run\n\n[model]\n";
+  out += fmt::format("name = {:<17}{}{}\n{}\n[data]\n", toml_quoted(choice.name), choice.others.empty() ? "" : "# or ",
+                     choice.others, choice.model);
+  out += describe(info, test->size());
+  out += write_toml(table);
+  if (kept_back) out += "holdout = 0.1           # this part is kept for testing\n";
+  out += "# limit = 1000          # train on the first so many samples only\n";
+  if (!choice.transforms.empty()) {
+    out += "transform = [           # in this order; what is random is done in training only\n";
+    for (const std::string& line : choice.transforms) out += "  " + line + "\n";
+    out += "]\n";
+  }
+  out += fmt::format("\n[optim]\n{}", choice.optim);
+  out += R"(
+[schedule]
+name = "cosine"         # constant, step, cosine, polynomial
+warmup_epochs = 0.5     # the rate rises in a straight line first
+final = 0.0             # the last rate, as a share of optim.lr
+
+[train]
+)";
+  out += fmt::format("epochs = {:<15}# or steps\n", choice.epochs);
+  const std::int64_t batch = fitting_batch(choice.batch, info.size);
+  out += fmt::format("batch = {:<16}# samples in a step, on all cores together\n", batch);
+  out += R"(seed = 1                # the same seed gives the same weights, on any number of cores
+# shards = 8            # parts of a batch that cores share; derived from the batch
+)";
+  if (info.classes > 0)
+    out += "# target_accuracy = 0.99  # stop as soon as the test data are recognised so well\n";
+  else
+    out += "# target_loss = 0.01    # stop as soon as the loss on the test data is this low\n";
+  out += R"(# patience = 3          # or after so many evaluations without a better one
+# eval_every_epochs = 1
+# checkpoint_every_epochs = 1
+# keep = 3              # checkpoints, besides the best
+)";
+  return out;
+}
+
+}  // namespace echelon

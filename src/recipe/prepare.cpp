@@ -1,0 +1,171 @@
+#include "recipe/prepare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "models/zoo.h"
+
+namespace echelon {
+
+namespace {
+
+// A data set, or null and a problem: a file that is missing or broken says so itself.
+data::DatasetPtr open_split(Disk& disk, const data::DataSpec& spec, const std::string& split, OptionReader& table) {
+  try {
+    data::DatasetPtr dataset = spec.open(disk, split);
+    if (dataset->size() > 0) return dataset;
+    table.problem("kind", fmt::format("= \"{}\" has no samples for the split '{}'", spec.kind(), split));
+  } catch (const BadInput& e) {
+    table.problems().add(table.place(table.has("path") ? "path" : "kind"), fmt::format("data: {}", e.what()));
+  } catch (const DiskError& e) {
+    table.problems().add(table.place(table.has("path") ? "path" : "kind"), fmt::format("data: {}", e.what()));
+  }
+  return nullptr;
+}
+
+std::string fields_text(const data::DatasetInfo& info) {
+  std::string out;
+  for (const data::Field& field : info.fields) out += (out.empty() ? "" : ", ") + to_string(field);
+  return out;
+}
+
+void open_data(Disk& disk, PreparedRun& run, Problems& problems, const data::DataPlaces& places) {
+  OptionReader table(run.recipe.data, problems);
+  const std::size_t before = problems.list().size();
+  const data::DataSpec spec = read_data_spec(table, places);
+  if (problems.list().size() > before) return;
+  run.train = open_split(disk, spec, "train", table);
+  if (run.recipe.train.evaluate) run.test = open_split(disk, spec, "test", table);
+  if (!run.train || !run.test) return;
+  const data::DatasetInfo &train = run.train->info(), &test = run.test->info();
+  if (train.fields != test.fields)
+    table.problem("kind", fmt::format("has other samples to test with ({}) than to train with ({})", fields_text(test),
+                                      fields_text(train)));
+  if (test.classes > train.classes)
+    table.problem("kind",
+                  fmt::format("has {} classes to test with, but {} to train with", test.classes, train.classes));
+}
+
+void make_model(PreparedRun& run, Problems& problems) {
+  const Recipe& recipe = run.recipe;
+  if (recipe.model_name.empty()) return;
+  OptionReader table(recipe.model, problems);
+  models::InputSpec inputs;
+  if (run.train) {
+    inputs = input_spec(run.train->info());
+  } else {
+    // Without data, the settings can still be checked on what the network is usually trained on. A network that is
+    // written out has no usual data.
+    const auto zoo = models::zoo();
+    const auto entry = std::find_if(zoo.begin(), zoo.end(), [&](const auto& e) { return e.name == recipe.model_name; });
+    if (entry != zoo.end() && recipe.model_name == "layers") return;
+    if (entry != zoo.end()) inputs = entry->usual_inputs();
+  }
+  auto model = models::make_model(recipe.model_name, table, inputs);
+  if (run.train) run.model = std::move(model);
+}
+
+void check_batch(const PreparedRun& run, OptionReader& train) {
+  const Recipe& recipe = run.recipe;
+  const data::DatasetInfo& info = run.train->info();
+  const std::int64_t batch = recipe.train.batch, samples = static_cast<std::int64_t>(info.size);
+  if (batch > samples)
+    train.problem("batch", fmt::format("= {} is more than the {} samples there are to train with", batch, samples));
+  if (info.streams > 0 && info.streams != batch)
+    train.problem("batch", fmt::format("= {0}, but the text is read as {1} streams: set train.batch = {1}, or "
+                                       "data.streams = {0}",
+                                       batch, info.streams));
+  if (info.streams > 0 && recipe.schedule.growth.factor > 1)
+    train.problem("batch", "cannot grow while the text is read as streams; remove [schedule.growth]");
+}
+
+// Networks that carry their state from step to step need samples that continue each other.
+void check_carries(const PreparedRun& run, Problems& problems) {
+  const auto phases = run.model->training(1);
+  const bool carries =
+      std::any_of(phases.begin(), phases.end(), [](const auto& p) { return !p.graph.carries().empty(); });
+  if (!carries || run.train->info().streams > 0) return;
+  OptionReader table(run.recipe.data, problems);
+  table.problem("kind",
+                fmt::format("must give samples that continue each other, because {} carries its state from step "
+                            "to step; set windows = \"streams\" and streams = {}",
+                            run.recipe.model_name, run.recipe.train.batch));
+}
+
+void check_targets(const PreparedRun& run, OptionReader& train) {
+  const models::Task task = run.model->task();
+  if (!run.recipe.train.target_accuracy || task == models::Task::classify || task == models::Task::language) return;
+  train.problem("target_accuracy",
+                fmt::format("has no meaning for a model that learns to {}; use target_loss", models::name_of(task)));
+}
+
+// The number of steps before `epochs` epochs are over; parts of an epoch count in proportion.
+double steps_before(const data::Walk& walk, double epochs) {
+  epochs = std::min(epochs, 1e9);
+  const double whole = std::floor(epochs);
+  const auto first = static_cast<double>(walk.steps_before(static_cast<std::uint32_t>(whole)));
+  if (whole == epochs) return first;
+  return first +
+         (epochs - whole) * (static_cast<double>(walk.steps_before(static_cast<std::uint32_t>(whole) + 1)) - first);
+}
+
+}  // namespace
+
+models::InputSpec input_spec(const data::DatasetInfo& info) {
+  const auto field = [&](std::size_t i) -> models::InputSpec::Field {
+    if (i >= info.fields.size()) return {};
+    return {info.fields[i].name, {info.fields[i].dtype, info.fields[i].shape}};
+  };
+  return {.input = field(0), .target = field(1), .classes = info.classes};
+}
+
+data::Walk PreparedRun::walk() const { return data::Walk(train->size(), batches, recipe.train.drop_partial); }
+
+data::LoaderOptions PreparedRun::loader_options() const {
+  data::LoaderOptions options;
+  options.seed = recipe.train.seed;
+  options.batches = batches;
+  options.drop_partial = recipe.train.drop_partial;
+  options.shards = static_cast<std::uint64_t>(recipe.train.shards);
+  return options;
+}
+
+Schedule PreparedRun::schedule() const {
+  const data::Walk walked = walk();
+  return Schedule(recipe.schedule, recipe.lr, total_steps, [&](double epochs) { return steps_before(walked, epochs); });
+}
+
+std::int64_t PreparedRun::steps_in(const Duration& duration) const {
+  if (duration.amount <= 0) return 0;
+  const double steps = duration.epochs ? steps_before(walk(), duration.amount) : duration.amount;
+  return std::max<std::int64_t>(1, std::llround(steps));
+}
+
+PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems, const data::DataPlaces& places) {
+  PreparedRun run;
+  run.recipe = std::move(recipe);
+  if (run.recipe.tree.items.contains("data")) open_data(disk, run, problems, places);
+  make_model(run, problems);
+  if (!run.train) return run;
+  OptionReader train = OptionReader(run.recipe.tree, problems).table("train");
+  check_batch(run, train);
+  if (run.model) check_targets(run, train);
+  if (run.model) check_carries(run, problems);
+  if (!problems.empty()) return run;
+  if (run.train->info().streams == 0) run.train = data::shuffled(run.train);
+  for (const BatchStage& stage :
+       batch_stages(run.recipe.schedule.growth, run.recipe.train.batch, static_cast<std::int64_t>(run.train->size())))
+    run.batches.push_back({static_cast<std::uint64_t>(stage.step), static_cast<std::uint64_t>(stage.batch)});
+  const TrainSpec& spec = run.recipe.train;
+  run.total_steps = spec.steps > 0 ? spec.steps : run.steps_in({static_cast<double>(spec.epochs), true});
+  return run;
+}
+
+PreparedRun prepare_run(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
+                        Problems& problems, const data::DataPlaces& places) {
+  return prepare_run(disk, read_recipe(path, load_options(disk, path, overrides, problems), problems), problems,
+                     places);
+}
+
+}  // namespace echelon

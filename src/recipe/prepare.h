@@ -1,0 +1,45 @@
+#pragma once
+// Everything a run needs, built from its recipe before the first step: data sets opened, the model's graph made for the
+// data's shapes, steps counted. Whatever is wrong is found here, and all of it at once (law 5): `echelon check` prints
+// the problems, `echelon train` refuses to start while there is any.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "data/open.h"
+#include "models/model.h"
+#include "recipe/recipe.h"
+
+namespace echelon {
+
+struct PreparedRun {
+  Recipe recipe;
+  data::DatasetPtr train;  // shuffled, unless its samples continue each other
+  data::DatasetPtr test;   // null if train.evaluate is false
+  std::unique_ptr<const models::Model> model;
+  std::vector<data::BatchPhase> batches;  // the global batch, from which step on
+  std::int64_t total_steps = 0;           // unless something stops the run earlier
+
+  // Parts that a run needs, each made from the above.
+  data::LoaderOptions loader_options() const;
+  data::Walk walk() const;  // which samples each step uses
+  Schedule schedule() const;
+  // The step after which the first `duration` of the run is over; at least 1. 0 if the duration is 0.
+  std::int64_t steps_in(const Duration& duration) const;
+};
+
+// Loads the recipe and builds it. What could not be built is null; then there are problems. BadInput only for a recipe
+// that is missing or not TOML. `disk` must outlive the result.
+PreparedRun prepare_run(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
+                        Problems& problems, const data::DataPlaces& places = data::usual_places());
+
+// The same from options that are loaded already.
+PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems,
+                        const data::DataPlaces& places = data::usual_places());
+
+// The samples of a data set as a model sees them.
+models::InputSpec input_spec(const data::DatasetInfo& info);
+
+}  // namespace echelon
