@@ -13,6 +13,31 @@ namespace echelon {
 
 namespace {
 
+// A job and the promise of its end. What the job holds is let go before it counts as done (a std::packaged_task would
+// keep it as long as anybody keeps the future, for ever if the job itself holds the future).
+class Job {
+ public:
+  explicit Job(std::function<void()> work) : work_(std::move(work)) {}
+  std::future<void> future() { return done_.get_future(); }
+  void run() {
+    std::exception_ptr failure;
+    try {
+      work_();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    work_ = nullptr;
+    if (failure)
+      done_.set_exception(failure);
+    else
+      done_.set_value();
+  }
+
+ private:
+  std::function<void()> work_;
+  std::promise<void> done_;
+};
+
 class Worker : public Background {
  public:
   Worker(const std::string& name, std::size_t capacity) : capacity_(capacity) {
@@ -48,7 +73,7 @@ class Worker : public Background {
   std::future<void> accept(std::function<void()> job) {
     jobs_.emplace_back(std::move(job));
     changed_.notify_all();
-    return jobs_.back().get_future();
+    return jobs_.back().future();
   }
 
   void run() {
@@ -61,7 +86,7 @@ class Worker : public Background {
         jobs_.pop_front();
         changed_.notify_all();
         lock.unlock();
-        job();
+        job.run();
       }
       lock.lock();
     }
@@ -70,7 +95,7 @@ class Worker : public Background {
   const std::size_t capacity_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::packaged_task<void()>> jobs_;
+  std::deque<Job> jobs_;
   bool closing_ = false;
   std::thread thread_;
 };
@@ -78,9 +103,9 @@ class Worker : public Background {
 class Inline : public Background {
  public:
   std::future<void> post(std::function<void()> job) override {
-    std::packaged_task<void()> task(std::move(job));
-    task();
-    return task.get_future();
+    Job at_once(std::move(job));
+    at_once.run();
+    return at_once.future();
   }
   std::optional<std::future<void>> try_post(std::function<void()> job) override { return post(std::move(job)); }
 };

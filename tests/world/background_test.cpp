@@ -45,6 +45,21 @@ TEST(Background, TryPostRefusesInsteadOfWaiting) {
   EXPECT_TRUE(worker->try_post([] {}));
 }
 
+TEST(Background, LetsGoOfWhatAJobHeldWhenItIsDone) {
+  std::vector<std::unique_ptr<Background>> workers;
+  workers.push_back(make_background("test", 1));
+  workers.push_back(make_inline_background());
+  for (const auto& worker : workers) {
+    const auto held = std::make_shared<int>(0);
+    const auto job = worker->post([held] {});
+    job.wait();
+    EXPECT_EQ(held.use_count(), 1);
+    const auto failing = worker->post([held] { throw std::runtime_error("no"); });
+    failing.wait();
+    EXPECT_EQ(held.use_count(), 1);
+  }
+}
+
 TEST(Background, InlineRunsAtOnce) {
   const auto worker = make_inline_background();
   bool ran = false;
