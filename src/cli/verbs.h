@@ -8,7 +8,15 @@
 namespace echelon::cli {
 
 void add_train(CLI::App& program);
-void add_bench(CLI::App& program);
+void add_check(CLI::App& program);
+void add_init(CLI::App& program);
+void add_eval(CLI::App& program);
+void add_predict(CLI::App& program);
+void add_sample(CLI::App& program);
+void add_runs(CLI::App& program);
+void add_data(CLI::App& program);
 void add_models(CLI::App& program);
+void add_bench(CLI::App& program);
+void add_completion(CLI::App& program);
 
 }  // namespace echelon::cli

@@ -17,14 +17,22 @@ DataPlaces usual_places() {
 }
 
 DatasetPtr DataSpec::open(Disk& disk, const std::string& split, bool augment) const {
+  return transformed(open_plain(disk, split), augment);
+}
+
+DatasetPtr DataSpec::open_plain(Disk& disk, const std::string& split) const {
   DatasetPtr dataset = holdout_ > 0 ? held_out(open_(disk, "train"), holdout_, split == "train") : open_(disk, split);
   const std::uint64_t limit = split == "train" ? limit_train_ : limit_test_;
   if (limit > 0 && limit < dataset->size()) dataset = sliced(dataset, 0, limit);
   if (cache_limit_ > 0 && !dataset->info().random) dataset = cached(dataset, cache_limit_);
+  return dataset;
+}
+
+DatasetPtr DataSpec::transformed(DatasetPtr plain, bool augment) const {
   std::vector<TransformPtr> chain;
   for (const auto& make : transforms_)
     if (auto transform = make(augment)) chain.push_back(std::move(transform));
-  return mapped(std::move(dataset), std::move(chain));
+  return mapped(std::move(plain), std::move(chain));
 }
 
 DataSpec read_data_spec(OptionReader& table, const DataPlaces& places) {

@@ -1,0 +1,43 @@
+// `echelon check`: every problem of a recipe at once, before anything runs.
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/verbs.h"
+#include "recipe/prepare.h"
+#include "world/cores.h"
+
+namespace echelon::cli {
+
+void add_check(CLI::App& program) {
+  CLI::App* verb = program.add_subcommand("check", "Report every problem of a recipe, with lines and cures");
+  struct Settings {
+    std::string recipe;
+    std::vector<std::string> overrides;
+    bool json = false;
+  };
+  auto s = std::make_shared<Settings>();
+  verb->add_option("recipe", s->recipe, "A recipe (TOML)")->required();
+  verb->add_option("--set", s->overrides, "Change one setting first: --set optim.lr=0.05")->allow_extra_args(false);
+  verb->add_flag("--json", s->json, "Print one JSON object");
+  verb->footer("Example:\n  echelon check recipes/demo.toml");
+  verb->callback([s] {
+    const auto disk = make_real_disk();
+    Problems problems;
+    const PreparedRun prepared = prepare_run(*disk, s->recipe, s->overrides, problems);
+    if (s->json) {
+      nlohmann::ordered_json j{{"recipe", s->recipe}, {"ok", problems.empty()}, {"problems", nlohmann::json::array()}};
+      for (const auto& p : problems.list()) j["problems"].push_back({{"line", p.place.line}, {"text", p.text}});
+      fmt::print("{}\n", j.dump());
+      if (!problems.empty()) throw CLI::RuntimeError(2);
+      return;
+    }
+    problems.throw_if_any(s->recipe);
+    const TrainSpec& t = prepared.recipe.train;
+    fmt::print("{} is fine: {} on {} samples, {} steps\n{}\n", s->recipe, prepared.model->name(), prepared.train->size(),
+               prepared.total_steps, describe_batch(t.batch, t.shards, available_cores()));
+    for (const std::string& note : prepared.recipe.notes) fmt::print("{}\n", note);
+  });
+}
+
+}  // namespace echelon::cli

@@ -1,0 +1,52 @@
+#include "cli/loaded_run.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "run/weights.h"
+
+namespace echelon::cli {
+
+namespace {
+
+Checkpoint find_checkpoint(Disk& disk, const RunFolder& folder, const std::string& which) {
+  if (which == "best" || which == "last") {
+    CheckpointSearch search = which == "best" ? best_valid(disk, folder.checkpoints()) : latest_valid(disk, folder.checkpoints());
+    if (!search.found) {
+      std::string why;
+      for (const std::string& s : search.skipped) why += "\n  " + s;
+      bad_input("{} has no checkpoint that can be used{}", folder.path, why);
+    }
+    return std::move(*search.found);
+  }
+  const std::string digits = which.starts_with("step-") ? which.substr(5) : which;
+  std::int64_t step = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    bad_input("--checkpoint takes best, last or a step, not '{}'", which);
+  std::string there;
+  for (const CheckpointEntry& e : list_checkpoints(disk, folder.checkpoints())) {
+    if (e.step == step) return open_checkpoint(disk, e.path);
+    there += fmt::format(" {}", e.step);
+  }
+  bad_input("{} has no checkpoint of step {}; there are those of steps{}", folder.path, step, there);
+}
+
+}  // namespace
+
+LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which) {
+  LoadedRun loaded{.folder = open_run(disk, "runs", run), .prepared = {}, .table = {}, .parameters = {}, .manifest = {}};
+  Problems problems;
+  loaded.prepared = prepare_run(disk, loaded.folder.recipe(), {}, problems);
+  problems.throw_if_any(loaded.folder.recipe());
+  for (const auto& phase : loaded.prepared.model->training(1)) loaded.table.include(phase.graph);
+  loaded.table.include(loaded.prepared.model->evaluation(1));
+  loaded.parameters = Buffer(loaded.table.floats() * sizeof(float));
+  Checkpoint checkpoint = find_checkpoint(disk, loaded.folder, which);
+  load_weights(checkpoint.weights, loaded.table, loaded.parameters.as<float>());
+  loaded.manifest = checkpoint.manifest;
+  return loaded;
+}
+
+}  // namespace echelon::cli

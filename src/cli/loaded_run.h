@@ -1,0 +1,27 @@
+#pragma once
+// A trained model as a run folder holds it: recipe, data, network and the weights of one checkpoint. What `eval`,
+// `predict` and `sample` begin with.
+
+#include <string>
+
+#include "graph/program.h"
+#include "recipe/prepare.h"
+#include "tensor/buffer.h"
+#include "track/checkpoint.h"
+#include "track/run.h"
+
+namespace echelon::cli {
+
+struct LoadedRun {
+  RunFolder folder;
+  PreparedRun prepared;
+  ParameterTable table;
+  Buffer parameters;
+  Manifest manifest;  // of the checkpoint
+};
+
+// `run` is a run's folder or its name in runs/; `which` is "best", "last" or a step. BadInput for anything that is not
+// there or not whole. `disk` must outlive the result.
+LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which);
+
+}  // namespace echelon::cli

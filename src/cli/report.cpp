@@ -1,0 +1,124 @@
+#include "cli/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "base/text.h"
+#include "track/draw.h"
+#include "world/host.h"
+
+namespace echelon::cli {
+
+namespace {
+
+struct Mistake {
+  std::int32_t is, said;
+  double confidence;
+  std::vector<std::uint8_t> pixels;
+};
+
+struct Predictions {
+  std::vector<std::int64_t> confusion;  // [classes, classes]
+  std::vector<Mistake> mistakes;        // the most confident ones first
+};
+
+// A picture in 0..255 from whatever range the network sees.
+std::vector<std::uint8_t> grey(std::span<const float> pixels) {
+  const auto [low, high] = std::ranges::minmax(pixels);
+  const float range = high > low ? high - low : 1;
+  std::vector<std::uint8_t> out;
+  for (float p : pixels) out.push_back(static_cast<std::uint8_t>(255 * (p - low) / range));
+  return out;
+}
+
+double softmax_at(std::span<const float> logits, std::int64_t at) {
+  const float top = std::ranges::max(logits);
+  double sum = 0;
+  for (float l : logits) sum += std::exp(l - top);
+  return std::exp(logits[static_cast<std::size_t>(at)] - top) / sum;
+}
+
+constexpr std::size_t shown_mistakes = 5;
+
+Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) {
+  const auto classes = static_cast<std::size_t>(p.test->info().classes);
+  const Shape& image = p.test->fields()[0].shape;
+  const bool drawable = image.rank() == 3 && image[0] == 1 && image[1] <= 64 && image[2] <= 64;
+  const auto pixels = static_cast<std::size_t>(image.elements());
+  Predictions result{std::vector<std::int64_t>(classes * classes), {}};
+  Evaluator evaluator(*p.model, training.trainer().table(), training.trainer().parameters(), p.test, 256, cores);
+  evaluator.run([&](const data::Batch& batch, int shard, Executor& executor) {
+    const auto s = static_cast<std::uint64_t>(shard);
+    const auto logits = executor.output("logits");
+    const auto* scores = reinterpret_cast<const float*>(logits.data());
+    const auto labels = batch.field_as<std::int32_t>(s, 1);
+    for (std::size_t i = 0; i < batch.slice(s).count; ++i) {
+      const std::span<const float> row(scores + i * classes, classes);
+      const auto said = static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin());
+      ++result.confusion[static_cast<std::size_t>(labels[i]) * classes + static_cast<std::size_t>(said)];
+      if (said == labels[i] || !drawable) continue;
+      const double confidence = softmax_at(row, said);
+      if (result.mistakes.size() == shown_mistakes && confidence <= result.mistakes.back().confidence) continue;
+      result.mistakes.push_back({labels[i], said, confidence, grey(batch.field_as<float>(s, 0).subspan(i * pixels, pixels))});
+      std::ranges::stable_sort(result.mistakes, std::greater{}, &Mistake::confidence);
+      if (result.mistakes.size() > shown_mistakes) result.mistakes.pop_back();
+    }
+  });
+  return result;
+}
+
+std::vector<std::string> class_names(const data::DatasetInfo& info) {
+  if (!info.class_names.empty()) return info.class_names;
+  std::vector<std::string> names;
+  for (std::int64_t c = 0; c < info.classes; ++c) names.push_back(std::to_string(c));
+  return names;
+}
+
+}  // namespace
+
+void print_opening(std::ostream& out, const PreparedRun& p, int cores, Training& training, const RunFolder& folder) {
+  const TrainSpec& t = p.recipe.train;
+  const ParameterTable& table = training.trainer().table();
+  out << fmt::format("{}: {} parameters, {} training samples{}\n", p.model->name(),
+                     human_count(static_cast<double>(table.weights())), p.train->size(),
+                     p.test ? fmt::format(", {} to test with", p.test->size()) : "");
+  out << describe_batch(t.batch, t.shards, cores) << "\n";
+  for (const std::string& note : p.recipe.notes) out << note << "\n";
+  if (training.next_step() > 0) out << fmt::format("resuming after step {} of {}\n", training.next_step(), p.total_steps);
+  out << "run folder: " << folder.path << "\n" << std::flush;
+}
+
+void print_result(std::ostream& out, const PreparedRun& p, Training& training, const RunSummary& r, Cores& cores,
+                  const RunFolder& folder, const std::string& recipe_path) {
+  const int columns = terminal_columns(1);
+  const bool colour = is_terminal(1);
+  if (r.test && p.model->task() == models::Task::classify && p.test->info().classes <= 20) {
+    const Predictions predictions = predict_all(p, training, cores);
+    const auto names = class_names(p.test->info());
+    out << "\n" << draw_confusion(predictions.confusion, names, columns, colour) << "\n";
+    std::vector<Picture> pictures;
+    for (const Mistake& m : predictions.mistakes) {
+      const Shape& s = p.test->fields()[0].shape;
+      pictures.push_back({fmt::format("{} read as {} ({:.0f} %)", names[static_cast<std::size_t>(m.is)],
+                                      names[static_cast<std::size_t>(m.said)], 100 * m.confidence),
+                          draw_image(m.pixels, static_cast<int>(s[2]), static_cast<int>(s[1]), colour)});
+    }
+    if (!pictures.empty()) out << "its most confident mistakes\n" << side_by_side(pictures, columns) << "\n";
+  }
+  if (r.test && r.test->accuracy >= 0)
+    out << fmt::format("test accuracy  {:.2f} %   (loss {:.4f}, {} samples)\n", 100 * r.test->accuracy, r.test->loss,
+                       r.test->samples);
+  else if (r.test)
+    out << fmt::format("test loss      {:.4f}   ({} samples)\n", r.test->loss, r.test->samples);
+  out << fmt::format("training       {} steps, {:.2f} epochs in {}; {} samples/s, {:.0f} % of the FMA peak, input-bound {:.1f} %\n",
+                     r.steps, r.epochs, human_duration(r.seconds), human_count(r.samples_per_s), 100 * r.peak_share,
+                     100 * r.waited_for_input);
+  out << fmt::format("stopped by     {}\nweights        sha256 {}\nrun folder     {}\n", r.stopped_by, r.weights_sha256,
+                     folder.path);
+  out << fmt::format(
+      "\nTry next:\n  echelon runs show {}\n  echelon eval {}\n  echelon train {} --cores 1        the same weights, bit for bit\n",
+      folder.path, folder.path, recipe_path);
+}
+
+}  // namespace echelon::cli

@@ -1,0 +1,19 @@
+#pragma once
+// What `echelon train` says before the first step and after the last one.
+
+#include <iosfwd>
+
+#include "recipe/prepare.h"
+#include "run/training.h"
+#include "track/run.h"
+
+namespace echelon::cli {
+
+void print_opening(std::ostream& out, const PreparedRun& prepared, int cores, Training& training,
+                   const RunFolder& folder);
+
+// Accuracy, confusion matrix, some misread images, the weights' hash, the run's folder and what to try next.
+void print_result(std::ostream& out, const PreparedRun& prepared, Training& training, const RunSummary& summary,
+                  Cores& cores, const RunFolder& folder, const std::string& recipe_path);
+
+}  // namespace echelon::cli

@@ -1,0 +1,83 @@
+#include "cli/run_listeners.h"
+
+#include "track/event_file.h"
+
+namespace echelon::cli {
+
+namespace {
+constexpr std::size_t jobs_ahead = 64;
+}
+
+MetricsListener::MetricsListener(Disk& disk, Clock& clock, const RunFolder& folder, std::int64_t resumed_step,
+                                 std::int64_t every, RunListener& notes)
+    : clock_(clock), every_(every), notes_(notes) {
+  const auto kept = cut_metrics(disk, folder.metrics(), resumed_step);
+  std::vector<MetricsWriter::Output> outputs;
+  outputs.push_back(jsonl_output(disk, folder.metrics()));
+  outputs.push_back(event_output(disk, folder.tensorboard(), clock.unix_seconds(), kept));
+  writer_ = std::make_unique<MetricsWriter>(make_background("metrics", jobs_ahead), std::move(outputs));
+}
+
+void MetricsListener::on_step(const StepEvent& e) {
+  loss_sum_ += e.result.loss * static_cast<double>(e.result.terms);
+  correct_sum_ += e.result.correct;
+  terms_ += static_cast<double>(e.result.terms);
+  if (e.step % every_ != 0 && e.step != e.total_steps) return;
+  MetricPoint point{.step = e.step, .epoch = e.epoch, .time = clock_.unix_seconds(), .values = {}};
+  point.values = {{"train_loss", loss_sum_ / terms_}, {"lr", e.lr}, {"samples_per_s", e.samples_per_s}};
+  if (correct_sum_ > 0) point.values.emplace_back("train_accuracy", correct_sum_ / terms_);
+  if (e.result.gradient_norm > 0) point.values.emplace_back("gradient_norm", e.result.gradient_norm);
+  writer_->record(std::move(point));
+  loss_sum_ = correct_sum_ = terms_ = 0;
+  pass_warnings();
+}
+
+void MetricsListener::on_evaluation(const EvaluationEvent& e) {
+  MetricPoint point{.step = e.step, .epoch = e.epoch, .time = clock_.unix_seconds(), .values = {{"test_loss", e.test.loss}}};
+  if (e.test.accuracy >= 0) point.values.emplace_back("test_accuracy", e.test.accuracy);
+  writer_->record(std::move(point));
+}
+
+void MetricsListener::pass_warnings() {
+  for (const std::string& warning : writer_->warnings()) notes_.on_note(warning);
+}
+
+void MetricsListener::finish() {
+  writer_->flush().wait();
+  pass_warnings();
+}
+
+TraceListener::TraceListener(Disk& disk, Clock& clock, Cores& cores, Trainer& trainer, const RunFolder& folder,
+                             RunListener& notes)
+    : disk_(disk),
+      path_(folder.trace()),
+      notes_(notes),
+      origin_(clock.seconds()),
+      operations_(static_cast<std::size_t>(cores.count())) {
+  for (auto& of_core : operations_) of_core.reserve(most_operations);
+  trainer.watch({.now = [&clock] { return clock.seconds(); },
+                 .saw = [this](int core, const Node& node, double begin, double end) {
+                   auto& list = operations_[static_cast<std::size_t>(core)];
+                   if (list.size() < most_operations) list.push_back({&node, begin, end});
+                 }});
+}
+
+void TraceListener::finish() {
+  Trace trace(origin_, most_operations);
+  const Trace::Name run = trace.name("run"), forward = trace.name("forward"), backward = trace.name("backward");
+  Trace::Lane& lane = trace.lane(0, 0, "training");
+  for (const Span& s : spans_) lane.add(trace.name(s.name), run, s.begin, s.end);
+  for (std::size_t core = 0; core < operations_.size(); ++core) {
+    Trace::Lane& of_core = trace.lane(0, static_cast<int>(core) + 1, fmt::format("core {}", core));
+    for (const Operation& o : operations_[core])
+      of_core.add(trace.name(fmt::format("{} {}", o.node->layer, o.node->op->name())),
+                  o.node->backward ? backward : forward, o.begin, o.end);
+  }
+  try {
+    trace.write(disk_, path_);
+  } catch (const Failure& problem) {
+    notes_.on_note(fmt::format("the trace was not written: {}", problem.what()));
+  }
+}
+
+}  // namespace echelon::cli

@@ -1,0 +1,47 @@
+#pragma once
+// What happens in a run, for whoever wants to hear of it: the progress bar, the metrics files, a trace. Listeners are
+// told, never asked; they must not take long, and what they throw is theirs (the run logs it and goes on without them).
+
+#include <cstdint>
+#include <string>
+
+#include "parallel/evaluator.h"
+#include "parallel/trainer.h"
+#include "track/checkpointer.h"
+
+namespace echelon {
+
+struct StepEvent {
+  std::int64_t step = 0, total_steps = 0;  // step counts from 1: updates done
+  double epoch = 0;                        // 1.5: in the middle of the second
+  double lr = 0;
+  StepResult result;
+  double seconds = 0;        // since the training began or was resumed
+  double samples_per_s = 0;  // of the last few seconds
+  double peak_share = 0;     // of the cores' multiply-add limit
+  double eta_seconds = 0;    // until the last step, at the present speed
+};
+
+struct EvaluationEvent {
+  std::int64_t step = 0;
+  double epoch = 0;
+  Evaluation test;
+  bool best = false;  // of this run so far
+};
+
+struct Span {  // a stretch of time, for traces
+  const char* name;
+  double begin, end;  // seconds of the run's clock
+};
+
+class RunListener {
+ public:
+  virtual ~RunListener() = default;
+  virtual void on_step(const StepEvent&) {}
+  virtual void on_evaluation(const EvaluationEvent&) {}
+  virtual void on_save(const SaveResult&) {}
+  virtual void on_span(const Span&) {}
+  virtual void on_note(const std::string&) {}  // a sentence for people: a warning, a decision
+};
+
+}  // namespace echelon

@@ -1,0 +1,14 @@
+#pragma once
+// From a recipe that has been prepared and found good to a training job.
+
+#include "recipe/prepare.h"
+#include "run/training.h"
+
+namespace echelon {
+
+// `prepared` must outlive the job. The job's fingerprints are what a checkpoint is compared with on resuming: the model
+// (parameters by name and shape, and the model's table), the data's content, and everything in the recipe that decides
+// about the weights (batch, shards, seed, update rule, schedule), but not how long to train or how often to save.
+TrainingJob make_job(const PreparedRun& prepared);
+
+}  // namespace echelon

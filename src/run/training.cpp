@@ -1,0 +1,271 @@
+#include "run/training.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "kernels/peak.h"
+#include "run/weights.h"
+#include "track/weights_hash.h"
+
+namespace echelon {
+
+struct Training::Progress {
+  double epoch_loss = 0, epoch_correct = 0;  // sums over the terms of the epoch so far
+  double epoch_terms = 0;
+  std::optional<double> best_score;  // accuracy, or minus the loss: higher is better
+  std::int64_t evaluations_since_best = 0;
+  bool evaluation_due = false;  // after the last step; a signal may have come in between
+  std::string stopped_by;       // why the run has ended; empty while it goes on
+
+  Json to_json() const {
+    Json j{{"epoch_loss", epoch_loss},
+           {"epoch_correct", epoch_correct},
+           {"epoch_terms", epoch_terms},
+           {"evaluations_since_best", evaluations_since_best},
+           {"evaluation_due", evaluation_due},
+           {"stopped_by", stopped_by}};
+    if (best_score) j["best_score"] = *best_score;
+    return j;
+  }
+  void read(const Json& j) {
+    epoch_loss = j.value("epoch_loss", 0.0);
+    epoch_correct = j.value("epoch_correct", 0.0);
+    epoch_terms = j.value("epoch_terms", 0.0);
+    evaluations_since_best = j.value("evaluations_since_best", std::int64_t{0});
+    evaluation_due = j.value("evaluation_due", false);
+    stopped_by = j.value("stopped_by", std::string());
+    if (j.contains("best_score")) best_score = j.at("best_score").get<double>();
+  }
+};
+
+namespace {
+
+// What one core can do at most, in GFLOP/s: a hundredth of a second is enough for a share in per cent.
+double measure_core_peak(Clock& clock) {
+  double best = 0;
+  for (int i = 0; i < 3; ++i) {
+    const double start = clock.seconds(), flops = kernels::fma_work(400'000);
+    best = std::max(best, flops / (clock.seconds() - start) / 1e9);
+  }
+  return best;
+}
+
+double score_of(const Evaluation& e) { return e.accuracy >= 0 ? e.accuracy : -e.loss; }
+
+}  // namespace
+
+Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Cores& cores, std::string checkpoints, int keep)
+    : job_(job),
+      disk_(disk),
+      clock_(clock),
+      cores_(cores),
+      directory_(std::move(checkpoints)),
+      walk_(job.train->size(), job.batches, job.drop_partial),
+      trainer_(std::make_unique<Trainer>(*job.model, job.make_optim, job.train->fields(), job.shards, job.seed, cores)),
+      progress_(std::make_unique<Progress>()),
+      core_peak_(measure_core_peak(clock)),
+      flops_per_sample_(trainer_->flops_per_sample()) {
+  if (job.test) {
+    const auto batch = static_cast<std::int64_t>(std::min<std::uint64_t>(job.test->size(), 256));
+    evaluator_ =
+        std::make_unique<Evaluator>(*job.model, trainer_->table(), trainer_->parameters(), job.test, batch, cores);
+  }
+  if (!directory_.empty())
+    checkpointer_ = std::make_unique<Checkpointer>(disk, clock, make_background("checkpoints", 1), directory_,
+                                                   CheckpointPolicy{.keep_last = keep});
+}
+
+Training::~Training() = default;
+
+double Training::epochs_after(std::int64_t step) const {
+  if (step < 0) return 0;
+  const data::Cursor c = walk_.at(static_cast<std::uint64_t>(step));
+  return c.epoch + static_cast<double>(c.samples.first + c.samples.count) / static_cast<double>(job_.train->size());
+}
+
+bool Training::due(const Duration& every, std::int64_t step) const {
+  if (every.amount <= 0) return false;
+  const auto before = every.epochs ? epochs_after(step - 1) : static_cast<double>(step);
+  const auto after = every.epochs ? epochs_after(step) : static_cast<double>(step + 1);
+  return std::floor(after / every.amount + 1e-9) > std::floor(before / every.amount + 1e-9);
+}
+
+bool Training::resume() {
+  CheckpointSearch search = latest_valid(disk_, directory_);
+  for (const std::string& problem : search.skipped)
+    tell([&](RunListener& l) { l.on_note("skipped a checkpoint: " + problem); });
+  if (!search.found) return false;
+  load(*search.found);
+  return true;
+}
+
+void Training::load(Checkpoint& checkpoint) {
+  const Moment& m = checkpoint.manifest.moment;
+  auto same = [&](const std::string& what, const std::string& ours, const std::string& theirs, const char* cure) {
+    if (ours != theirs) bad_input("{} was made with another {}: {}", checkpoint.path, what, cure);
+  };
+  same("model", job_.model_fingerprint, m.model, "resume with the recipe that is in the run's folder");
+  same("data set", job_.data_fingerprint, m.data, "resume with the data that it was trained on");
+  same("recipe", job_.recipe_fingerprint, m.recipe,
+       "its batch, shards, seed, schedule or update rule differ; resume with the recipe in the run's folder");
+  if (m.step > job_.total_steps)
+    bad_input("{} is at step {}, but the recipe ends at step {}", checkpoint.path, m.step, job_.total_steps);
+  load_weights(checkpoint.weights, trainer_->table(), trainer_->parameters());
+  load_state(checkpoint.state, trainer_->state());
+  progress_->read(m.extra);
+  next_ = m.step;
+  last_saved_ = m.step;
+}
+
+void Training::tell(const std::function<void(RunListener&)>& what) {
+  for (RunListener* l : listeners_) what(*l);
+}
+
+void Training::report_saves(const std::vector<SaveResult>& results) {
+  for (const SaveResult& r : results) {
+    tell([&](RunListener& l) { l.on_save(r); });
+    if (!r.warning.empty())
+      tell([&](RunListener& l) {
+        l.on_note(fmt::format("the checkpoint of step {} {}: {}; training goes on", r.step,
+                              r.saved ? "was saved, but" : "was not saved", r.warning));
+      });
+  }
+}
+
+void Training::save(Checkpointer::IfBusy if_busy) {
+  // A finished run is saved once more even if its last step was: the reason why it ended belongs to it.
+  if (!checkpointer_ || (last_saved_ == next_ && progress_->stopped_by.empty())) return;
+  const data::Cursor c = walk_.at(static_cast<std::uint64_t>(next_));
+  Moment m{.step = next_,
+           .epoch = c.epoch,
+           .cursor = static_cast<std::int64_t>(c.samples.first),
+           .seed = job_.seed,
+           .model = job_.model_fingerprint,
+           .data = job_.data_fingerprint,
+           .recipe = job_.recipe_fingerprint,
+           .score = progress_->best_score && progress_->evaluations_since_best == 0 ? progress_->best_score : std::nullopt,
+           .extra = progress_->to_json()};
+  const auto weights = weight_views(trainer_->table(), trainer_->parameters());
+  const auto state = state_views(trainer_->state());
+  checkpointer_->save(m, weights, state, if_busy);
+  last_saved_ = next_;
+}
+
+void Training::do_step(data::Loader& loader) {
+  const std::int64_t step = next_;
+  const double started = clock_.seconds();
+  const data::Batch& batch = loader.at(static_cast<std::uint64_t>(step));
+  const double loaded = clock_.seconds();
+  const double lr = job_.schedule.lr(step);
+  Progress& p = *progress_;
+  if (batch.cursor().batch == 0) p.epoch_loss = p.epoch_correct = p.epoch_terms = 0;
+  const StepResult result = trainer_->step(static_cast<std::uint64_t>(step), lr, batch);
+  const double ended = clock_.seconds();
+  ++next_;
+  p.epoch_loss += result.loss * static_cast<double>(result.terms);
+  p.epoch_correct += result.correct;
+  p.epoch_terms += static_cast<double>(result.terms);
+  p.evaluation_due = evaluator_ && (next_ == job_.total_steps || due(job_.eval_every, step));
+
+  Pace& pace = pace_;
+  pace.add(ended - started, result.samples);
+  const double done_here = static_cast<double>(next_ - pace.first_step);
+  const StepEvent event{.step = next_,
+                        .total_steps = job_.total_steps,
+                        .epoch = epochs_after(step),
+                        .lr = lr,
+                        .result = result,
+                        .seconds = ended - pace.begin,
+                        .samples_per_s = pace.recent_rate,
+                        .peak_share = peak_share(pace.recent_rate),
+                        .eta_seconds = (ended - pace.begin) / done_here * static_cast<double>(job_.total_steps - next_)};
+  tell([&](RunListener& l) {
+    if (loaded - started > 1e-4) l.on_span({"wait for input", started, loaded});
+    l.on_span({"step", loaded, ended});
+    l.on_step(event);
+  });
+}
+
+void Training::do_evaluation(const StopFlag& stop) {
+  const double started = clock_.seconds();
+  const Evaluation test = evaluator_->run({}, [&] { return !stop.load(std::memory_order_relaxed); });
+  tell([&](RunListener& l) { l.on_span({"evaluate", started, clock_.seconds()}); });
+  if (stop.load(std::memory_order_relaxed)) return;  // cut short: it stays due, also after resuming
+  Progress& p = *progress_;
+  p.evaluation_due = false;
+  last_test_ = test;
+  const double score = score_of(test);
+  const bool best = !p.best_score || score > *p.best_score;
+  p.evaluations_since_best = best ? 0 : p.evaluations_since_best + 1;
+  if (best) p.best_score = score;
+  tell([&](RunListener& l) { l.on_evaluation({next_, epochs_after(next_ - 1), test, best}); });
+  if ((job_.target_accuracy && test.accuracy >= *job_.target_accuracy) ||
+      (job_.target_loss && test.loss <= *job_.target_loss))
+    p.stopped_by = "target";
+  else if (job_.patience > 0 && p.evaluations_since_best >= job_.patience)
+    p.stopped_by = "patience";
+}
+
+RunSummary Training::run(const StopFlag& stop) {
+  data::Loader loader(job_.train, {.seed = job_.seed,
+                                   .batches = job_.batches,
+                                   .drop_partial = job_.drop_partial,
+                                   .shards = static_cast<std::uint64_t>(job_.shards),
+                                   .first_step = static_cast<std::uint64_t>(next_)});
+  Progress& p = *progress_;
+  if (p.stopped_by == "signal") p.stopped_by.clear();  // that is what resuming is for
+  pace_ = {.begin = clock_.seconds(), .first_step = next_};
+  auto wants_to_stop = [&] { return stop.load(std::memory_order_relaxed); };
+  while (p.stopped_by.empty()) {
+    if (p.evaluation_due && !wants_to_stop()) do_evaluation(stop);
+    if (!p.stopped_by.empty()) break;
+    if (next_ > pace_.first_step && due(job_.checkpoint_every, next_ - 1)) save(Checkpointer::IfBusy::skip);
+    if (checkpointer_) report_saves(checkpointer_->results());
+    if (wants_to_stop()) {
+      p.stopped_by = "signal";
+    } else if (next_ == job_.total_steps) {
+      p.stopped_by = "end";
+    } else {
+      do_step(loader);
+    }
+  }
+  if (evaluator_ && !last_test_ && p.stopped_by != "signal") last_test_ = evaluator_->run();  // resumed when all was done
+  save(Checkpointer::IfBusy::wait);
+  if (checkpointer_) report_saves(checkpointer_->finish());
+  return summarise(loader.seconds_waited());
+}
+
+RunSummary Training::summarise(double waited_for_input) {
+  const Progress& p = *progress_;
+  RunSummary s{.steps = next_,
+               .epochs = epochs_after(next_ - 1),
+               .train_loss = p.epoch_terms > 0 ? p.epoch_loss / p.epoch_terms : 0,
+               .test = last_test_,
+               .seconds = clock_.seconds() - pace_.begin,
+               .weights_sha256 = weights_hash(weight_views(trainer_->table(), trainer_->parameters())),
+               .stopped_by = p.stopped_by};
+  if (job_.model->task() == models::Task::classify && p.epoch_terms > 0)
+    s.train_accuracy = p.epoch_correct / p.epoch_terms;
+  if (pace_.training_seconds > 0) {
+    s.samples_per_s = static_cast<double>(pace_.samples) / pace_.training_seconds;
+    s.waited_for_input = waited_for_input / pace_.training_seconds;
+    s.peak_share = peak_share(s.samples_per_s);
+  }
+  return s;
+}
+
+double Training::peak_share(double samples_per_s) const {
+  return samples_per_s * flops_per_sample_ / 1e9 / (core_peak_ * cores_.count());
+}
+
+void Training::Pace::add(double step_seconds, std::int64_t step_samples) {
+  training_seconds += step_seconds, window_seconds += step_seconds;
+  samples += step_samples, window_samples += step_samples;
+  if (window_seconds > 1.0 || recent_rate == 0) {
+    recent_rate = static_cast<double>(window_samples) / window_seconds;
+    window_seconds = 0, window_samples = 0;
+  }
+}
+
+}  // namespace echelon

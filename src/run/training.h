@@ -1,0 +1,112 @@
+#pragma once
+// One training run from its first step (or from where a checkpoint left off) to its end: steps, evaluations,
+// checkpoints, early stopping. Everything that happens when is a pure function of the step, and everything that is
+// remembered is in the checkpoint: a run that was stopped at any step and resumed ends with the same bits.
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "models/model.h"
+#include "optim/schedule.h"
+#include "run/events.h"
+#include "track/checkpointer.h"
+#include "world/clock.h"
+#include "world/cores.h"
+#include "world/disk.h"
+
+namespace echelon {
+
+// All that a run needs to know, built and checked before it starts.
+struct TrainingJob {
+  const models::Model* model = nullptr;
+  data::DatasetPtr train, test;  // train is shuffled already where it should be; test may be null
+  std::function<Optim()> make_optim;
+  Schedule schedule;
+  std::vector<data::BatchPhase> batches;
+  bool drop_partial = false;
+  int shards = 1;
+  std::uint64_t seed = 1;
+  std::int64_t total_steps = 0;
+  Duration eval_every, checkpoint_every;  // an amount of 0: at the end only
+  std::optional<double> target_accuracy, target_loss;
+  std::int64_t patience = 0;  // evaluations without a better one; 0: no limit
+  std::string model_fingerprint, data_fingerprint, recipe_fingerprint;
+};
+
+struct RunSummary {
+  std::int64_t steps = 0;
+  double epochs = 0;
+  double train_loss = 0;  // mean over the last epoch's steps so far
+  double train_accuracy = -1;
+  std::optional<Evaluation> test;
+  double samples_per_s = 0;  // while training: evaluations and saves not counted
+  double seconds = 0;        // in this process
+  double waited_for_input = 0;  // share of the training time
+  double peak_share = 0;
+  std::string weights_sha256;
+  std::string stopped_by;  // "end", "target", "patience", "signal"
+};
+
+class Training {
+ public:
+  // Where the run may stand still from outside: set to true to save and stop at the next step's end.
+  using StopFlag = std::atomic<bool>;
+
+  // `job`, `disk`, `clock` and `cores` must outlive the training. `checkpoints`: the directory; empty: none are kept.
+  Training(const TrainingJob& job, Disk& disk, Clock& clock, Cores& cores, std::string checkpoints, int keep);
+  ~Training();
+
+  void add(RunListener& listener) { listeners_.push_back(&listener); }
+  // Goes on from the newest checkpoint that verifies; false if there is none. BadInput if it belongs to another model,
+  // data set or recipe. Tells which newer ones were skipped.
+  bool resume();
+  std::int64_t next_step() const { return next_; }
+  RunSummary run(const StopFlag& stop);
+
+  Trainer& trainer() { return *trainer_; }
+  double core_peak_gflops() const { return core_peak_; }
+
+ private:
+  struct Progress;  // what a checkpoint remembers besides tensors
+  struct Pace {     // how fast this process has been
+    double begin = 0;
+    std::int64_t first_step = 0;
+    double training_seconds = 0, window_seconds = 0, recent_rate = 0;
+    std::int64_t samples = 0, window_samples = 0;
+    void add(double step_seconds, std::int64_t step_samples);
+  };
+
+  void load(Checkpoint& checkpoint);
+  void do_step(data::Loader& loader);
+  void do_evaluation(const StopFlag& stop);
+  void save(Checkpointer::IfBusy if_busy);
+  RunSummary summarise(double waited_for_input);
+  bool due(const Duration& every, std::int64_t step) const;  // after the step (counted from 0)
+  double epochs_after(std::int64_t step) const;
+  double peak_share(double samples_per_s) const;
+  void report_saves(const std::vector<SaveResult>& results);
+  void tell(const std::function<void(RunListener&)>& what);
+
+  const TrainingJob& job_;
+  Disk& disk_;
+  Clock& clock_;
+  Cores& cores_;
+  std::string directory_;
+  data::Walk walk_;
+  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<Checkpointer> checkpointer_;
+  std::vector<RunListener*> listeners_;
+  std::unique_ptr<Progress> progress_;
+  std::int64_t next_ = 0;        // the step to do next
+  std::int64_t last_saved_ = -1;
+  std::optional<Evaluation> last_test_;
+  Pace pace_;
+  double core_peak_ = 0, flops_per_sample_ = 0;
+};
+
+}  // namespace echelon

@@ -1,0 +1,21 @@
+#pragma once
+// Between a model's flat buffers and the named tensors of a checkpoint. Weights are stored by name and shape, so they
+// can be read by anyone; optimizer state is stored as the flat buffers it is.
+
+#include <span>
+#include <vector>
+
+#include "graph/program.h"
+#include "parallel/trainer.h"
+#include "track/safetensors.h"
+
+namespace echelon {
+
+std::vector<TensorView> weight_views(const ParameterTable& table, std::span<const float> parameters);
+std::vector<TensorView> state_views(const std::vector<Trainer::State>& state);
+
+// BadInput naming what is missing, left over or of another shape; then nothing has been changed.
+void load_weights(SafetensorsFile& file, const ParameterTable& table, std::span<float> parameters);
+void load_state(SafetensorsFile& file, const std::vector<Trainer::State>& state);
+
+}  // namespace echelon
