@@ -26,6 +26,7 @@ train: all                                 ## train on the digits that come with
 	@$(BUILD)/echelon train $(RECIPE)
 
 bench: all                                 ## our speed on the reference networks, and of the kernels
+	@cmake --build --preset release -j $(JOBS) --target benches
 	@tools/bench $(BUILD)
 
 compare: all                               ## the same beside PyTorch, interleaved (installs python3-torch)

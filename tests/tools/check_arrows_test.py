@@ -76,7 +76,7 @@ class CheckArrows(unittest.TestCase):
         for text in ("#include <thread>", "#include <mutex>", "std::mutex m;", "std::jthread t(f);", "std::promise<int> p;", "std::async(f);", "pthread_create(&t);",
                      "std::lock_guard l(m);", "#pragma omp parallel for", "omp_set_num_threads(1);", "#include <sys/socket.h>",
                      "int s = ::socket(1, 2, 3);", "#include <fstream>", "std::ifstream in(p);", "fopen(p, q);",
-                     "int f = ::open(p, 0);", "std::filesystem::exists(p);", "std::chrono::steady_clock::now();",
+                     "int f = ::open(p, 0);", "std::filesystem::exists(p);", "namespace fs = std::filesystem;", "std::chrono::steady_clock::now();",
                      "auto t = time(nullptr);", "clock_gettime(a, b);", "std::random_device r;", "int i = rand();",
                      "getrandom(a, b, 0);", 'f("/dev/urandom");', "RAND_bytes(p, 4);"):
             with self.subTest(text):
@@ -86,7 +86,7 @@ class CheckArrows(unittest.TestCase):
 
     def test_words_that_only_look_alike_pass(self):
         self.allowed("src/data/a.cpp", "disk.open(path); file->time(0); operand(1); std::chrono::seconds s; my_rand(); "
-                                       "x.barrier(); std::future<void> f; disk->rename(a, b); Disk::open(p); // std::thread\n")
+                                       "x.barrier(); std::future<void> f; std::filesystem::path p; disk->rename(a, b); Disk::open(p); // std::thread\n")
 
     def test_a_folder_without_a_line_in_the_table_is_refused(self):
         self.refused("src/ghost/a.h", "", "src/ghost", "add one")
