@@ -32,6 +32,7 @@ void show(const std::string& name, std::int64_t batch, bool json) {
 void add_models(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("models", "List the networks, or show one in detail");
   verb->require_subcommand(1);
+  verb->footer("Examples:\n  echelon models list\n  echelon models show resnet18 --batch 64");
   auto json = std::make_shared<bool>(false);
   CLI::App* listing = verb->add_subcommand("list", "All networks that have a name");
   listing->add_flag("--json", *json, "Print JSON");

@@ -125,7 +125,7 @@ void Training::tell(const std::function<void(RunListener&)>& what) {
 void Training::report_saves(const std::vector<SaveResult>& results) {
   for (const SaveResult& r : results) {
     tell([&](RunListener& l) { l.on_save(r); });
-    if (!r.warning.empty())
+    if (!r.warning.empty() && !r.skipped)
       tell([&](RunListener& l) {
         l.on_note(fmt::format("the checkpoint of step {} {}: {}; training goes on", r.step,
                               r.saved ? "was saved, but" : "was not saved", r.warning));

@@ -40,6 +40,7 @@ void Checkpointer::save(const Moment& moment, std::span<const TensorView> weight
     if (if_busy == IfBusy::skip && !is_done(running_)) {
       SaveResult skipped;
       skipped.step = moment.step;
+      skipped.skipped = true;
       skipped.warning =
           fmt::format("checkpoint of step {} left out: the disk is still busy with the one before", moment.step);
       results_.push_back(std::move(skipped));

@@ -27,6 +27,7 @@ struct CheckpointPolicy {
 struct SaveResult {
   std::int64_t step = 0;
   bool saved = false;
+  bool skipped = false;  // left out, because the one before was still being written
   std::string path;
   std::string weights_sha256;
   double seconds = 0;   // in the background

@@ -1,0 +1,215 @@
+// A run stopped anywhere and resumed ends with the bits of one that was not: for every network and every update rule.
+
+#include "run/training.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "base/error.h"
+#include "run/job.h"
+#include "run/weights.h"
+#include "tests/support/faulty_disk.h"
+#include "tests/support/temp_dir.h"
+#include "track/weights_hash.h"
+
+namespace echelon {
+namespace {
+
+const char* digits = "kind = \"synthetic\"\nmake = \"images\"\nshape = [1, 28, 28]\nsamples = 90\nsamples_test = 20\nclasses = 4\n";
+const char* colour = "kind = \"synthetic\"\nmake = \"images\"\nshape = [3, 32, 32]\nsamples = 60\nsamples_test = 20\nclasses = 4\n";
+const char* rows = "kind = \"synthetic\"\nmake = \"blobs\"\nshape = [5, 6]\nsamples = 90\nsamples_test = 20\nclasses = 4\n";
+const char* tokens = "kind = \"synthetic\"\nmake = \"tokens\"\nshape = [9]\nsamples = 90\nsamples_test = 20\nclasses = 11\n";
+
+struct RecipeText {
+  std::string model, data, optim = "name = \"momentum\"\nlr = 0.02\n", train;
+};
+
+class TestRun {
+ public:
+  TestRun(const test::TempDir& dir, const RecipeText& s, int cores) : cores_(cores), disk_(make_real_disk()), clock_(make_real_clock()) {
+    const std::string path = dir.path("recipe.toml");
+    write_file_atomically(*disk_, path,
+                          fmt::format("[model]\n{}[data]\n{}[optim]\n{}[train]\nepochs = 3\nbatch = 20\nshards = 4\n"
+                                      "eval_every_epochs = 1\n{}",
+                                      s.model, s.data, s.optim, s.train));
+    Problems problems;
+    prepared_ = prepare_run(*disk_, path, {}, problems);
+    problems.throw_if_any(path);
+    job_ = std::make_unique<TrainingJob>(make_job(prepared_));
+  }
+  std::unique_ptr<Training> training(Disk& disk, const std::string& checkpoints) {
+    return std::make_unique<Training>(*job_, disk, *clock_, cores_, checkpoints, 2);
+  }
+  std::unique_ptr<Training> training(const std::string& checkpoints) { return training(*disk_, checkpoints); }
+  std::int64_t steps() const { return job_->total_steps; }
+
+ private:
+  Cores cores_;
+  std::unique_ptr<Disk> disk_;
+  std::unique_ptr<Clock> clock_;
+  PreparedRun prepared_;
+  std::unique_ptr<TrainingJob> job_;
+};
+
+// Raises the flag after so many steps of this process.
+class StopAfter : public RunListener {
+ public:
+  explicit StopAfter(std::int64_t step) : step_(step) {}
+  void on_step(const StepEvent& e) override {
+    if (e.step >= step_) stop = true;
+  }
+  Training::StopFlag stop{false};
+
+ private:
+  std::int64_t step_;
+};
+
+std::string uninterrupted(const RecipeText& s, int cores) {
+  const test::TempDir dir;
+  TestRun run(dir, s, cores);
+  const Training::StopFlag never{false};
+  return run.training(dir.path("c"))->run(never).weights_sha256;
+}
+
+std::string with_stops(const RecipeText& s, std::uint32_t seed) {
+  const test::TempDir dir;
+  TestRun run(dir, s, 2);
+  const Stream random({.seed = seed});
+  for (std::int64_t at = 0, n = 0;; ++n) {
+    auto training = run.training(dir.path("c"));
+    if (n > 0) EXPECT_TRUE(training->resume());
+    EXPECT_EQ(training->next_step(), at);
+    at = std::min(run.steps(), at + 1 + random.below(5, static_cast<std::uint64_t>(n)));
+    StopAfter stop(at);
+    training->add(stop);
+    const RunSummary r = training->run(stop.stop);
+    if (r.stopped_by != "signal") return r.weights_sha256;
+  }
+}
+
+TEST(Training, StoppedAndResumedEndsWithTheSameBitsForEveryNetwork) {
+  const RecipeText cases[] = {{"name = \"mlp\"\nhidden = [17, 9]\ndropout = 0.2\n", digits},
+                         {"name = \"lenet5\"\n", digits},
+                         {"name = \"resnet20\"\n", colour},
+                         {"name = \"lstm\"\nhidden = 7\n", rows},
+                         {"name = \"gru\"\nhidden = 7\n", rows},
+                         {"name = \"gpt\"\nwidth = 16\nheads = 2\nlayers = 1\ndropout = 0.1\n", tokens},
+                         {"name = \"autoencoder\"\n", digits},
+                         {"name = \"gan\"\n", digits}};
+  std::uint32_t seed = 1;
+  for (const RecipeText& s : cases) {
+    SCOPED_TRACE(s.model);
+    EXPECT_EQ(uninterrupted(s, 1), with_stops(s, seed++));
+  }
+}
+
+TEST(Training, StoppedAndResumedEndsWithTheSameBitsForEveryUpdateRule) {
+  std::uint32_t seed = 100;
+  for (const std::string& rule : rule_names()) {
+    SCOPED_TRACE(rule);
+    const RecipeText s{"name = \"mlp\"\nhidden = [9]\n", digits, fmt::format("name = \"{}\"\n", rule)};
+    EXPECT_EQ(uninterrupted(s, 1), with_stops(s, seed++));
+  }
+}
+
+TEST(Training, ACrashGoesOnFromTheLastCheckpointWithTheSameBits) {
+  const RecipeText s{"name = \"mlp\"\nhidden = [9]\ndropout = 0.3\n", digits, "name = \"adam\"\nlr = 0.01\n",
+                "checkpoint_every_steps = 2\n"};
+  const std::string clean = uninterrupted(s, 1);
+  for (std::int64_t crash = 1; crash < 15; crash += 3) {
+    const test::TempDir dir;
+    TestRun run(dir, s, 2);
+    struct Crash : RunListener {
+      std::int64_t at;
+      explicit Crash(std::int64_t step) : at(step) {}
+      void on_step(const StepEvent& e) override {
+        if (e.step == at) throw std::runtime_error("the power failed");
+      }
+    } crashes(crash);
+    {
+      auto training = run.training(dir.path("c"));
+      training->add(crashes);
+      const Training::StopFlag never{false};
+      EXPECT_THROW(training->run(never), std::runtime_error);
+    }
+    auto again = run.training(dir.path("c"));
+    again->resume();
+    EXPECT_LE(again->next_step(), crash);
+    const Training::StopFlag never{false};
+    EXPECT_EQ(again->run(never).weights_sha256, clean) << "crash at step " << crash;
+  }
+}
+
+TEST(Training, ResumingWithAnotherModelDataOrRecipeIsRefused) {
+  const test::TempDir dir;
+  const RecipeText s{"name = \"mlp\"\nhidden = [9]\n", digits};
+  {
+    TestRun run(dir, s, 1);
+    StopAfter stop(4);
+    auto training = run.training(dir.path("c"));
+    training->add(stop);
+    training->run(stop.stop);
+  }
+  RecipeText model = s, data = s, recipe = s;
+  model.model = "name = \"mlp\"\nhidden = [11]\n";
+  data.data = std::string(digits) + "seed = 9\n";
+  recipe.optim = "name = \"momentum\"\nlr = 0.5\n";
+  const std::pair<RecipeText, const char*> cases[] = {{model, "another model"}, {data, "another data set"}, {recipe, "another recipe"}};
+  for (const auto& [other, expected] : cases) {
+    TestRun run(dir, other, 1);
+    auto training = run.training(dir.path("c"));
+    try {
+      training->resume();
+      FAIL() << "accepted " << expected;
+    } catch (const BadInput& e) {
+      EXPECT_NE(std::string(e.what()).find(expected), std::string::npos) << e.what();
+    }
+  }
+}
+
+TEST(Training, AFullDiskIsReportedAndTrainingGoesOn) {
+  const test::TempDir dir;
+  const RecipeText s{"name = \"mlp\"\nhidden = [9]\n", digits, "name = \"sgd\"\n", "checkpoint_every_steps = 3\n"};
+  TestRun run(dir, s, 1);
+  struct Notes : RunListener {
+    int saved = 0, refused = 0;
+    std::vector<std::string> notes;
+    void on_save(const SaveResult& r) override { saved += r.saved, refused += !r.saved && !r.skipped; }
+    void on_note(const std::string& n) override { notes.push_back(n); }
+  } listener;
+  const auto real = make_real_disk();
+  test::FaultyDisk disk(*real);
+  disk.fail_at(6, test::Fault::full);  // somewhere in the first save
+  auto training = run.training(disk, dir.path("c"));
+  training->add(listener);
+  const Training::StopFlag never{false};
+  const RunSummary r = training->run(never);
+  EXPECT_EQ(r.stopped_by, "end");
+  EXPECT_EQ(listener.refused, 1);
+  EXPECT_GT(listener.saved, 0);
+  ASSERT_FALSE(listener.notes.empty());
+  EXPECT_NE(listener.notes[0].find("No space left"), std::string::npos) << listener.notes[0];
+  EXPECT_TRUE(latest_valid(*real, dir.path("c")).found.has_value());
+}
+
+TEST(Training, StopsAtATargetAndAfterPatience) {
+  const RecipeText target{"name = \"mlp\"\nhidden = [32]\n", digits, "name = \"adam\"\nlr = 0.01\n", "target_accuracy = 0.3\n"};
+  const RecipeText patience{"name = \"mlp\"\nhidden = [9]\n", digits, "name = \"sgd\"\nlr = 1e-9\n", "patience = 1\n"};
+  for (const auto& [setup, expected] : {std::pair(target, "target"), std::pair(patience, "patience")}) {
+    const test::TempDir dir;
+    TestRun run(dir, setup, 1);
+    const Training::StopFlag never{false};
+    const RunSummary r = run.training(dir.path("c"))->run(never);
+    EXPECT_EQ(r.stopped_by, expected);
+    // Resumed when it had ended, it does nothing more.
+    auto again = run.training(dir.path("c"));
+    EXPECT_TRUE(again->resume());
+    const RunSummary second = again->run(never);
+    EXPECT_EQ(second.steps, r.steps);
+    EXPECT_EQ(second.weights_sha256, r.weights_sha256);
+    EXPECT_EQ(second.stopped_by, expected);
+  }
+}
+
+}  // namespace
+}  // namespace echelon
