@@ -1,11 +1,27 @@
 // The program: finds the verb, runs it, and turns what it throws into one message and an exit code.
 //   0 done    1 failed while running    2 bad input: nothing was changed
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/verbs.h"
+
+namespace {
+
+// CLI11 would only say that a subcommand is required.
+void check_verb(const CLI::App& program, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : program.get_subcommands({})) verbs.push_back(verb->get_name());
+  if (std::ranges::find(verbs, argv[1]) == verbs.end())
+    echelon::bad_input("there is no verb '{}'{}; `echelon --help` lists them", argv[1],
+                       echelon::did_you_mean(argv[1], verbs));
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace echelon;
@@ -17,6 +33,7 @@ int main(int argc, char** argv) {
                          cli::add_runs, cli::add_data, cli::add_models, cli::add_bench, cli::add_completion})
     add(program);
   try {
+    check_verb(program, argc, argv);
     program.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& e) {
