@@ -27,15 +27,18 @@ void add_check(CLI::App& program) {
     const PreparedRun prepared = prepare_run(*disk, s->recipe, s->overrides, problems);
     if (s->json) {
       nlohmann::ordered_json j{{"recipe", s->recipe}, {"ok", problems.empty()}, {"problems", nlohmann::json::array()}};
-      for (const auto& p : problems.list()) j["problems"].push_back({{"line", p.place.line}, {"text", p.text}});
+      for (const auto& p : problems.list()) {
+        const std::string& file = p.place.file.empty() ? s->recipe : p.place.file;
+        j["problems"].push_back({{"file", file}, {"line", p.place.line}, {"text", p.text}});
+      }
       fmt::print("{}\n", j.dump());
       if (!problems.empty()) throw CLI::RuntimeError(2);
       return;
     }
     problems.throw_if_any(s->recipe);
     const TrainSpec& t = prepared.recipe.train;
-    fmt::print("{} is fine: {} on {} samples, {} steps\n{}\n", s->recipe, prepared.model->name(), prepared.train->size(),
-               prepared.total_steps, describe_batch(t.batch, t.shards, available_cores()));
+    fmt::print("{} is fine: {} on {} samples, {} steps\n{}\n", s->recipe, prepared.model->name(),
+               prepared.train->size(), prepared.total_steps, describe_batch(t.batch, t.shards, available_cores()));
     for (const std::string& note : prepared.recipe.notes) fmt::print("{}\n", note);
   });
 }

@@ -118,7 +118,8 @@ std::int64_t fitting_batch(std::int64_t batch, std::uint64_t samples) {
 
 }  // namespace
 
-Options guess_data(Disk& disk, const std::string& what) {
+Options guess_data(Disk& disk, const std::string& what, const std::string& kind) {
+  if (!kind.empty()) return table_with(kind, what);
   if (data::find_in_catalog(what)) return table_with(what, "");
   if (what == "synthetic") return table_with(what, "");
   if (!disk.exists(what)) {
@@ -128,13 +129,13 @@ Options guess_data(Disk& disk, const std::string& what) {
               did_you_mean(what, names));
   }
   if (disk.is_directory(what)) {
-    const std::string kind = kind_of_directory(disk, what);
-    if (!kind.empty()) return table_with(kind, what);
+    const std::string guess = kind_of_directory(disk, what);
+    if (!guess.empty()) return table_with(guess, what);
     bad_input("{}: cannot tell what kind of data this directory holds; say it: echelon init --kind images {}", what,
               what);
   }
-  for (const auto& [end, kind] : {std::pair{".csv", "csv"}, {".npz", "npz"}, {".tar", "tar"}, {".txt", "text"}})
-    if (what.ends_with(end)) return table_with(kind, what);
+  for (const auto& [end, format] : {std::pair{".csv", "csv"}, {".npz", "npz"}, {".tar", "tar"}, {".txt", "text"}})
+    if (what.ends_with(end)) return table_with(format, what);
   bad_input("{}: cannot tell its format from its name; say it: echelon init --kind csv {}", what, what);
 }
 

@@ -9,8 +9,8 @@
 namespace echelon {
 
 // The [data] table that `what` means: the name of a known set ("mnist"), or a file or directory whose format can be
-// told by its name or content ("table.csv", "pictures/"). BadInput if it is neither.
-Options guess_data(Disk& disk, const std::string& what);
+// told by its name or content ("table.csv", "pictures/"), unless `kind` says it. BadInput if it is neither.
+Options guess_data(Disk& disk, const std::string& what, const std::string& kind = "");
 
 // The text of the recipe. Opens the data (BadInput if they are missing or broken) and reads some of them. Where there
 // are no samples to test with, a tenth is kept back.

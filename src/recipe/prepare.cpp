@@ -71,7 +71,8 @@ void check_batch(const PreparedRun& run, OptionReader& train) {
   const data::DatasetInfo& info = run.train->info();
   const std::int64_t batch = recipe.train.batch, samples = static_cast<std::int64_t>(info.size);
   if (batch > samples)
-    train.problem("batch", fmt::format("= {} is more than the {} samples there are to train with", batch, samples));
+    train.problem("batch", fmt::format("= {} is more than the {} samples there are to train with; make it smaller",
+                                       batch, samples));
   if (info.streams > 0 && info.streams != batch)
     train.problem("batch", fmt::format("= {0}, but the text is read as {1} streams: set train.batch = {1}, or "
                                        "data.streams = {0}",

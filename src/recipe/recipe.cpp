@@ -103,7 +103,7 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
   recipe.title = r.text("title", "");
   OptionReader model = r.table("model"), data = r.table("data"), optim = r.table("optim"),
                schedule = r.table("schedule"), train = r.table("train");
-  r.require("model", "write [model] and name = \"lenet5\", for example; `echelon models` lists the names");
+  r.require("model", "write [model] and name = \"lenet5\", for example; `echelon models list` shows the names");
   r.require("data", "write [data] and say where the samples are; `echelon init` shows how");
   r.done();
   recipe.model = model.options();
@@ -111,7 +111,7 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
   recipe.optim = optim.options();
   recipe.model_name = model.text("name", model.has("layers") ? "layers" : "");
   if (r.has("model") && recipe.model_name.empty())
-    model.require("name", "which network? `echelon models` lists the names");
+    model.require("name", "which network? `echelon models list` shows the names");
   recipe.lr = read_optim(optim).lr;
   optim.done();
   recipe.schedule = read_schedule(schedule);

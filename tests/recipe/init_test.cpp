@@ -70,6 +70,7 @@ TEST_F(Init, SaysWhatItCannotGuess) {
   EXPECT_THROW(guess_data(*disk_, dir_), BadInput);
   write_file_atomically(*disk_, dir_ + "/t.xyz", "");
   EXPECT_THROW(guess_data(*disk_, dir_ + "/t.xyz"), BadInput);
+  EXPECT_EQ(std::get<std::string>(guess_data(*disk_, dir_ + "/t.xyz", "csv").items.at("kind").value), "csv");
 }
 
 }  // namespace

@@ -40,6 +40,15 @@ TEST_F(Prepare, BuildsDataModelAndSteps) {
   EXPECT_EQ(s.loader_options().shards, 8u);
 }
 
+TEST_F(Prepare, TheLoaderIsToldWhatTheRecipeSays) {
+  const PreparedRun s = prepare(blobs("epochs = 3\nbatch = 64\nseed = 7\nshards = 4\ndrop_partial = true"));
+  ASSERT_TRUE(problems_.empty()) << problems();
+  EXPECT_EQ(s.loader_options().seed, 7u);
+  EXPECT_EQ(s.loader_options().shards, 4u);
+  EXPECT_TRUE(s.loader_options().drop_partial);
+  EXPECT_EQ(s.total_steps, 3 * 15);
+}
+
 TEST_F(Prepare, TrainingDataAreShuffledAndAllThere) {
   const PreparedRun s = prepare(blobs("epochs = 1\nbatch = 10"));
   ASSERT_TRUE(problems_.empty()) << problems();
