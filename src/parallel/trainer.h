@@ -21,9 +21,10 @@
 
 namespace echelon {
 
-// A loss that is no number any more. The weights are those from before the step.
-class NotFinite : public Failure {
-  using Failure::Failure;
+// A loss that is no number any more: the recipe asks for what cannot be trained. The weights are those from before the
+// step.
+class NotFinite : public BadInput {
+  using BadInput::BadInput;
 };
 
 struct StepResult {
