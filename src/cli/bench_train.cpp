@@ -108,7 +108,7 @@ void run(Settings s) {
   const models::InputSpec inputs = entry.usual_inputs();
   const auto model = models::make_model(s.model, inputs);
   if (s.batch == 0) s.batch = usual_batch(s.model);
-  if (s.shards == 0) s.shards = s.cores;
+  if (s.shards == 0) s.shards = std::max(2, s.cores);  // as recipes have: one result for one core and for two
   if (s.batch < s.shards) bad_input("--batch {} is smaller than --shards {}", s.batch, s.shards);
 
   const auto clock = make_real_clock();
@@ -169,7 +169,7 @@ void add_bench_train(CLI::App& bench) {
   verb->add_option("--model", s->model, "A network of `echelon models list`")->capture_default_str();
   verb->add_option("--batch", s->batch, "Samples in a step, over all cores (default: the network's usual one)");
   verb->add_option("--cores", s->cores, "Cores to use")->capture_default_str()->check(CLI::Range(1, 1024));
-  verb->add_option("--shards", s->shards, "Logical shards of a batch (default: as many as cores)");
+  verb->add_option("--shards", s->shards, "Logical shards of a batch (default: as many as cores, at least two)");
   verb->add_option("--seconds", s->seconds, "Length of each of the seven windows")->capture_default_str();
   verb->add_flag("--profile", s->profile, "Also print where the time goes, operation by operation");
   verb->add_flag("--json", s->json, "Print one JSON object");

@@ -76,7 +76,7 @@ void fill_in(Options& tree, const std::string& table, const std::string& key, de
 std::int64_t derived_shards(std::int64_t batch) {
   std::int64_t shards = 1;
   for (std::int64_t s = 2; s <= 8; s *= 2)
-    if (batch % s == 0 && batch / s >= 8) shards = s;
+    if (batch % s == 0 && (s == 2 || batch / s >= 32)) shards = s;
   return shards;
 }
 

@@ -37,7 +37,7 @@ TEST_F(Prepare, BuildsDataModelAndSteps) {
   EXPECT_EQ(s.steps_in({0.5, true}), 8);
   EXPECT_EQ(s.steps_in({7, false}), 7);
   EXPECT_EQ(s.steps_in({0, true}), 0);
-  EXPECT_EQ(s.loader_options().shards, 8u);
+  EXPECT_EQ(s.loader_options().shards, 2u);
 }
 
 TEST_F(Prepare, TheLoaderIsToldWhatTheRecipeSays) {

@@ -49,7 +49,7 @@ TEST(Recipe, ReadsItsTables) {
   EXPECT_EQ(r.schedule.name, "cosine");
   EXPECT_EQ(r.train.epochs, 5);
   EXPECT_EQ(r.train.steps, 0);
-  EXPECT_EQ(r.train.shards, 8);
+  EXPECT_EQ(r.train.shards, 2);
   EXPECT_TRUE(r.train.shards_derived);
   EXPECT_EQ(r.train.target_accuracy, 0.99);
   EXPECT_FALSE(r.train.target_loss);
@@ -61,11 +61,11 @@ TEST(Recipe, TheResolvedOneNamesWhatWasDerivedAndIsTheSameRun) {
   Problems problems;
   const Recipe r = read(good, problems);
   const std::string text = resolved_toml(r);
-  EXPECT_NE(text.find("\nshards = 8\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nshards = 2\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nlr = 0.1\n"), std::string::npos) << text;
   const Recipe again = read(text, problems);
   EXPECT_TRUE(problems.empty()) << problems.text("");
-  EXPECT_EQ(again.train.shards, 8);
+  EXPECT_EQ(again.train.shards, 2);
   EXPECT_FALSE(again.train.shards_derived);
   EXPECT_EQ(again.train.target_accuracy, r.train.target_accuracy);
   EXPECT_FALSE(std::get<Option::Table>(r.tree.items.at("train").value)->items.contains("shards"));  // left alone
@@ -114,15 +114,18 @@ TEST(Recipe, TablesOfTheWrongTypeAreProblemsToo) {
 }
 
 TEST(Recipe, ShardsAreDerivedFromTheBatchAlone) {
-  // The largest power of two up to 8 that divides the batch and leaves at least 8 in each.
+  // The largest power of two up to 8 that divides the batch and leaves at least 32 in each, or two.
   for (std::int64_t batch = 1; batch <= 1000; ++batch) {
     const std::int64_t shards = derived_shards(batch);
     EXPECT_EQ(batch % shards, 0);
-    EXPECT_TRUE(shards == 1 || batch / shards >= 8) << batch;
-    EXPECT_TRUE(shards == 8 || batch % (2 * shards) != 0 || batch / (2 * shards) < 8) << batch;
+    EXPECT_TRUE(shards <= 2 || batch / shards >= 32) << batch;
+    EXPECT_TRUE(shards == 8 || batch % (2 * shards) != 0 || batch / (2 * shards) < 32) << batch;
   }
-  EXPECT_EQ(derived_shards(64), 8);
-  EXPECT_EQ(derived_shards(12), 1);
+  EXPECT_EQ(derived_shards(64), 2);
+  EXPECT_EQ(derived_shards(128), 4);
+  EXPECT_EQ(derived_shards(1024), 8);
+  EXPECT_EQ(derived_shards(12), 2);
+  EXPECT_EQ(derived_shards(7), 1);
 }
 
 TEST(Recipe, DescribesTheBatch) {
