@@ -1,4 +1,4 @@
-// `echelon sample`: text from a trained language model.
+// `echelon sample`: text from a trained language model, pictures from a generator or an autoencoder.
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "cli/loaded_run.h"
+#include "cli/sample_pictures.h"
 #include "cli/verbs.h"
 #include "data/vocabulary.h"
 
@@ -17,7 +18,7 @@ namespace echelon::cli {
 namespace {
 
 struct Settings {
-  std::string run, checkpoint = "best", prompt = "\n";
+  std::string run, checkpoint = "last", prompt = "\n", png;
   std::int64_t length = 400;
   double temperature = 0.8;
   int top = 0;
@@ -94,9 +95,19 @@ class Speaker {
 void sample(const Settings& s) {
   const auto disk = make_real_disk();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint);
+  const models::Task task = run.prepared.model->task();
+  if (task == models::Task::generate || task == models::Task::reconstruct) {
+    const std::string path = s.png.empty() ? run.folder.path + "/samples.png" : s.png;
+    sample_pictures(*disk, run, path, s.seed);
+    if (s.json)
+      fmt::print("{}\n", nlohmann::ordered_json{{"run_dir", run.folder.path}, {"png", path}}.dump());
+    else
+      fmt::print("wrote {}\n", path);
+    return;
+  }
   const auto vocabulary = run.prepared.train->info().vocabulary;
-  if (run.prepared.model->task() != models::Task::language || !vocabulary)
-    bad_input("{} is no language model: its model is {}", run.folder.path, run.prepared.model->name());
+  if (task != models::Task::language || !vocabulary)
+    bad_input("{} writes neither text nor pictures: its model is {}", run.folder.path, run.prepared.model->name());
   std::vector<std::int32_t> tokens = vocabulary->encode(s.prompt, "--prompt");
   if (tokens.empty()) bad_input("--prompt must have at least one character");
   const std::size_t prompt = tokens.size();
@@ -121,7 +132,7 @@ void sample(const Settings& s) {
 }  // namespace
 
 void add_sample(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("sample", "Text from a trained language model");
+  CLI::App* verb = program.add_subcommand("sample", "Text from a language model, pictures from a generator or autoencoder");
   auto s = std::make_shared<Settings>();
   verb->add_option("run", s->run, "A run's folder, or its name in runs/")->required();
   verb->add_option("--prompt", s->prompt, "How the text begins");
@@ -130,10 +141,11 @@ void add_sample(CLI::App& program) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 10.0));
   verb->add_option("--top", s->top, "Draw only among the so many likeliest (0: all)")->capture_default_str()->check(CLI::NonNegativeNumber);
+  verb->add_option("--png", s->png, "Where to write pictures (default: samples.png in the run's folder)");
   verb->add_option("--seed", s->seed, "Another seed, another text")->capture_default_str();
   verb->add_option("--checkpoint", s->checkpoint, "best, last or a step")->capture_default_str();
   verb->add_flag("--json", s->json, "Print one JSON object");
-  verb->footer("Example:\n  echelon sample runs/gpt-1 --prompt \"Call me\" --temperature 0.7");
+  verb->footer("Examples:\n  echelon sample runs/gpt-1 --prompt \"Call me\" --temperature 0.7\n  echelon sample runs/gan-1 --png digits.png");
   verb->callback([s] { sample(*s); });
 }
 
