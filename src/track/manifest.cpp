@@ -35,6 +35,19 @@ Int whole(const Json& json, const char* key) {
 
 }  // namespace
 
+void expect_same_training(const Moment& saved, const Moment& wanted, const std::string& checkpoint) {
+  std::string problems;
+  const auto compare = [&](const char* what, const auto& found, const auto& expected) {
+    if (found != expected) problems += fmt::format("\n  {}: the checkpoint has {}, this run {}", what, found, expected);
+  };
+  compare("model", saved.model, wanted.model);
+  compare("data", saved.data, wanted.data);
+  compare("seed", saved.seed, wanted.seed);
+  if (!problems.empty())
+    bad_input("{} was taken from another training:{}\nresume with the recipe of its run, or start a new run",
+              checkpoint, problems);
+}
+
 std::string to_text(const Manifest& manifest) {
   Json json = to_json(manifest);
   json["manifest_sha256"] = sha256_hex(json.dump());

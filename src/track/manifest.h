@@ -33,6 +33,10 @@ struct Manifest {
   std::map<std::string, FileDigest> files;  // by name
 };
 
+// BadInput that names everything in which a checkpoint belongs to another training than the one that wants to go on
+// from it: model, data, seed. (The recipe may differ: more epochs are a good reason to go on.)
+void expect_same_training(const Moment& saved, const Moment& wanted, const std::string& checkpoint);
+
 std::string to_text(const Manifest& manifest);
 
 // The manifest of a text; BadInput that says what is wrong with it, beginning with `where`.
