@@ -121,6 +121,20 @@ Array dense_array(SourcePtr source, Element element, bool big_endian, const std:
   return {std::move(source), element, big_endian, extents[0], Shape(dims), offset, stride};
 }
 
+std::vector<std::string> read_class_names(Disk& disk, const std::string& path) {
+  std::vector<std::string> names;
+  if (!disk.exists(path)) return names;
+  const std::string text = read_text(disk, path, 1 << 20);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = std::string_view(text).substr(at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.empty()) names.emplace_back(line);
+    at = end + 1;
+  }
+  return names;
+}
+
 namespace {
 
 class ArrayDataset : public Dataset {

@@ -46,6 +46,9 @@ struct ArrayOptions {
   std::vector<std::string> class_names;
 };
 
+// The names of the classes, one a line, in class order; none if there is no such file.
+std::vector<std::string> read_class_names(Disk& disk, const std::string& path);
+
 // Inputs, and labels if `y` is given: whole-number labels of rank 0 become the field "label", of a higher rank
 // "targets"; others become "target" f32. BadInput if the counts differ or a label is out of range.
 std::shared_ptr<const Dataset> array_dataset(Array x, std::optional<Array> y, const ArrayOptions& options);

@@ -114,12 +114,16 @@ void get_fashion_mnist(const Job& job) {
       r.exit_code != 0)
     fail("unpacking {} failed: {}", file, r.output);
   const std::string directory = job.work.path() + "/deb/usr/share/datasets/fashion-mnist/";
-  for (std::size_t i = 0; i < job.entry.files.size(); ++i) {
-    const auto& name = job.entry.files[i].name;
-    const auto source = open_source(job.disk, directory + name + ".gz");
-    job.write(name, {source->at(0, source->size()), source->size()});
-    job.report("unpack", static_cast<double>(i + 1) / static_cast<double>(job.entry.files.size()));
+  const std::vector<std::string> files = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                                          "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto source = open_source(job.disk, directory + files[i] + ".gz");
+    job.write(files[i], {source->at(0, source->size()), source->size()});
+    job.report("unpack", static_cast<double>(i + 1) / static_cast<double>(files.size()));
   }
+  constexpr std::string_view names =
+      "T-shirt\nTrouser\nPullover\nDress\nCoat\nSandal\nShirt\nSneaker\nBag\nAnkle boot\n";
+  job.write("classes.txt", std::as_bytes(std::span(names)));
 }
 
 std::vector<std::uint8_t> labels_of(std::span<const std::byte> file, std::string_view name) {

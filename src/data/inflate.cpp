@@ -46,7 +46,7 @@ std::uint64_t unpack(Inflater& z, const Source& source, std::uint64_t offset, st
     }
     // One byte more than the limit, so that exceeding it is seen.
     if (done == bytes.size())
-      bytes.resize(std::min<std::uint64_t>(limit + 1, std::max<std::uint64_t>(piece, 2 * done)));
+      bytes.resize(std::min<std::uint64_t>(limit + 1, std::max<std::uint64_t>({piece, bytes.capacity(), 2 * done})));
     const std::size_t room = std::min<std::size_t>(bytes.size() - done, 1u << 30);
     z->next_out = reinterpret_cast<Bytef*>(bytes.data() + done);
     z->avail_out = static_cast<uInt>(room);
@@ -70,6 +70,11 @@ std::uint64_t unpack(Inflater& z, const Source& source, std::uint64_t offset, st
 std::vector<std::byte> gunzip(const Source& source, std::uint64_t limit) {
   std::vector<std::byte> bytes;
   limit = std::min(limit, source.size() > (1ull << 50) ? limit : source.size() * best_ratio);
+  // The last four bytes say how much the last member unpacks to (modulo 2^32): a hint for the first allocation, and
+  // believed only up to some 64 MiB; beyond that memory is taken as data arrive.
+  constexpr std::uint64_t believed = 64 << 20;
+  if (source.size() >= 18)
+    bytes.reserve(std::min({limit, believed, Reader(source, source.size() - 4).little(4, "a size")}) + 1);
   Inflater z(15 + 16);  // 16: with gzip header and checksum
   for (std::uint64_t offset = 0; offset < source.size();) {
     offset = unpack(z, source, offset, source.size(), bytes, limit);
@@ -77,7 +82,6 @@ std::vector<std::byte> gunzip(const Source& source, std::uint64_t limit) {
     z->avail_in = 0;
   }
   if (source.size() == 0) corrupt(source, 0, "a gzip header", "an empty file");
-  bytes.shrink_to_fit();
   return bytes;
 }
 

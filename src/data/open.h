@@ -36,8 +36,8 @@ class DataSpec {
   DatasetPtr open(Disk& disk, const std::string& split, bool augment) const;
   DatasetPtr open(Disk& disk, const std::string& split) const { return open(disk, split, split == "train"); }
 
-  // The two halves of that: the samples before any transform, and samples from elsewhere (a picture to be classified) as
-  // a network that was trained on this data would see them.
+  // The two halves of that: the samples before any transform, and samples from elsewhere (a picture to be classified)
+  // as a network that was trained on this data would see them.
   DatasetPtr open_plain(Disk& disk, const std::string& split) const;
   DatasetPtr transformed(DatasetPtr plain, bool augment) const;
 

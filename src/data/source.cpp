@@ -28,6 +28,23 @@ class MemorySource : public Source {
   std::vector<std::byte> bytes_;
 };
 
+// A whole file, read into memory that nobody cleared first.
+class LoadedSource : public Source {
+ public:
+  LoadedSource(std::string name, std::uint64_t size, File& file)
+      : Source(std::move(name), size), bytes_(std::make_unique_for_overwrite<std::byte[]>(size + 1)) {
+    if (file.read_at(0, {bytes_.get(), size}) != size)
+      bad_input("{}: the file became shorter while it was read", this->name());
+    set_memory(bytes_.get());
+  }
+
+ private:
+  void do_read(std::uint64_t offset, std::span<std::byte> into) const override {
+    std::copy_n(bytes_.get() + offset, into.size(), into.begin());
+  }
+  std::unique_ptr<std::byte[]> bytes_;
+};
+
 class FileSource : public Source {
  public:
   FileSource(std::string name, std::uint64_t size, std::unique_ptr<File> file)
@@ -92,10 +109,9 @@ SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_
   if (size > memory_limit && !gzipped) return std::make_shared<FileSource>(path, size, std::move(file));
   if (size > memory_limit)
     bad_input("{}: {} MiB gzipped are too much to unpack into memory: unpack it on disk (gunzip)", path, size >> 20);
-  std::vector<std::byte> bytes(size);
-  bytes.resize(file->read_at(0, bytes));
-  auto source = memory_source(path, std::move(bytes));
-  return gzipped ? memory_source(path, gunzip(*source, 8 * memory_limit)) : source;
+  const auto source = std::make_shared<LoadedSource>(path, size, *file);
+  if (!gzipped) return source;
+  return memory_source(path, gunzip(*source, 8 * memory_limit));
 } catch (const DiskError& e) {
   if (e.error_number() == ENOENT) bad_input("{}: there is no such file", path);
   if (e.error_number() == EISDIR) bad_input("{}: this is a directory, but a file was expected", path);

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numbers>
 
 #include "base/error.h"
+#include "data/normals.h"
+#include "data/scratch.h"
 
 namespace echelon::data {
 
@@ -159,19 +160,12 @@ class Noise : public InPlace {
     if (!(deviation >= 0) || !std::isfinite(deviation))
       bad_input("noise has a deviation of 0 or more, not {}", deviation);
   }
-  // The same numbers as random.normal(i), two and two: one logarithm and one root for both.
   void change(const Image& image, const Stream& random) const override {
-    const std::int64_t n = image.channels * image.height * image.width;
-    for (std::int64_t i = 0; i < n; i += 4) {
-      const auto words = random.block(static_cast<std::uint32_t>(i / 4));
-      for (std::int64_t j = 0; j < 4 && i + j < n; j += 2) {
-        const double u1 = (words[static_cast<std::size_t>(j)] + 1.0) * 0x1p-32;
-        const double u2 = words[static_cast<std::size_t>(j) + 1] * 0x1p-32;
-        const double radius = std::sqrt(-2.0 * std::log(u1)), angle = 2.0 * std::numbers::pi * u2;
-        image.pixels[i + j] += deviation_ * static_cast<float>(radius * std::cos(angle));
-        if (i + j + 1 < n) image.pixels[i + j + 1] += deviation_ * static_cast<float>(radius * std::sin(angle));
-      }
-    }
+    const auto n = static_cast<std::size_t>(image.channels * image.height * image.width);
+    Scratch memory(n * sizeof(float));
+    const std::span<float> noise(reinterpret_cast<float*>(memory.data()), n);
+    fill_normals(random, noise);
+    for (std::size_t i = 0; i < n; ++i) image.pixels[i] += deviation_ * noise[i];
   }
 
  private:

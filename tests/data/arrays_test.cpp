@@ -47,6 +47,18 @@ TEST(Idx, ReadsEveryElementType) {
   }
 }
 
+TEST(Idx, ClassNamesComeFromAFileBesideIt) {
+  const test::TempDir dir;
+  const auto disk = make_real_disk();
+  for (const char* name : {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte"})
+    std::filesystem::copy_file(fixture_path(name), dir.path(name));
+  test::write_bytes(dir.path("classes.txt"), "one\ntwo\r\n\nthree\nfour");
+  const auto d = open_idx(*disk, dir.path(), "train", {});
+  EXPECT_EQ(d->info().class_names, (std::vector<std::string>{"one", "two", "three", "four"}));
+  test::write_bytes(dir.path("classes.txt"), "one\n");
+  EXPECT_TRUE(says(complaint_of([&] { open_idx(*disk, dir.path(), "train", {}); }), "expected a class from 0 to 0"));
+}
+
 SourcePtr raw(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return memory_source("x.idx", {bytes.begin(), bytes.end()});

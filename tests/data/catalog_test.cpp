@@ -110,6 +110,7 @@ TEST_F(Get, SlowEverySetArrivesWhole) {
       EXPECT_EQ(train->size(), find_in_catalog(name)->train);
       EXPECT_EQ(test->size(), find_in_catalog(name)->test);
       EXPECT_EQ(train->info().classes, 10);
+      EXPECT_EQ(train->info().class_names.size(), name == std::string("mnist") ? 0u : 10u);
     }
   }
 }

@@ -1,7 +1,5 @@
 #include "data/formats/cifar.h"
 
-#include <sstream>
-
 #include "base/error.h"
 #include "data/decorators.h"
 
@@ -13,12 +11,7 @@ std::vector<std::string> class_names(Disk& disk, const std::string& directory, c
   const std::string path = directory + (!options.hundred ? "/batches.meta.txt"
                                         : options.coarse ? "/coarse_label_names.txt"
                                                          : "/fine_label_names.txt");
-  std::vector<std::string> names;
-  if (!disk.exists(path)) return names;
-  std::istringstream lines(read_text(disk, path, 64 << 10));
-  for (std::string line; std::getline(lines, line);)
-    if (!line.empty()) names.push_back(line);
-  return names;
+  return read_class_names(disk, path);
 }
 
 std::shared_ptr<const Dataset> read_with_names(SourcePtr source, const CifarOptions& options,

@@ -44,7 +44,9 @@ std::shared_ptr<const Dataset> open_idx(Disk& disk, const std::string& directory
   const std::string stem = directory + "/" + (split == "test" ? "t10k" : split);
   const auto open = [&](const char* name) { return read_idx(open_source(disk, existing(disk, stem + name))); };
   Array images = open("-images-idx3-ubyte");
-  return array_dataset(std::move(images), open("-labels-idx1-ubyte"), options);
+  ArrayOptions named = options;
+  if (named.class_names.empty()) named.class_names = read_class_names(disk, directory + "/classes.txt");
+  return array_dataset(std::move(images), open("-labels-idx1-ubyte"), named);
 }
 
 }  // namespace echelon::data

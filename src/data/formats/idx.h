@@ -10,7 +10,7 @@ namespace echelon::data {
 Array read_idx(SourcePtr source);
 
 // Images and labels under the names that MNIST gave them: DIR/train-images-idx3-ubyte and so on ("t10k" for the split
-// "test"), each also with .gz.
+// "test"), each also with .gz. Class names from DIR/classes.txt, if it is there.
 std::shared_ptr<const Dataset> open_idx(Disk& disk, const std::string& directory, const std::string& split,
                                         const ArrayOptions& options);
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "data/fingerprint.h"
+#include "data/normals.h"
 
 namespace echelon::data {
 
@@ -21,8 +22,10 @@ class Synthetic : public Dataset {
     for (std::size_t c = 0; c < static_cast<std::size_t>(options.classes); ++c) {
       const Stream stream(
           {.seed = options.seed, .shard = static_cast<std::uint32_t>(c), .layer = stream_layer("data.centre")});
-      for (std::uint64_t i = 0; i < n; ++i)
-        centres_[c * n + i] = options.kind == Kind::blobs ? stream.normal(i) : stream.uniform(i);
+      if (options.kind == Kind::blobs)
+        fill_normals(stream, std::span(centres_).subspan(c * n, n));
+      else
+        for (std::uint64_t i = 0; i < n; ++i) centres_[c * n + i] = stream.uniform(i);
     }
   }
 
@@ -45,7 +48,8 @@ class Synthetic : public Dataset {
     const float* const centre = centres_.data() + c * n;
     const auto noise = static_cast<float>(options_.noise);
     if (options_.kind == Kind::blobs) {
-      for (std::uint64_t i = 0; i < n; ++i) x[i] = centre[i] + noise * stream.normal(i);
+      fill_normals(stream, {x, n});
+      for (std::uint64_t i = 0; i < n; ++i) x[i] = centre[i] + noise * x[i];
     } else {
       for (std::uint64_t i = 0; i < n; i += 4) {  // one block of random bits gives four pixels
         const auto words = stream.block(static_cast<std::uint32_t>(i / 4));
