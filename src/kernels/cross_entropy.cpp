@@ -15,8 +15,9 @@ namespace echelon::kernels::HWY_NAMESPACE {
 namespace {
 
 // dlogits is null when only the loss is wanted.
-ClassLoss rows_cross_entropy(const float* logits, const std::int32_t* targets, std::size_t rows, std::size_t cols,
-                             float smoothing, float scale, float* dlogits, float* row_loss) {
+HWY_FLATTEN ClassLoss rows_cross_entropy(const float* logits, const std::int32_t* targets, std::size_t rows,
+                                         std::size_t cols, float smoothing, float scale, float* dlogits,
+                                         float* row_loss) {
   ClassLoss result;
   const double other = static_cast<double>(smoothing) / static_cast<double>(cols);
   for (std::size_t r = 0; r < rows; ++r) {

@@ -13,7 +13,7 @@ namespace echelon::kernels::HWY_NAMESPACE {
 namespace {
 
 // out = op(a, b, c) over n elements, one loop per op so that nothing is decided inside.
-void apply(const EwStep& step, const float* a, const float* b, float* out, std::size_t n) {
+HWY_FLATTEN void apply(const EwStep& step, const float* a, const float* b, float* out, std::size_t n) {
   const V zero = hn::Zero(D()), one = set(1.0f), c = set(step.c);
   // Few instructions an element: unrolled. Many: the processor overlaps the iterations by itself.
   const auto short1 = [&](const auto& f)

@@ -13,18 +13,18 @@ HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::HWY_NAMESPACE {
 namespace {
 
-double mse(const float* x, const float* t, std::size_t n) {
+HWY_FLATTEN double mse(const float* x, const float* t, std::size_t n) {
   return blocked_sum(n, [&](auto at) HWY_ATTR {
     const V d = hn::Sub(at.load(x), at.load(t));
     return hn::Mul(d, d);
   });
 }
 
-double l1(const float* x, const float* t, std::size_t n) {
+HWY_FLATTEN double l1(const float* x, const float* t, std::size_t n) {
   return blocked_sum(n, [&](auto at) HWY_ATTR { return hn::Abs(hn::Sub(at.load(x), at.load(t))); });
 }
 
-double huber(const float* x, const float* t, float delta, std::size_t n) {
+HWY_FLATTEN double huber(const float* x, const float* t, float delta, std::size_t n) {
   const V edge = set(delta), half = set(0.5f);
   return blocked_sum(n, [&](auto at) HWY_ATTR {
     // With q = min(d, delta): q^2/2 + delta (d - q) is both branches in one.
@@ -34,19 +34,19 @@ double huber(const float* x, const float* t, float delta, std::size_t n) {
   });
 }
 
-double bce_with_logits(const float* x, const float* t, std::size_t n) {
+HWY_FLATTEN double bce_with_logits(const float* x, const float* t, std::size_t n) {
   return blocked_sum(n, [&](auto at) HWY_ATTR {
     const V logit = at.load(x);
     return hn::Sub(fast_softplus(logit), hn::Mul(logit, at.load(t)));
   });
 }
 
-void mse_grad(const float* x, const float* t, float scale, float* dx, std::size_t n) {
+HWY_FLATTEN void mse_grad(const float* x, const float* t, float scale, float* dx, std::size_t n) {
   const V twice = set(2 * scale);
   for_each_vector<4>(n, [&](auto at) HWY_ATTR { at.store(hn::Mul(twice, hn::Sub(at.load(x), at.load(t))), dx); });
 }
 
-void l1_grad(const float* x, const float* t, float scale, float* dx, std::size_t n) {
+HWY_FLATTEN void l1_grad(const float* x, const float* t, float scale, float* dx, std::size_t n) {
   const V zero = hn::Zero(D()), up = set(scale), down = set(-scale);
   for_each_vector<4>(n, [&](auto at) HWY_ATTR {
     const V d = hn::Sub(at.load(x), at.load(t));
@@ -55,14 +55,14 @@ void l1_grad(const float* x, const float* t, float scale, float* dx, std::size_t
   });
 }
 
-void huber_grad(const float* x, const float* t, float delta, float scale, float* dx, std::size_t n) {
+HWY_FLATTEN void huber_grad(const float* x, const float* t, float delta, float scale, float* dx, std::size_t n) {
   const V factor = set(scale);
   for_each_vector<4>(n, [&](auto at) HWY_ATTR {
     at.store(hn::Mul(factor, clamp_keeping_nan(hn::Sub(at.load(x), at.load(t)), -delta, delta)), dx);
   });
 }
 
-void bce_with_logits_grad(const float* x, const float* t, float scale, float* dx, std::size_t n) {
+HWY_FLATTEN void bce_with_logits_grad(const float* x, const float* t, float scale, float* dx, std::size_t n) {
   const V factor = set(scale);
   for_each_vector(
       n, [&](auto at) HWY_ATTR { at.store(hn::Mul(factor, hn::Sub(fast_sigmoid(at.load(x)), at.load(t))), dx); });

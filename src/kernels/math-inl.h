@@ -15,12 +15,23 @@
 HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::HWY_NAMESPACE {
 
-// c[0] + c[1] x + c[2] x^2 + ...
+// c[0] + c[1] x + c[2] x^2 + ... The even and the odd powers of a long one are two chains, so that the processor need
+// not wait for each multiplication before it begins the next.
 template <std::size_t n>
 HWY_INLINE V polynomial(V x, const float (&c)[n]) {
-  V y = set(c[n - 1]);
-  for (std::size_t k = n - 1; k-- > 0;) y = hn::MulAdd(y, x, set(c[k]));
-  return y;
+  if constexpr (n < 8) {
+    V y = set(c[n - 1]);
+    for (std::size_t k = n - 1; k-- > 0;) y = hn::MulAdd(y, x, set(c[k]));
+    return y;
+  } else {
+    const V x2 = hn::Mul(x, x);
+    V y0 = set(c[n - 1]), y1 = set(c[n - 2]);  // of the powers n-1, n-3, ... and n-2, n-4, ...
+    for (std::size_t k = n - 2; k-- > 0;) {
+      V& y = (n - k) % 2 == 1 ? y0 : y1;
+      y = hn::MulAdd(y, x2, set(c[k]));
+    }
+    return n % 2 == 1 ? hn::MulAdd(y1, x, y0) : hn::MulAdd(y0, x, y1);
+  }
 }
 
 // Into [lo, hi]; the order of the operands lets NaN through on x86.

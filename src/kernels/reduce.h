@@ -17,7 +17,7 @@ double squared_norm(const float* x, std::size_t n);
 float max_abs(const float* x, std::size_t n);    // 0 for n == 0; NaN if there is one
 bool all_finite(const float* x, std::size_t n);  // neither NaN nor infinity in it
 
-// out[c] = sum over r of x[r, c]: the gradient of a bias. Rows are added eight at a time.
+// out[c] = sum over r of x[r, c]: the gradient of a bias. Rows r, r + rows/8, r + 2 rows/8, ... are added together.
 void column_sum(const float* x, std::size_t rows, std::size_t cols, float* out);
 
 // y[r, c] += bias[c], then max(0, .) if `relu`.

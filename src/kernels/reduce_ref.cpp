@@ -57,15 +57,14 @@ bool ref_all_finite(const float* x, std::size_t n) {
 }
 
 void ref_column_sum(const float* x, std::size_t rows, std::size_t cols, float* out) {
+  const std::size_t eighth = rows / 8;
   for (std::size_t c = 0; c < cols; ++c) {
+    const auto at = [&](std::size_t r) { return x[r * cols + c]; };
     float total = 0;
-    std::size_t r = 0;
-    for (; r + 8 <= rows; r += 8) {
-      const float* p = x + r * cols + c;
-      total += ((p[0] + p[cols]) + (p[2 * cols] + p[3 * cols])) +
-               ((p[4 * cols] + p[5 * cols]) + (p[6 * cols] + p[7 * cols]));
-    }
-    for (; r < rows; ++r) total += x[r * cols + c];
+    for (std::size_t r = 0; r < eighth; ++r)
+      total += ((at(r) + at(r + eighth)) + (at(r + 2 * eighth) + at(r + 3 * eighth))) +
+               ((at(r + 4 * eighth) + at(r + 5 * eighth)) + (at(r + 6 * eighth) + at(r + 7 * eighth)));
+    for (std::size_t r = 8 * eighth; r < rows; ++r) total += at(r);
     out[c] = total;
   }
 }

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::HWY_NAMESPACE {
@@ -71,6 +72,15 @@ HWY_INLINE void for_each_vector(std::size_t n, const F& f) {
   if (i < n) f(Rest{i, n - i});
 }
 
+// f(0), f(1), ... f(n - 1) with constants, so that what they index stays in registers.
+template <std::size_t n, class F>
+HWY_INLINE void unrolled(const F& f) {
+  if constexpr (n > 0) {
+    unrolled<n - 1>(f);
+    f(std::integral_constant<std::size_t, n - 1>());
+  }
+}
+
 // `lanes` floats, in as many vectors as the target needs: what makes a sum independent of the target's width.
 template <std::size_t lanes>
 struct Wide {
@@ -95,38 +105,61 @@ struct Wide {
   }
   // Lane i + lane (i + lanes/2), and so on down to one: the same pairs for every width.
   HWY_INLINE float sum() const {
-    Wide w = *this;
+    V folded[count];  // vector by vector: a copy of the whole struct would go through memory
+    for (std::size_t k = 0; k < count; ++k) folded[k] = v[k];
     for (std::size_t half = count / 2; half > 0; half /= 2)
-      for (std::size_t k = 0; k < half; ++k) w.v[k] = hn::Add(w.v[k], w.v[k + half]);
-    return hn::GetLane(hn::SumOfLanes(D(), w.v[0]));
+      for (std::size_t k = 0; k < half; ++k) folded[k] = hn::Add(folded[k], folded[k + half]);
+    return hn::GetLane(hn::SumOfLanes(D(), folded[0]));
   }
 };
 
 inline constexpr std::size_t sum_lanes = 32, sum_block = 4096;
 
-// The sum of term(at) over n elements in reduce.h's order. What term returns past the end of the range is ignored.
-template <class Term>
-HWY_INLINE double blocked_sum(std::size_t n, const Term& term) {
+// Several sums over n elements in one go, each in reduce.h's order: term(at, v) sets v[0], v[1], ... to what the
+// elements there contribute; what it sets past the end of the range is ignored.
+template <std::size_t terms, class Term>
+HWY_INLINE void blocked_sums(std::size_t n, const Term& term, double (&total)[terms]) {
   using W = Wide<sum_lanes>;
-  double total = 0;
   for (std::size_t begin = 0; begin < n; begin += sum_block) {
     const std::size_t end = begin + sum_block < n ? begin + sum_block : n;
-    W partial = W::zero();
+    W partial[terms];
+    for (std::size_t t = 0; t < terms; ++t) partial[t] = W::zero();
+    V v[terms];
     std::size_t i = begin;
     for (; i + sum_lanes <= end; i += sum_lanes)
-      for (std::size_t k = 0; k < W::count; ++k) partial.v[k] = hn::Add(partial.v[k], term(Whole{i + k * width}));
-    for (std::size_t k = 0; k < W::count && i < end; ++k, i += width) {
-      if (i + width <= end) {
-        partial.v[k] = hn::Add(partial.v[k], term(Whole{i}));
-      } else {
-        const V last = term(Rest{i, end - i});
-        partial.v[k] = hn::Add(partial.v[k], hn::IfThenElseZero(hn::FirstN(D(), end - i), last));
-      }
-    }
-    total += static_cast<double>(partial.sum());
+      unrolled<W::count>([&](auto k) HWY_ATTR {
+        term(Whole{i + k * width}, v);
+        for (std::size_t t = 0; t < terms; ++t) partial[t].v[k] = hn::Add(partial[t].v[k], v[t]);
+      });
+    if (i < end)
+      unrolled<W::count>([&](auto k) HWY_ATTR {
+        const std::size_t at = i + k * width;
+        if (at >= end) return;
+        if (at + width <= end)
+          term(Whole{at}, v);
+        else
+          term(Rest{at, end - at}, v);
+        const auto inside = hn::FirstN(D(), end - at);
+        for (std::size_t t = 0; t < terms; ++t)
+          partial[t].v[k] = hn::Add(partial[t].v[k], hn::IfThenElseZero(inside, v[t]));
+      });
+    for (std::size_t t = 0; t < terms; ++t) total[t] += static_cast<double>(partial[t].sum());
   }
-  return total;
 }
+
+// One sum; term(at) returns what the elements contribute.
+template <class Term>
+HWY_INLINE double blocked_sum(std::size_t n, const Term& term) {
+  double total[1] = {};
+  blocked_sums(
+      n, [&](auto at, V(&v)[1]) HWY_ATTR { v[0] = term(at); }, total);
+  return total[0];
+}
+
+// How many rows of `cols` floats a kernel takes through its phases together: while one row's sum is being folded, the
+// next row's elements keep the processor busy. Short rows only, so that they stay in the first-level cache.
+inline constexpr std::size_t most_rows_together = 4;
+HWY_INLINE std::size_t rows_together(std::size_t cols) { return cols <= 1024 ? most_rows_together : 1; }
 
 }  // namespace echelon::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

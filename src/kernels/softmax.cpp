@@ -14,23 +14,52 @@ HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::HWY_NAMESPACE {
 namespace {
 
-void softmax(const float* x, float* y, std::size_t rows, std::size_t cols) {
+// Calls phase(r) for each row of a group before the next phase begins, group by group.
+template <class First, class Second, class Third>
+HWY_INLINE void in_phases(std::size_t rows, std::size_t cols, const First& first, const Second& second,
+                          const Third& third) {
+  const std::size_t together = rows_together(cols);
+  for (std::size_t r = 0; r < rows; r += together) {
+    const std::size_t count = rows - r < together ? rows - r : together;
+    for (std::size_t k = 0; k < count; ++k) first(r + k, k);
+    for (std::size_t k = 0; k < count; ++k) second(r + k, k);
+    for (std::size_t k = 0; k < count; ++k) third(r + k, k);
+  }
+}
+
+HWY_FLATTEN void softmax(const float* x, float* y, std::size_t rows, std::size_t cols) {
   if (cols == 0) return;
-  for (std::size_t r = 0; r < rows; ++r, x += cols, y += cols) {
-    const V inverse = set(static_cast<float>(1 / exp_row(x, row_max(x, cols), y, cols)));
-    for_each_vector<4>(cols, [&](auto at) HWY_ATTR { at.store(hn::Mul(at.load(y), inverse), y); });
-  }
+  float greatest[most_rows_together], inverse[most_rows_together];
+  in_phases(
+      rows, cols, [&](std::size_t r, std::size_t k) HWY_ATTR { greatest[k] = row_max(x + r * cols, cols); },
+      [&](std::size_t r, std::size_t k)
+          HWY_ATTR { inverse[k] = 1 / static_cast<float>(exp_row(x + r * cols, greatest[k], y + r * cols, cols)); },
+      [&](std::size_t r, std::size_t k) HWY_ATTR {
+        const V factor = set(inverse[k]);
+        float* row = y + r * cols;
+        for_each_vector<4>(cols, [&](auto at) HWY_ATTR { at.store(hn::Mul(at.load(row), factor), row); });
+      });
 }
 
-void softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols) {
-  for (std::size_t r = 0; r < rows; ++r, y += cols, dy += cols, dx += cols) {
-    const double inner = blocked_sum(cols, [&](auto at) HWY_ATTR { return hn::Mul(at.load(y), at.load(dy)); });
-    const V shift = set(static_cast<float>(inner));
-    for_each_vector<4>(cols, [&](auto at) HWY_ATTR { at.store(hn::Mul(at.load(y), hn::Sub(at.load(dy), shift)), dx); });
-  }
+HWY_FLATTEN void softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols) {
+  float inner[most_rows_together];
+  in_phases(
+      rows, cols, [](std::size_t, std::size_t) {},
+      [&](std::size_t r, std::size_t k) HWY_ATTR {
+        const float *y_row = y + r * cols, *dy_row = dy + r * cols;
+        inner[k] = static_cast<float>(
+            blocked_sum(cols, [&](auto at) HWY_ATTR { return hn::Mul(at.load(y_row), at.load(dy_row)); }));
+      },
+      [&](std::size_t r, std::size_t k) HWY_ATTR {
+        const V shift = set(inner[k]);
+        const float *y_row = y + r * cols, *dy_row = dy + r * cols;
+        float* row = dx + r * cols;
+        for_each_vector<4>(
+            cols, [&](auto at) HWY_ATTR { at.store(hn::Mul(at.load(y_row), hn::Sub(at.load(dy_row), shift)), row); });
+      });
 }
 
-void log_softmax(const float* x, float* y, std::size_t rows, std::size_t cols) {
+HWY_FLATTEN void log_softmax(const float* x, float* y, std::size_t rows, std::size_t cols) {
   if (cols == 0) return;
   for (std::size_t r = 0; r < rows; ++r, x += cols, y += cols) {
     const float greatest = row_max(x, cols);
@@ -39,7 +68,7 @@ void log_softmax(const float* x, float* y, std::size_t rows, std::size_t cols) {
   }
 }
 
-void log_softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols) {
+HWY_FLATTEN void log_softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols) {
   for (std::size_t r = 0; r < rows; ++r, y += cols, dy += cols, dx += cols) {
     const V total = set(static_cast<float>(blocked_sum(cols, [&](auto at) HWY_ATTR { return at.load(dy); })));
     for_each_vector(cols,

@@ -48,7 +48,7 @@ struct AdamStep {
   }
 };
 
-void sgd(const SgdSettings& s, float* w, const float* g, std::size_t n) {
+HWY_FLATTEN void sgd(const SgdSettings& s, float* w, const float* g, std::size_t n) {
   const Decay decayed(s);
   const V lr = constant(s.lr);
   for_each_vector<4>(n, [&](auto at) HWY_ATTR {
@@ -57,7 +57,8 @@ void sgd(const SgdSettings& s, float* w, const float* g, std::size_t n) {
   });
 }
 
-void lars(const SgdSettings& s, double trust_ratio, float* w, const float* g, float* velocity, std::size_t n) {
+HWY_FLATTEN void lars(const SgdSettings& s, double trust_ratio, float* w, const float* g, float* velocity,
+                      std::size_t n) {
   const Decay decayed(s);
   const V lr = constant(s.lr), momentum = constant(s.momentum), trust = constant(trust_ratio);
   for_each_vector(n, [&](auto at) HWY_ATTR {
@@ -68,7 +69,7 @@ void lars(const SgdSettings& s, double trust_ratio, float* w, const float* g, fl
   });
 }
 
-void nesterov(const SgdSettings& s, float* w, const float* g, float* velocity, std::size_t n) {
+HWY_FLATTEN void nesterov(const SgdSettings& s, float* w, const float* g, float* velocity, std::size_t n) {
   const Decay decayed(s);
   const V lr = constant(s.lr), momentum = constant(s.momentum);
   for_each_vector(n, [&](auto at) HWY_ATTR {
@@ -79,7 +80,7 @@ void nesterov(const SgdSettings& s, float* w, const float* g, float* velocity, s
   });
 }
 
-void adagrad(const AdagradSettings& s, float* w, const float* g, float* square_sum, std::size_t n) {
+HWY_FLATTEN void adagrad(const AdagradSettings& s, float* w, const float* g, float* square_sum, std::size_t n) {
   const Decay decayed(s);
   const V lr = constant(s.lr), eps = constant(s.eps);
   for_each_vector(n, [&](auto at) HWY_ATTR {
@@ -90,7 +91,8 @@ void adagrad(const AdagradSettings& s, float* w, const float* g, float* square_s
   });
 }
 
-void adadelta(const AdadeltaSettings& s, float* w, const float* g, float* square_avg, float* delta_avg, std::size_t n) {
+HWY_FLATTEN void adadelta(const AdadeltaSettings& s, float* w, const float* g, float* square_avg, float* delta_avg,
+                          std::size_t n) {
   const Decay decayed(s);
   const V lr = constant(s.lr), eps = constant(s.eps), keep = constant(s.rho), fresh = constant(1 - s.rho);
   for_each_vector(n, [&](auto at) HWY_ATTR {
@@ -104,7 +106,8 @@ void adadelta(const AdadeltaSettings& s, float* w, const float* g, float* square
   });
 }
 
-void rmsprop(const RmspropSettings& s, float* w, const float* g, float* square_avg, float* velocity, std::size_t n) {
+HWY_FLATTEN void rmsprop(const RmspropSettings& s, float* w, const float* g, float* square_avg, float* velocity,
+                         std::size_t n) {
   const Decay decayed(s);
   const V lr = constant(s.lr), eps = constant(s.eps), keep = constant(s.alpha), fresh = constant(1 - s.alpha),
           momentum = constant(s.momentum);
@@ -122,7 +125,7 @@ void rmsprop(const RmspropSettings& s, float* w, const float* g, float* square_a
   });
 }
 
-void adam(const AdamSettings& s, float* w, const float* g, float* m, float* v, std::size_t n) {
+HWY_FLATTEN void adam(const AdamSettings& s, float* w, const float* g, float* m, float* v, std::size_t n) {
   const Decay decayed(s);
   const AdamStep step(s, s.lr);
   for_each_vector(n, [&](auto at) HWY_ATTR {
@@ -134,7 +137,7 @@ void adam(const AdamSettings& s, float* w, const float* g, float* m, float* v, s
   });
 }
 
-void adamw(const AdamSettings& s, float* w, const float* g, float* m, float* v, std::size_t n) {
+HWY_FLATTEN void adamw(const AdamSettings& s, float* w, const float* g, float* m, float* v, std::size_t n) {
   const AdamStep step(s, s.lr);
   const V scale = constant(s.grad_scale), keep = constant(1 - s.lr * s.weight_decay);
   for_each_vector(n, [&](auto at) HWY_ATTR {
@@ -145,8 +148,8 @@ void adamw(const AdamSettings& s, float* w, const float* g, float* m, float* v, 
   });
 }
 
-void lamb_direction(const AdamSettings& s, const float* w, const float* g, float* m, float* v, float* direction,
-                    std::size_t n) {
+HWY_FLATTEN void lamb_direction(const AdamSettings& s, const float* w, const float* g, float* m, float* v,
+                                float* direction, std::size_t n) {
   const AdamStep step(s, 1);
   const V scale = constant(s.grad_scale), decay = constant(s.weight_decay);
   for_each_vector(n, [&](auto at) HWY_ATTR {

@@ -12,21 +12,21 @@ HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::HWY_NAMESPACE {
 namespace {
 
-void add(float* dst, const float* a, const float* b, std::size_t n) {
+HWY_FLATTEN void add(float* dst, const float* a, const float* b, std::size_t n) {
   for_each_vector<4>(n, [&](auto at) HWY_ATTR { at.store(hn::Add(at.load(a), at.load(b)), dst); });
 }
 
-void scale(float* dst, const float* src, float c, std::size_t n) {
+HWY_FLATTEN void scale(float* dst, const float* src, float c, std::size_t n) {
   const V factor = set(c);
   for_each_vector<4>(n, [&](auto at) HWY_ATTR { at.store(hn::Mul(factor, at.load(src)), dst); });
 }
 
-void axpy(float* dst, float c, const float* x, std::size_t n) {
+HWY_FLATTEN void axpy(float* dst, float c, const float* x, std::size_t n) {
   const V factor = set(c);
   for_each_vector<4>(n, [&](auto at) HWY_ATTR { at.store(hn::Add(at.load(dst), hn::Mul(factor, at.load(x))), dst); });
 }
 
-void lerp(float* dst, const float* a, const float* b, float t, std::size_t n) {
+HWY_FLATTEN void lerp(float* dst, const float* a, const float* b, float t, std::size_t n) {
   const V share = set(t);
   for_each_vector<4>(n, [&](auto at) HWY_ATTR {
     const V from = at.load(a);
