@@ -33,9 +33,11 @@ compare: all                               ## the same beside PyTorch, interleav
 	@tools/setup peer
 	@bench/compare
 
-check: setup $(BUILD)/build.ninja          ## format, include arrows, lint of changed files (TIDY=all: of every file), lengths
+check: setup                               ## format, include arrows, lint of changed files (TIDY=all: of every file), lengths
 	@tools/setup check
-	@TIDY=$(TIDY) JOBS=$(JOBS) tools/check $(BUILD)
+	@mkdir -p build-check
+	@cmake --preset check >build-check/configure.log || { cat build-check/configure.log; exit 1; }
+	@TIDY=$(TIDY) JOBS=$(JOBS) tools/check build-check
 
 format:                                    ## put the sources into the project's format
 	@tools/setup check
@@ -61,7 +63,7 @@ install: setup $(BUILD)/build.ninja        ## program, libraries, headers, CMake
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:                                     ## remove what was built
-	rm -rf build build-debug build-asan build-tsan build-fuzz
+	rm -rf build build-debug build-asan build-tsan build-fuzz build-check
 
 help:                                      ## this list
 	@awk -F ' *## ' '/^[a-z][a-z -]*:.*##/ { sub(/:.*/, "", $$1); printf "  make %-16s %s\n", $$1, $$2 }' Makefile

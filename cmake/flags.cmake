@@ -28,6 +28,15 @@ endif()
 find_program(CCACHE ccache)
 mark_as_advanced(CCACHE)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # With these words ccache also knows files that begin with a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
 endif()
+
+# echelon_precompile(TARGET HEADER): for a target whose files all begin with the same big header.
+function(echelon_precompile target header)
+  target_precompile_headers(${target} PRIVATE ${header})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # what ccache needs to see through it
+  endif()
+endfunction()

@@ -48,6 +48,7 @@ function(echelon_tests name)
     endif()
   endforeach()
   target_link_libraries(test_${name} PRIVATE ${T_USES} GTest::gtest_main)
+  echelon_precompile(test_${name} <gtest/gtest.h>)
   set(slow "Slow*:*/Slow*:*.Slow*")
   gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_FILTER "-${slow}"
                        PROPERTIES LABELS ${name} TIMEOUT 900)
