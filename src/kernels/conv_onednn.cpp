@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "kernels/onednn.h"
+#include "kernels/relayout.h"
 #include "tensor/buffer.h"
 
 namespace echelon::kernels {
@@ -87,6 +88,10 @@ dnnl::reorder reorder_of(const dnnl::engine& engine, const memory::desc& from, c
   return dnnl::reorder(dnnl::reorder::primitive_desc(engine, from, engine, to, onednn::user_scratchpad()));
 }
 
+std::size_t plain_bytes(const Shape& shape) {
+  return aligned(static_cast<std::size_t>(shape.elements()) * sizeof(float));
+}
+
 // A convolution and the reorder of its weights, which runs before it (weights in) or after it (weights out).
 std::function<void()> sequence(onednn::Call first, onednn::Call second) {
   if (!first) return second;
@@ -130,6 +135,8 @@ std::function<void()> make_conv_onednn_forward(const ConvShape& s, ConvLayouts l
 }
 
 std::size_t conv_onednn_backward_data_scratch(const ConvShape& s, ConvLayouts layouts) {
+  if (layouts.in != layouts.out)
+    return plain_bytes(s.out_shape()) + conv_onednn_backward_data_scratch(s, ConvLayouts{});
   const auto engine = onednn::cpu();
   const auto pd = backward_data_pd(engine, s, layouts);
   return Scratch(pd.weights_desc(), Descs(s, layouts).w_plain, pd.scratchpad_desc()).total;
@@ -137,6 +144,14 @@ std::size_t conv_onednn_backward_data_scratch(const ConvShape& s, ConvLayouts la
 
 std::function<void()> make_conv_onednn_backward_data(const ConvShape& s, ConvLayouts layouts, const float* dy,
                                                      const float* w, float* dx, std::byte* scratch) {
+  if (layouts.in != layouts.out) {  // plain dx from channel8 dy: oneDNN has only its slow reference for that
+    float* plain = reinterpret_cast<float*>(scratch);
+    auto conv = make_conv_onednn_backward_data(s, {}, plain, w, dx, scratch + plain_bytes(s.out_shape()));
+    return [shape = s.out_shape(), from = layouts.out, dy, plain, conv = std::move(conv)] {
+      relayout(shape, from, dy, Layout::plain, plain);
+      conv();
+    };
+  }
   const auto engine = onednn::cpu();
   const auto pd = backward_data_pd(engine, s, layouts);
   const Descs d(s, layouts);

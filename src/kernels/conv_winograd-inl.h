@@ -9,6 +9,8 @@
 #define ECHELON_KERNELS_CONV_WINOGRAD_INL_H
 #endif
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 
 #include "kernels/conv_winograd_plan.h"
@@ -80,15 +82,28 @@ struct Gt {  // 6 -> 3
   }
 };
 
-// out = M in M^T, where load(row, col) gives the input and store(row, col, value) takes the output.
+// What the next tile will touch. Stores wait in line for memory, one after the other, unless it is already on its way;
+// addresses past the end of a buffer do no harm.
+HWY_INLINE void prefetch_points(const float* at, std::int64_t step) {
+#pragma GCC unroll 36
+  for (int i = 0; i < 36; ++i) hwy::Prefetch(at + i * step);
+}
+HWY_INLINE void prefetch_tile(const float* at, std::int64_t row) {  // 4x4 pixels, two lines a row
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r) {
+    hwy::Prefetch(at + r * row);
+    hwy::Prefetch(at + r * row + 16);
+  }
+}
+
+// out = M in M^T, where load(row, in) fetches a row of the input and store(row, col, value) takes the output.
 template <class M, class Load, class Store>
 HWY_INLINE void both_ways(const Load& load, const Store& store) {
   HWY_ALIGN float half[M::ins * M::outs * 8];
 #pragma GCC unroll 6
   for (int r = 0; r < M::ins; ++r) {
     F8 in[M::ins], out[M::outs];
-#pragma GCC unroll 6
-    for (int c = 0; c < M::ins; ++c) in[c] = load(r, c);
+    load(r, in);
     M::apply(in, out);
 #pragma GCC unroll 6
     for (int c = 0; c < M::outs; ++c) out[c].store(half + (c * M::ins + r) * 8);
@@ -104,20 +119,40 @@ HWY_INLINE void both_ways(const Load& load, const Store& store) {
   }
 }
 
-// Transforms the `extent` x `extent` window at (y, x) of one plane of eight channels, zeros around it, and stores
-// element (r, c) at to[(r * 6 + c) * step].
+// Calls fetch(col) for the columns [LEFT, M::ins - RIGHT) of a row; the others are zero.
+template <class M, int LEFT, int RIGHT, class Fetch>
+HWY_INLINE void load_row(bool inside, const Fetch& fetch, F8* in) {
+#pragma GCC unroll 6
+  for (int c = 0; c < M::ins; ++c) in[c] = F8::set(0.0f);
+  if (!inside) return;
+#pragma GCC unroll 6
+  for (int c = LEFT; c < M::ins - RIGHT; ++c) in[c] = fetch(c);
+}
+
+// Transforms the window at (y, x) of one plane of eight channels, zeros around it, and stores element (r, c) at
+// to[(r * 6 + c) * step]. The windows at an image's border mostly lack one column, so those cases are compiled apart.
 template <class M>
 HWY_INLINE void transform_window(const float* plane, std::int64_t h, std::int64_t w, std::int64_t y, std::int64_t x,
                                  float* to, std::int64_t step) {
   const auto store = [&](int r, int c, F8 v) HWY_ATTR { v.store(to + (r * 6 + c) * step); };
+  const auto inside = [&](int r) HWY_ATTR { return y + r >= 0 && y + r < h; };
   const float* at = plane + (y * w + x) * 8;
-  if (y >= 0 && x >= 0 && y + M::ins <= h && x + M::ins <= w)
-    both_ways<M>([&](int r, int c) HWY_ATTR { return F8::load(at + (r * w + c) * 8); }, store);
+  const auto fetch = [&](int r)
+                         HWY_ATTR { return [row = at + r * w * 8](int c) HWY_ATTR { return F8::load(row + c * 8); }; };
+  const std::int64_t left = -x, right = x + M::ins - w;  // columns that the window lacks
+  if (left <= 0 && right <= 0)
+    both_ways<M>([&](int r, F8* in) HWY_ATTR { load_row<M, 0, 0>(inside(r), fetch(r), in); }, store);
+  else if (left == 1 && right <= 0)
+    both_ways<M>([&](int r, F8* in) HWY_ATTR { load_row<M, 1, 0>(inside(r), fetch(r), in); }, store);
+  else if (left <= 0 && right == 1)
+    both_ways<M>([&](int r, F8* in) HWY_ATTR { load_row<M, 0, 1>(inside(r), fetch(r), in); }, store);
+  else if (left == 1 && right == 1)
+    both_ways<M>([&](int r, F8* in) HWY_ATTR { load_row<M, 1, 1>(inside(r), fetch(r), in); }, store);
   else
     both_ways<M>(
-        [&](int r, int c) HWY_ATTR {
-          const bool inside = y + r >= 0 && y + r < h && x + c >= 0 && x + c < w;
-          return inside ? F8::load(at + (r * w + c) * 8) : F8::set(0.0f);
+        [&](int r, F8* in) HWY_ATTR {
+          for (int c = 0; c < M::ins; ++c)
+            in[c] = inside(r) && c >= left && c < M::ins - right ? fetch(r)(c) : F8::set(0.0f);
         },
         store);
 }

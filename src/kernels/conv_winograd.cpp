@@ -21,19 +21,31 @@
 HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::winograd::HWY_NAMESPACE {
 
-// V for tiles [first, last).
+// V for tiles [first, last). Two blocks at a time, which fill a cache line of V and leave few streams to read. What the
+// next two blocks, or the next chunk's first two, will read is asked for meanwhile.
 void transform_input(const Geometry& g, std::int64_t first, std::int64_t last, const float* x, float* v) {
-  const std::int64_t plane = g.in_h * g.in_w * 8, step = (last - first) * g.in_c;
-  g.tiles.walk(first, last, [&](std::int64_t t, std::int64_t n, std::int64_t row, std::int64_t col) HWY_ATTR {
-    for (std::int64_t b = 0; b < g.in_blocks(); ++b)
-      transform_window<Bt>(x + (n * g.in_blocks() + b) * plane, g.in_h, g.in_w, row * tile - g.pad_h,
-                           col * tile - g.pad_w, v + t * g.in_c + b * 8, step);
-  });
+  const std::int64_t plane = g.in_h * g.in_w * 8, blocks = g.in_blocks(), step = spread((last - first) * g.in_c);
+  const auto place = [&](std::int64_t n, std::int64_t b, std::int64_t row, std::int64_t col)
+                         HWY_ATTR { return x + (n * blocks + b) * plane + (row * g.in_w + col) * tile * 8; };
+  for (std::int64_t pair = 0; pair < blocks; pair += 2)
+    g.tiles.walk(first, last, [&](std::int64_t t, std::int64_t n, std::int64_t row, std::int64_t col) HWY_ATTR {
+      prefetch_points(v + (t + 1) * g.in_c + pair * 8, step);
+      for (std::int64_t b = pair; b < std::min(pair + 2, blocks); ++b) {
+        if (b + 2 < blocks) prefetch_tile(place(n, b + 2, row, col), g.in_w * 8);
+        transform_window<Bt>(x + (n * blocks + b) * plane, g.in_h, g.in_w, row * tile - g.pad_h, col * tile - g.pad_w,
+                             v + t * g.in_c + b * 8, step);
+      }
+    });
+  g.tiles.walk(last, std::min(g.tiles.count(), last + (last - first)),
+               [&](std::int64_t, std::int64_t n, std::int64_t row, std::int64_t col) HWY_ATTR {
+                 for (std::int64_t b = 0; b < std::min<std::int64_t>(2, blocks); ++b)
+                   prefetch_tile(place(n, b, row, col), g.in_w * 8);
+               });
 }
 
 // U for `blocks` blocks of eight output channels (one panel's: at most two) from `first` on.
 void transform_weights(const Geometry& g, std::int64_t first, std::int64_t blocks, const float* w, float* u) {
-  const std::int64_t width = blocks * 8;
+  const std::int64_t width = blocks * 8, step = spread(g.in_c * width);
   for (std::int64_t b = 0; b < blocks; ++b)
     for (std::int64_t i = 0; i < g.in_c; ++i) {
       const float* from = w + (first + b) * 8 * g.weight_out + i * g.weight_in;
@@ -41,8 +53,11 @@ void transform_weights(const Geometry& g, std::int64_t first, std::int64_t block
       transpose_8x8(from, g.weight_out, kernel, 8);
       for (int lane = 0; lane < 8; ++lane) kernel[64 + lane] = from[lane * g.weight_out + 8];
       float* to = u + i * width + b * 8;
-      both_ways<G>([&](int r, int c) HWY_ATTR { return F8::load(kernel + (g.turned ? 8 - r * 3 - c : r * 3 + c) * 8); },
-                   [&](int r, int c, F8 value) HWY_ATTR { value.store(to + (r * 6 + c) * g.in_c * width); });
+      both_ways<G>(
+          [&](int r, F8* in) HWY_ATTR {
+            for (int c = 0; c < 3; ++c) in[c] = F8::load(kernel + (g.turned ? 8 - r * 3 - c : r * 3 + c) * 8);
+          },
+          [&](int r, int c, F8 value) HWY_ATTR { value.store(to + (r * 6 + c) * step); });
     }
 }
 
@@ -101,23 +116,28 @@ HWY_NOINLINE void multiply_point(const float* v, std::int64_t tiles, std::int64_
 
 void multiply(const float* v, std::int64_t tiles, std::int64_t depth, std::int64_t point, const float* u,
               std::int64_t blocks, float* m) {
-  v += point * tiles * depth;
-  u += point * depth * blocks * 8;
-  m += point * tiles * blocks * 8;
+  v += point * spread(tiles * depth);
+  u += point * spread(depth * blocks * 8);
+  m += point * spread(tiles * blocks * 8);
   blocks == 2 ? multiply_point<2>(v, tiles, depth, u, m) : multiply_point<1>(v, tiles, depth, u, m);
 }
 
-// y of tiles [first, last), `blocks` blocks of channels from `block` on.
+// y of tiles [first, last), `blocks` blocks of channels from `block` on. What follows `ahead` blocks further on is
+// asked for meanwhile.
 void transform_output(const Geometry& g, std::int64_t first, std::int64_t last, std::int64_t block, std::int64_t blocks,
-                      const float* m, const float* bias, bool with_relu, float* y) {
-  const std::int64_t width = blocks * 8, step = (last - first) * width, plane = g.out_h * g.out_w * 8;
+                      std::int64_t ahead, const float* m, const float* bias, bool with_relu, float* y) {
+  const std::int64_t width = blocks * 8, step = spread((last - first) * width), plane = g.out_h * g.out_w * 8;
   g.tiles.walk(first, last, [&](std::int64_t t, std::int64_t n, std::int64_t row, std::int64_t col) HWY_ATTR {
     for (std::int64_t b = 0; b < blocks; ++b) {
       const F8 add = bias ? F8::load(bias + (block + b) * 8) : F8::set(0.0f);
       const float* from = m + t * width + b * 8;
       const std::int64_t top = row * tile, left = col * tile;
       float* to = y + (n * g.out_blocks() + block + b) * plane + (top * g.out_w + left) * 8;
-      const auto load = [&](int r, int c) HWY_ATTR { return F8::load(from + (r * 6 + c) * step); };
+      prefetch_tile(to + ahead * plane, g.out_w * 8);
+      const auto load = [&](int r, F8* in) HWY_ATTR {
+#pragma GCC unroll 6
+        for (int c = 0; c < 6; ++c) in[c] = F8::load(from + (r * 6 + c) * step);
+      };
       const auto store = [&](int r, int c, F8 v) HWY_ATTR {
         v = v + add;
         (with_relu ? relu(v) : v).store(to + (r * g.out_w + c) * 8);
@@ -159,11 +179,14 @@ struct Plan {
     chunk = std::min<std::int64_t>(tiles, g.in_c <= 128 ? 24 : 48);
     chunks = (tiles + chunk - 1) / chunk;
     group = std::min<std::int64_t>(panels, g.in_c <= 64 ? 1 : 2);
-    v = bytes(points * g.in_c * chunk) * static_cast<std::size_t>(keep_weights ? 1 : chunks);
-    u = keep_weights ? bytes(points * g.in_c * g.out_c) : bytes(points * g.in_c * 16 * group);
-    m = bytes(points * chunk * 16 * group);
+    v = bytes(v_chunk() * (keep_weights ? 1 : chunks));
+    u = bytes(u_panel() * (keep_weights ? panels : group));
+    m = bytes(m_panel() * group);
   }
   std::size_t scratch() const { return v + u + m; }
+  std::int64_t v_chunk() const { return points * spread(g.in_c * chunk); }  // floats
+  std::int64_t u_panel() const { return points * spread(g.in_c * 16); }
+  std::int64_t m_panel() const { return points * spread(chunk * 16); }
   std::int64_t first(std::int64_t i) const { return i * chunk; }
   std::int64_t last(std::int64_t i) const { return std::min(g.tiles.count(), (i + 1) * chunk); }
   std::int64_t blocks(std::int64_t panel) const { return std::min<std::int64_t>(2, g.out_blocks() - panel * 2); }
@@ -196,16 +219,17 @@ struct Conv {
   // Chunk i against panels [panel, panel + group).
   void meet(std::int64_t i, const float* input, std::int64_t panel, const float* weights) const {
     const std::int64_t tiles = plan.last(i) - plan.first(i), end = std::min(panel + plan.group, plan.panels);
-    const std::int64_t u_panel = points * plan.g.in_c * 16, m_panel = points * plan.chunk * 16;
+    const std::int64_t u_panel = plan.u_panel(), m_panel = plan.m_panel();
     for (std::int64_t point = 0; point < points; ++point)
       for (std::int64_t p = panel; p < end; ++p) HWY_DYNAMIC_DISPATCH(multiply)
     (input, tiles, plan.g.in_c, point, weights + (p - panel) * u_panel, plan.blocks(p), m + (p - panel) * m_panel);
     for (std::int64_t p = panel; p < end; ++p) HWY_DYNAMIC_DISPATCH(transform_output)
-    (plan.g, plan.first(i), plan.last(i), p * 2, plan.blocks(p), m + (p - panel) * m_panel, bias, relu, y);
+    (plan.g, plan.first(i), plan.last(i), p * 2, plan.blocks(p), plan.group * 2, m + (p - panel) * m_panel, bias, relu,
+     y);
   }
 
   void operator()() const {
-    const std::int64_t u_panel = points * plan.g.in_c * 16, v_chunk = points * plan.g.in_c * plan.chunk;
+    const std::int64_t u_panel = plan.u_panel(), v_chunk = plan.v_chunk();
     if (plan.keep_weights) {
       for (std::int64_t p = 0; p < plan.panels; ++p) make_weights(p, u + p * u_panel);
       for (std::int64_t i = 0; i < plan.chunks; ++i) {

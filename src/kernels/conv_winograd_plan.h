@@ -75,6 +75,10 @@ inline Geometry backward_data_geometry(const ConvShape& s) {
           true};
 }
 
+// The distance between the parts of consecutive points, each of `floats`: an odd number of cache lines, so that the 36
+// places which a transform writes or reads together fall into different sets of the cache.
+inline std::int64_t spread(std::int64_t floats) { return ((floats + 15) / 16 | 1) * 16; }
+
 inline std::size_t bytes(std::int64_t floats) { return aligned(static_cast<std::size_t>(floats) * sizeof(float)); }
 
 }  // namespace echelon::kernels::winograd

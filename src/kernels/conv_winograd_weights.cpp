@@ -23,7 +23,7 @@ namespace echelon::kernels::winograd {
 struct Piece {
   std::int64_t in, ins, out, outs;
   std::int64_t in_step() const { return outs * 8; }
-  std::int64_t point_step() const { return ins * outs * 8; }
+  std::int64_t point_step() const { return spread(ins * outs * 8); }
 };
 
 }  // namespace echelon::kernels::winograd
@@ -32,18 +32,20 @@ struct Piece {
 HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::winograd::HWY_NAMESPACE {
 
-// V and D of tiles [first, last).
+// V and D of tiles [first, last). Block by block, so that neighbouring tiles, which share cache lines, follow closely.
 void transform_both(const Geometry& g, std::int64_t first, std::int64_t last, const float* x, const float* dy, float* v,
                     float* d) {
   const std::int64_t tiles = last - first, in_plane = g.in_h * g.in_w * 8, out_plane = g.out_h * g.out_w * 8;
-  g.tiles.walk(first, last, [&](std::int64_t t, std::int64_t n, std::int64_t row, std::int64_t col) HWY_ATTR {
-    for (std::int64_t b = 0; b < g.in_blocks(); ++b)
+  for (std::int64_t b = 0; b < g.in_blocks(); ++b)
+    g.tiles.walk(first, last, [&](std::int64_t t, std::int64_t n, std::int64_t row, std::int64_t col) HWY_ATTR {
       transform_window<Bt>(x + (n * g.in_blocks() + b) * in_plane, g.in_h, g.in_w, row * tile - g.pad_h,
-                           col * tile - g.pad_w, v + (b * tiles + t) * 8, g.in_c * tiles);
-    for (std::int64_t b = 0; b < g.out_blocks(); ++b)
+                           col * tile - g.pad_w, v + (b * tiles + t) * 8, spread(g.in_c * tiles));
+    });
+  for (std::int64_t b = 0; b < g.out_blocks(); ++b)
+    g.tiles.walk(first, last, [&](std::int64_t t, std::int64_t n, std::int64_t row, std::int64_t col) HWY_ATTR {
       transform_window<A>(dy + (n * g.out_blocks() + b) * out_plane, g.out_h, g.out_w, row * tile, col * tile,
-                          d + (b * tiles + t) * 8, g.out_c * tiles);
-  });
+                          d + (b * tiles + t) * 8, spread(g.out_c * tiles));
+    });
 }
 
 constexpr int max_outs = parts == 1 ? 3 : 1;  // twelve accumulators with four input channels
@@ -108,8 +110,12 @@ void transform_back(const Geometry& g, const Piece& p, const float* du, float* d
     for (std::int64_t i = 0; i < p.ins; ++i) {
       HWY_ALIGN float kernel[9 * 8];
       const float* from = du + i * p.in_step() + o * 8;
-      both_ways<Gt>([&](int r, int c) HWY_ATTR { return F8::load(from + (r * 6 + c) * p.point_step()); },
-                    [&](int r, int c, F8 v) HWY_ATTR { v.store(kernel + (r * 3 + c) * 8); });
+      both_ways<Gt>(
+          [&](int r, F8* in) HWY_ATTR {
+#pragma GCC unroll 6
+            for (int c = 0; c < 6; ++c) in[c] = F8::load(from + (r * 6 + c) * p.point_step());
+          },
+          [&](int r, int c, F8 v) HWY_ATTR { v.store(kernel + (r * 3 + c) * 8); });
       float* to = dw + (p.out + o) * 8 * g.weight_out + (p.in + i) * g.weight_in;
       transpose_8x8(kernel, 8, to, g.weight_out);
       for (int lane = 0; lane < 8; ++lane) to[lane * g.weight_out + 8] = kernel[64 + lane];
@@ -160,8 +166,8 @@ struct WeightsPlan {
     chunk = (tiles + chunks - 1) / chunks;
     piece = {0, g.in_c, 0, g.out_blocks()};
     if (chunks == 1) piece = {0, std::min<std::int64_t>(32, g.in_c), 0, std::min<std::int64_t>(3, g.out_blocks())};
-    v = bytes(points * g.in_c * chunk);
-    d = bytes(points * g.out_c * chunk);
+    v = bytes(points * spread(g.in_c * chunk));
+    d = bytes(points * spread(g.out_c * chunk));
     du = bytes(points * piece.point_step());
   }
   std::size_t scratch() const { return v + d + du; }
@@ -188,7 +194,8 @@ struct Gradient {
   }
   void multiply(const Piece& p, std::int64_t tiles, bool fresh) const {
     for (std::int64_t point = 0; point < points; ++point) HWY_DYNAMIC_DISPATCH(multiply_piece)
-    (p, tiles, v + point * plan.g.in_c * tiles, d + point * plan.g.out_c * tiles, fresh, du + point * p.point_step());
+    (p, tiles, v + point * spread(plan.g.in_c * tiles), d + point * spread(plan.g.out_c * tiles), fresh,
+     du + point * p.point_step());
   }
   void finish(const Piece& p) const { HWY_DYNAMIC_DISPATCH(transform_back)(plan.g, p, du, dw); }
 

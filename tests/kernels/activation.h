@@ -65,11 +65,14 @@ class Activation {
 inline void expect_close(const std::vector<float>& actual, const std::vector<float>& expected, float tolerance,
                          float magnitude = 1e-6f) {
   ASSERT_EQ(actual.size(), expected.size());
-  float largest = magnitude;
-  for (const float v : expected) largest = std::max(largest, std::abs(v));
-  for (std::size_t i = 0; i < actual.size(); ++i)
-    ASSERT_LE(std::abs(actual[i] - expected[i]), tolerance * largest)
-        << "at " << i << ": " << actual[i] << " instead of " << expected[i];
+  float largest = magnitude, worst = 0;
+  std::size_t where = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    const float off = std::abs(actual[i] - expected[i]);
+    if (!(off <= worst)) worst = off, where = i;  // NaN is the worst of all
+  }
+  ASSERT_LE(worst, tolerance * largest) << "at " << where << ": " << actual[where] << " instead of " << expected[where];
 }
 
 // The central difference of `loss()` when `value` moves.
