@@ -24,13 +24,6 @@ inline constexpr std::int64_t lanes = static_cast<std::int64_t>(width);
 inline constexpr std::int64_t panel_width = 2 * lanes;
 inline constexpr int tile_rows = 6;
 
-// Calls f(0), f(1), ... f(n - 1) with compile-time indices: arrays of vectors indexed so stay in registers.
-template <int n, typename Function>
-HWY_INLINE void unrolled(Function f) {
-  [&]<int... i>(std::integer_sequence<int, i...>) HWY_ATTR { (f(std::integral_constant<int, i>()), ...); }
-  (std::make_integer_sequence<int, n>());
-}
-
 template <int rows, int vectors>
 struct Tile {
   V sum[rows][vectors];

@@ -72,13 +72,13 @@ HWY_INLINE void for_each_vector(std::size_t n, const F& f) {
   if (i < n) f(Rest{i, n - i});
 }
 
-// f(0), f(1), ... f(n - 1) with constants, so that what they index stays in registers.
-template <std::size_t n, class F>
-HWY_INLINE void unrolled(const F& f) {
-  if constexpr (n > 0) {
-    unrolled<n - 1>(f);
-    f(std::integral_constant<std::size_t, n - 1>());
+// Calls f(0), f(1), ... f(n - 1) with compile-time indices: arrays of vectors indexed so stay in registers.
+template <auto n, typename Function>
+HWY_INLINE void unrolled(const Function& f) {
+  [&]<decltype(n)... i>(std::integer_sequence<decltype(n), i...>) HWY_ATTR {
+    (f(std::integral_constant<decltype(n), i>()), ...);
   }
+  (std::make_integer_sequence<decltype(n), n>());
 }
 
 // `lanes` floats, in as many vectors as the target needs: what makes a sum independent of the target's width.
