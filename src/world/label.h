@@ -1,0 +1,34 @@
+#pragma once
+// What a message is, in words that both sides can compare: the operation it belongs to, that operation's number among
+// those of its channel, the step within it, and the kind of its numbers.
+
+#include <cstdint>
+#include <string>
+
+namespace echelon {
+
+enum class MessageKind : std::uint8_t {
+  plain,
+  barrier,
+  broadcast,
+  reduce,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  gather,
+  scatter,
+  all_to_all,
+};
+
+struct Label {
+  MessageKind kind = MessageKind::plain;
+  std::uint8_t type = 0;    // of the numbers: 0 bytes, 1 float32, 2 float64, 3 int32, 4 int64
+  std::uint16_t step = 0;   // within the operation
+  std::uint32_t number = 0; // of the operation
+
+  friend bool operator==(const Label&, const Label&) = default;
+};
+
+std::string to_string(const Label& label);  // "all-reduce 7, step 2, of float32"
+
+}  // namespace echelon

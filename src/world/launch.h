@@ -1,0 +1,31 @@
+#pragma once
+// Ways to run a program on several ranks. Each returns when the program has ended on all the ranks that it started, and
+// throws `RankFailed` with the first failure if one of them failed (BadInput stays BadInput).
+//
+//   run_in_threads    ranks are threads of this process
+//   run_in_processes  ranks are children of this process on shared memory
+//   run_in_simulation ranks are fibers on virtual time:                      world/sim/simulation.h
+//   join_tcp          this process becomes one rank of a job on a network:   world/tcp/join.h
+//   join_mpi          this process becomes one rank of an MPI job:           world/mpi/join.h
+
+#include <cstdint>
+#include <functional>
+
+#include "world/world.h"
+
+namespace echelon {
+
+using Program = std::function<void(World&)>;
+
+struct LaunchOptions {
+  std::uint64_t seed = 0;
+  std::size_t shared_bytes = std::size_t{1} << 36;  // the most that shared memory may grow to; pages are taken when used
+};
+
+void run_in_threads(int ranks, const LaunchOptions& options, const Program& program);
+
+// Forks: call it while this process has one thread. The parent only watches: rank 0 is a child too. If the parent dies,
+// so do the ranks. SIGTERM and SIGINT are passed on to them.
+void run_in_processes(int ranks, const LaunchOptions& options, const Program& program);
+
+}  // namespace echelon

@@ -1,0 +1,32 @@
+#pragma once
+// Memory that several ranks see at once, and a meeting point in it. Zero-filled when it is first asked for. It is gone
+// with the last rank, whatever way that ends: nothing has a name outside.
+//
+// Thread-safe. Every rank asks for the same names and sizes; a different size under a known name is a Mismatch.
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace echelon {
+
+// All ranks arrive, then all go on. Spins briefly, then blocks.
+class SharedBarrier {
+ public:
+  virtual ~SharedBarrier() = default;
+  // True when all have arrived; false at the deadline (then the barrier is of no use any more). Throws PeerLost.
+  virtual bool wait(double deadline) = 0;
+};
+
+class SharedMemory {
+ public:
+  virtual ~SharedMemory() = default;
+  // The same bytes on every rank (not always at the same address), aligned to a page.
+  virtual std::span<std::byte> get(std::string_view name, std::size_t bytes) = 0;
+  virtual bool contains(std::span<const std::byte> bytes) const = 0;  // could others see them?
+  // The barrier of that name among `parties` waiters, of which this is number `index`.
+  virtual std::unique_ptr<SharedBarrier> barrier(std::string_view name, int index, int parties) = 0;
+};
+
+}  // namespace echelon

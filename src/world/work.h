@@ -1,0 +1,45 @@
+#pragma once
+// A message on its way. Move-only; letting go of one that is not done waits for nothing and leaves the memory it names
+// in use, so do not: wait for it first (an exception from wait() ends the use of the memory).
+
+#include <utility>
+
+namespace echelon {
+
+// The world's side of it, taken from a pool of the world's: starting and finishing a Work allocates nothing.
+class Operation {
+ public:
+  // True when done; false if the deadline (of the world's clock) came first. Throws PeerLost or Mismatch.
+  virtual bool wait(double deadline) = 0;
+  virtual void release() = 0;  // back to the pool
+
+ protected:
+  ~Operation() = default;
+};
+
+class Work {
+ public:
+  Work() = default;  // done
+  explicit Work(Operation* operation) : operation_(operation) {}
+  Work(Work&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)) {}
+  Work& operator=(Work&& other) noexcept {
+    std::swap(operation_, other.operation_);
+    return *this;
+  }
+  ~Work() {
+    if (operation_) operation_->release();
+  }
+
+  bool done() const { return operation_ == nullptr; }
+  // True when the message has been sent or has arrived; false at the deadline.
+  bool wait(double deadline) {
+    if (operation_ && !operation_->wait(deadline)) return false;
+    if (Operation* finished = std::exchange(operation_, nullptr)) finished->release();
+    return true;
+  }
+
+ private:
+  Operation* operation_ = nullptr;
+};
+
+}  // namespace echelon

@@ -1,0 +1,109 @@
+#pragma once
+// What a program may ask of the world it runs in. A program is written once, as a function of its rank's `World`, and
+// runs as threads of one process, as processes of one machine, on a cluster (MPI or TCP) or inside a deterministic
+// simulation (world/launch.h lists the ways to start one).
+//
+// Messages. Between two ranks there are any number of channels; on a channel messages arrive in the order in which they
+// were sent. Both sides say what the message is (`Label`) and how long: if the two do not agree, the receiver's wait
+// throws `Mismatch` with both descriptions. Nobody is asked to buffer: `send` and `receive` return at once, and the
+// memory named there must stay as it is (send) or is not to be read (receive) until the `Work` is done.
+//
+// Failure. A world is whole or broken: as soon as one rank is lost, every wait of every other rank throws `PeerLost`
+// naming it (world/failure.h). A wait always has a deadline.
+//
+// Threads. A `World` may be used by all tasks of its rank at once; a channel by one sender and one receiver task.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "world/clock.h"
+#include "world/disk.h"
+#include "world/failure.h"
+#include "world/label.h"
+#include "world/shared_memory.h"
+#include "world/work.h"
+
+namespace echelon {
+
+using Rank = int;
+using Channel = std::uint32_t;
+
+struct Place {              // where a rank stands; the same on all ranks but for `rank`
+  std::string world;        // "threads", "processes", "mpi", "tcp", "sim"
+  Rank rank = 0;
+  int size = 1;
+  std::vector<int> host;    // of every rank: ranks with the same number share a machine
+  std::uint64_t seed = 0;   // of the job's random streams
+};
+
+// Something to wait for within one rank: a counter that only grows.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void notify() = 0;
+  virtual std::uint64_t count() = 0;
+  // True as soon as the count is at least `count`; false at the deadline (of the world's clock).
+  virtual bool wait(std::uint64_t count, double deadline) = 0;
+};
+
+// A second thread of execution within a rank. The destructor waits for its end; `join` also rethrows what it threw.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual void join() = 0;
+};
+
+// Takes a message in pieces, in order, where the bytes happen to lie: in the sender's own memory if it can be seen from
+// here. Called by the world before the wait returns, by one thread at a time. Must outlive the Work.
+struct Sink {
+  void* self = nullptr;
+  void (*take)(void* self, std::size_t offset, std::span<const std::byte> piece) = nullptr;
+};
+
+class World {
+ public:
+  virtual ~World() = default;
+
+  virtual const Place& place() const = 0;
+  Rank rank() const { return place().rank; }
+  int size() const { return place().size; }
+
+  virtual Clock& clock() = 0;
+  double now() { return clock().seconds(); }
+  virtual void sleep(double seconds) = 0;
+  // Says that this rank has just done that much arithmetic. Only a simulated world takes time for it.
+  virtual void compute(double flops) = 0;
+  virtual Disk& disk() = 0;
+  // The rank's own stream of random numbers for one purpose.
+  Stream random(const char* purpose, std::uint32_t step = 0) const {
+    return Stream({place().seed, step, static_cast<std::uint32_t>(rank()), stream_layer(purpose)});
+  }
+
+  virtual std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+
+  virtual Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) = 0;
+  virtual Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) = 0;
+  virtual Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) = 0;
+
+  // Memory that all ranks see, or null where they have none in common.
+  virtual SharedMemory* shared_memory() = 0;
+
+  // What this rank is busy with, for others to read while they wait for it ("backward of conv2"). Cheap; at most 63
+  // bytes are kept.
+  virtual void doing(std::string_view what) = 0;
+  virtual std::string doing_of(Rank rank) = 0;
+
+  // This rank gives up: all others' waits throw PeerLost with the reason. Ranks whose program throws do this by
+  // themselves.
+  virtual void give_up(std::string_view reason) = 0;
+};
+
+}  // namespace echelon
