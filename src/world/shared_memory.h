@@ -15,7 +15,8 @@ namespace echelon {
 class SharedBarrier {
  public:
   virtual ~SharedBarrier() = default;
-  // True when all have arrived; false at the deadline (then the barrier is of no use any more). Throws PeerLost.
+  // True when all have arrived; false at the deadline: this party counts as arrived, so call it again to go on waiting.
+  // Throws PeerLost.
   virtual bool wait(double deadline) = 0;
 };
 
