@@ -1,0 +1,12 @@
+#pragma once
+// A world with one rank: this thread, with the machine's own clock and disk. There is nobody to send to.
+
+#include <memory>
+
+#include "world/world.h"
+
+namespace echelon {
+
+std::unique_ptr<World> make_world_alone(std::uint64_t seed = 0);
+
+}  // namespace echelon
