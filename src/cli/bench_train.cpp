@@ -84,15 +84,16 @@ void print_profile(Trainer& trainer, const data::Batch& batch, Clock& clock, dou
     double total = 0;
     for (std::size_t n = 0; n < profile.seconds.size(); ++n) {
       const Node& node = profile.graph->nodes()[n];
-      rows.push_back({fmt::format("{:<28} {:<22} {}", node.layer, fmt::format("{}{}", node.op->name(), node.backward ? " (b)" : ""),
+      rows.push_back({fmt::format("{:<28} {:<22} {}", node.layer,
+                                  fmt::format("{}{}", node.op->name(), node.backward ? " (b)" : ""),
                                   to_string(profile.graph->type(node.out[0]))),
                       profile.seconds[n],
                       node.op->flops(profile.graph->types(node.in), profile.graph->types(node.out))});
       total += profile.seconds[n];
     }
     std::ranges::stable_sort(rows, std::greater{}, &Row::seconds);
-    fmt::print("\n{}: {:.3f} ms on one shard\n{:>9} {:>6} {:>9} {:>6}  operation\n", profile.phase, total * 1e3, "us", "%",
-               "GFLOP/s", "peak");
+    fmt::print("\n{}: {:.3f} ms on one shard\n{:>9} {:>6} {:>9} {:>6}  operation\n", profile.phase, total * 1e3, "us",
+               "%", "GFLOP/s", "peak");
     for (const Row& r : rows) {
       if (r.seconds < total * 0.002) continue;
       const double rate = r.flops / r.seconds / 1e9;
@@ -119,7 +120,8 @@ void run(Settings s) {
   std::vector<data::Field> fields = loader.dataset().fields();
   fields[0].name = inputs.input.name;
   if (fields.size() > 1) fields[1].name = inputs.target.name;
-  Trainer trainer(*model, [&] { return usual_optim(model->task()); }, fields, s.shards, 1, cores);
+  Trainer trainer(
+      *model, [&] { return usual_optim(model->task()); }, fields, s.shards, 1, cores);
 
   const double peak = peak_gflops(cores, *clock);
   const data::Batch& batch = loader.at(0);
@@ -151,10 +153,10 @@ void run(Settings s) {
                                      {"peak_rss_mb", peak_rss}};
     fmt::print("{}\n", out.dump());
   } else {
-    fmt::print("{}: {} parameters, batch {} in {} shard(s) on {} core(s)\n", s.model, trainer.table().weights(), s.batch,
-               s.shards, s.cores);
-    fmt::print("  {:.1f} samples/s   {:.1f} GFLOP/s = {:.0f} % of the cores' {:.1f}\n", rate, gflops, 100 * gflops / peak,
-               peak);
+    fmt::print("{}: {} parameters, batch {} in {} shard(s) on {} core(s)\n", s.model, trainer.table().weights(),
+               s.batch, s.shards, s.cores);
+    fmt::print("  {:.1f} samples/s   {:.1f} GFLOP/s = {:.0f} % of the cores' {:.1f}\n", rate, gflops,
+               100 * gflops / peak, peak);
     fmt::print("  memory: {:.0f} MiB planned, {:.0f} MiB resident at most\n",
                static_cast<double>(trainer.planned_bytes()) / (1 << 20), peak_rss);
   }
@@ -173,8 +175,9 @@ void add_bench_train(CLI::App& bench) {
   verb->add_option("--seconds", s->seconds, "Length of each of the seven windows")->capture_default_str();
   verb->add_flag("--profile", s->profile, "Also print where the time goes, operation by operation");
   verb->add_flag("--json", s->json, "Print one JSON object");
-  verb->footer("Examples:\n  echelon bench train --model resnet18 --cores 2\n"
-               "  echelon bench train --model gpt --batch 16 --profile");
+  verb->footer(
+      "Examples:\n  echelon bench train --model resnet18 --cores 2\n"
+      "  echelon bench train --model gpt --batch 16 --profile");
   verb->callback([s] { run(*s); });
 }
 

@@ -28,8 +28,9 @@ void add_completion(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("completion", "Print a bash completion script");
   auto json = std::make_shared<bool>(false);
   verb->add_flag("--json", *json, "Print the words as a JSON object instead");
-  verb->footer("Example:\n  source <(echelon completion)\nFor ever:\n"
-               "  echelon completion > ~/.local/share/bash-completion/completions/echelon");
+  verb->footer(
+      "Example:\n  source <(echelon completion)\nFor ever:\n"
+      "  echelon completion > ~/.local/share/bash-completion/completions/echelon");
   verb->callback([&program, json] {
     std::vector<std::pair<std::string, std::string>> rows;
     collect(program, "", rows);
@@ -39,14 +40,17 @@ void add_completion(CLI::App& program) {
       fmt::print("{}\n", all.dump());
       return;
     }
-    fmt::print("_echelon() {{\n  local cur=${{COMP_WORDS[COMP_CWORD]}} path=\"\" words=\"\" i\n"
-               "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
-               "    [[ ${{COMP_WORDS[i]}} == -* ]] || path=\"${{path:+$path }}${{COMP_WORDS[i]}}\"\n  done\n"
-               "  while :; do\n    case \"$path\" in\n");
+    fmt::print(
+        "_echelon() {{\n  local cur=${{COMP_WORDS[COMP_CWORD]}} path=\"\" words=\"\" i\n"
+        "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+        "    [[ ${{COMP_WORDS[i]}} == -* ]] || path=\"${{path:+$path }}${{COMP_WORDS[i]}}\"\n  done\n"
+        "  while :; do\n    case \"$path\" in\n");
     for (const auto& [path, words] : rows) fmt::print("      \"{}\") words=\"{}\"; break ;;\n", path, words);
-    fmt::print("      *\" \"*) path=\"${{path% *}}\" ;;\n      *) path=\"\" ;;\n    esac\n  done\n"
-               "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-               "  [[ $cur == -* ]] || COMPREPLY+=($(compgen -f -- \"$cur\"))\n}}\ncomplete -o filenames -F _echelon echelon\n");
+    fmt::print(
+        "      *\" \"*) path=\"${{path% *}}\" ;;\n      *) path=\"\" ;;\n    esac\n  done\n"
+        "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+        "  [[ $cur == -* ]] || COMPREPLY+=($(compgen -f -- \"$cur\"))\n}}\ncomplete -o filenames -F _echelon "
+        "echelon\n");
   });
 }
 

@@ -22,8 +22,13 @@ void list(bool json) {
   for (const auto& e : data::catalog()) {
     const bool here = data::is_here(*disk, e, places);
     if (json)
-      all.push_back({{"name", e.name}, {"title", e.title}, {"train", e.train}, {"test", e.test}, {"origin", e.origin},
-                     {"licence", e.licence}, {"here", here}});
+      all.push_back({{"name", e.name},
+                     {"title", e.title},
+                     {"train", e.train},
+                     {"test", e.test},
+                     {"origin", e.origin},
+                     {"licence", e.licence},
+                     {"here", here}});
     else
       fmt::print("{:<14} {:<8} {}\n{:<23} {}\n", e.name, here ? "here" : "", e.title, "", e.origin);
   }
@@ -95,8 +100,9 @@ void convert(const std::string& what, const std::string& format, const std::stri
 void add_data(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("data", "List, fetch, look at and convert data sets");
   verb->require_subcommand(1);
-  verb->footer("Examples:\n  echelon data list\n  echelon data get mnist\n  echelon data info digits\n"
-               "  echelon data convert digits --format npz --to digits-npz");
+  verb->footer(
+      "Examples:\n  echelon data list\n  echelon data get mnist\n  echelon data info digits\n"
+      "  echelon data convert digits --format npz --to digits-npz");
   struct Settings {
     std::string what, split = "train", format, target;
     bool json = false;
@@ -109,17 +115,22 @@ void add_data(CLI::App& program) {
     return p;
   };
   part("list", "The data sets that have a name", "echelon data list")->callback([s] { list(s->json); });
-  CLI::App* getting = part("get", "Fetch one, check it, and put it into data/ (or $ECHELON_DATA)", "echelon data get mnist");
+  CLI::App* getting =
+      part("get", "Fetch one, check it, and put it into data/ (or $ECHELON_DATA)", "echelon data get mnist");
   getting->add_option("name", s->what, "A name of `echelon data list`")->required();
   getting->callback([s] { get(s->what, s->json); });
   CLI::App* looking = part("info", "Fields, classes, means of a data set", "echelon data info digits --split test");
   looking->add_option("data", s->what, "A known data set, or a file or directory")->required();
-  looking->add_option("--split", s->split, "train or test")->capture_default_str()->check(CLI::IsMember({"train", "test"}));
+  looking->add_option("--split", s->split, "train or test")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"train", "test"}));
   looking->callback([s] { info(s->what, s->split, s->json); });
-  CLI::App* converting = part("convert", "Write a data set in another format",
-                              "echelon data convert digits --format npz --to digits-npz");
+  CLI::App* converting =
+      part("convert", "Write a data set in another format", "echelon data convert digits --format npz --to digits-npz");
   converting->add_option("data", s->what, "A known data set, or a file or directory")->required();
-  converting->add_option("--format", s->format, "Of the copy")->required()->check(CLI::IsMember(data::convert_formats()));
+  converting->add_option("--format", s->format, "Of the copy")
+      ->required()
+      ->check(CLI::IsMember(data::convert_formats()));
   converting->add_option("--to", s->target, "A directory that does not exist yet")->required();
   converting->callback([s] { convert(s->what, s->format, s->target, s->json); });
 }

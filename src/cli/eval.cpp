@@ -26,8 +26,11 @@ void eval(const Settings& s) {
                       static_cast<std::int64_t>(std::min<std::uint64_t>(data->size(), 256)), cores);
   const Evaluation e = evaluator.run();
   if (s.json) {
-    nlohmann::ordered_json j{{"run_dir", run.folder.path}, {"step", run.manifest.moment.step}, {"split", s.split},
-                             {"samples", e.samples},       {"loss", e.loss}};
+    nlohmann::ordered_json j{{"run_dir", run.folder.path},
+                             {"step", run.manifest.moment.step},
+                             {"split", s.split},
+                             {"samples", e.samples},
+                             {"loss", e.loss}};
     if (e.accuracy >= 0) j["accuracy"] = e.accuracy;
     j["weights_sha256"] = run.manifest.weights_sha256;
     fmt::print("{}\n", j.dump());
@@ -45,7 +48,9 @@ void add_eval(CLI::App& program) {
   auto s = std::make_shared<Settings>();
   verb->add_option("run", s->run, "A run's folder, or its name in runs/")->required();
   verb->add_option("--checkpoint", s->checkpoint, "best, last or a step")->capture_default_str();
-  verb->add_option("--split", s->split, "test or train")->capture_default_str()->check(CLI::IsMember({"test", "train"}));
+  verb->add_option("--split", s->split, "test or train")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"test", "train"}));
   verb->add_option("--cores", s->cores, "Cores to use")->capture_default_str()->check(CLI::Range(1, 1024));
   verb->add_flag("--json", s->json, "Print one JSON object");
   verb->footer("Examples:\n  echelon eval runs/demo-1\n  echelon eval demo-1 --checkpoint last --split train");

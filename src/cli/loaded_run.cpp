@@ -12,7 +12,8 @@ namespace {
 
 Checkpoint find_checkpoint(Disk& disk, const RunFolder& folder, const std::string& which) {
   if (which == "best" || which == "last") {
-    CheckpointSearch search = which == "best" ? best_valid(disk, folder.checkpoints()) : latest_valid(disk, folder.checkpoints());
+    CheckpointSearch search =
+        which == "best" ? best_valid(disk, folder.checkpoints()) : latest_valid(disk, folder.checkpoints());
     if (!search.found) {
       std::string why;
       for (const std::string& s : search.skipped) why += "\n  " + s;
@@ -36,7 +37,8 @@ Checkpoint find_checkpoint(Disk& disk, const RunFolder& folder, const std::strin
 }  // namespace
 
 LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which) {
-  LoadedRun loaded{.folder = open_run(disk, "runs", run), .prepared = {}, .table = {}, .parameters = {}, .manifest = {}};
+  LoadedRun loaded{
+      .folder = open_run(disk, "runs", run), .prepared = {}, .table = {}, .parameters = {}, .manifest = {}};
   Problems problems;
   loaded.prepared = prepare_run(disk, loaded.folder.recipe(), {}, problems);
   problems.throw_if_any(loaded.folder.recipe());

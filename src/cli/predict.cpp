@@ -26,7 +26,8 @@ struct Settings {
 // A data set of one sample whose first field is known; the others are zeros.
 class OneSample : public data::Dataset {
  public:
-  OneSample(data::DatasetInfo like, std::vector<float> values) : Dataset(single(std::move(like))), values_(std::move(values)) {}
+  OneSample(data::DatasetInfo like, std::vector<float> values)
+      : Dataset(single(std::move(like))), values_(std::move(values)) {}
   void get(std::uint64_t, const data::SampleContext&, data::SampleRef out) const override {
     for (std::size_t f = 0; f < fields().size(); ++f) std::memset(out[f], 0, fields()[f].bytes());
     std::memcpy(out[0], values_.data(), values_.size() * sizeof(float));
@@ -65,7 +66,8 @@ std::vector<float> read_row(const std::string& text, const Shape& shape) {
     at = next == end ? end : next + 1;
   }
   if (static_cast<std::int64_t>(out.size()) != shape.elements())
-    bad_input("'{}' has {} numbers, but this network reads {} ({})", text, out.size(), shape.elements(), to_string(shape));
+    bad_input("'{}' has {} numbers, but this network reads {} ({})", text, out.size(), shape.elements(),
+              to_string(shape));
   return out;
 }
 
@@ -118,7 +120,9 @@ void predict(const Settings& s) {
     const auto logits = executor.output("logits");
     const auto best = answers({reinterpret_cast<const float*>(logits.data()), logits.size() / sizeof(float)});
     const std::size_t shown = std::min<std::size_t>(best.size(), static_cast<std::size_t>(s.top));
-    nlohmann::ordered_json j{{"input", input}, {"class", name_of(best[0].label)}, {"label", best[0].label},
+    nlohmann::ordered_json j{{"input", input},
+                             {"class", name_of(best[0].label)},
+                             {"label", best[0].label},
                              {"confidence", best[0].confidence}};
     std::string line = fmt::format("{}: {} ({:.1f} %)", input, name_of(best[0].label), 100 * best[0].confidence);
     for (std::size_t i = 1; i < shown; ++i) {
@@ -141,7 +145,8 @@ void add_predict(CLI::App& program) {
   verb->add_option("--top", s->top, "How many classes to name")->capture_default_str()->check(CLI::Range(1, 100));
   verb->add_option("--checkpoint", s->checkpoint, "best, last or a step")->capture_default_str();
   verb->add_flag("--json", s->json, "Print JSON");
-  verb->footer("Examples:\n  echelon predict runs/demo-1 seven.png\n  echelon predict runs/flowers-1 5.1,3.5,1.4,0.2 --json");
+  verb->footer(
+      "Examples:\n  echelon predict runs/demo-1 seven.png\n  echelon predict runs/flowers-1 5.1,3.5,1.4,0.2 --json");
   verb->callback([s] { predict(*s); });
 }
 

@@ -60,7 +60,8 @@ Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) 
       if (said == labels[i] || !drawable) continue;
       const double confidence = softmax_at(row, said);
       if (result.mistakes.size() == shown_mistakes && confidence <= result.mistakes.back().confidence) continue;
-      result.mistakes.push_back({labels[i], said, confidence, grey(batch.field_as<float>(s, 0).subspan(i * pixels, pixels))});
+      result.mistakes.push_back(
+          {labels[i], said, confidence, grey(batch.field_as<float>(s, 0).subspan(i * pixels, pixels))});
       std::ranges::stable_sort(result.mistakes, std::greater{}, &Mistake::confidence);
       if (result.mistakes.size() > shown_mistakes) result.mistakes.pop_back();
     }
@@ -85,7 +86,8 @@ void print_opening(std::ostream& out, const PreparedRun& p, int cores, Training&
                      p.test ? fmt::format(", {} to test with", p.test->size()) : "");
   out << describe_batch(t.batch, t.shards, cores) << "\n";
   for (const std::string& note : p.recipe.notes) out << note << "\n";
-  if (training.next_step() > 0) out << fmt::format("resuming after step {} of {}\n", training.next_step(), p.total_steps);
+  if (training.next_step() > 0)
+    out << fmt::format("resuming after step {} of {}\n", training.next_step(), p.total_steps);
   out << "run folder: " << folder.path << "\n" << std::flush;
 }
 
@@ -111,13 +113,15 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
                        r.test->samples);
   else if (r.test)
     out << fmt::format("test loss      {:.4f}   ({} samples)\n", r.test->loss, r.test->samples);
-  out << fmt::format("training       {} steps, {:.2f} epochs in {}; {} samples/s, {:.0f} % of the FMA peak, input-bound {:.1f} %\n",
-                     r.steps, r.epochs, human_duration(r.seconds), human_count(r.samples_per_s), 100 * r.peak_share,
-                     100 * r.waited_for_input);
+  out << fmt::format(
+      "training       {} steps, {:.2f} epochs in {}; {} samples/s, {:.0f} % of the FMA peak, input-bound {:.1f} %\n",
+      r.steps, r.epochs, human_duration(r.seconds), human_count(r.samples_per_s), 100 * r.peak_share,
+      100 * r.waited_for_input);
   out << fmt::format("stopped by     {}\nweights        sha256 {}\nrun folder     {}\n", r.stopped_by, r.weights_sha256,
                      folder.path);
   out << fmt::format(
-      "\nTry next:\n  echelon runs show {}\n  echelon eval {}\n  echelon train {} --cores 1        the same weights, bit for bit\n",
+      "\nTry next:\n  echelon runs show {}\n  echelon eval {}\n  echelon train {} --cores 1        the same weights, "
+      "bit for bit\n",
       folder.path, folder.path, recipe_path);
 }
 

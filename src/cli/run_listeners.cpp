@@ -33,7 +33,8 @@ void MetricsListener::on_step(const StepEvent& e) {
 }
 
 void MetricsListener::on_evaluation(const EvaluationEvent& e) {
-  MetricPoint point{.step = e.step, .epoch = e.epoch, .time = clock_.unix_seconds(), .values = {{"test_loss", e.test.loss}}};
+  MetricPoint point{
+      .step = e.step, .epoch = e.epoch, .time = clock_.unix_seconds(), .values = {{"test_loss", e.test.loss}}};
   if (e.test.accuracy >= 0) point.values.emplace_back("test_accuracy", e.test.accuracy);
   writer_->record(std::move(point));
 }
@@ -56,10 +57,11 @@ TraceListener::TraceListener(Disk& disk, Clock& clock, Cores& cores, Trainer& tr
       operations_(static_cast<std::size_t>(cores.count())) {
   for (auto& of_core : operations_) of_core.reserve(most_operations);
   trainer.watch({.now = [&clock] { return clock.seconds(); },
-                 .saw = [this](int core, const Node& node, double begin, double end) {
-                   auto& list = operations_[static_cast<std::size_t>(core)];
-                   if (list.size() < most_operations) list.push_back({&node, begin, end});
-                 }});
+                 .saw =
+                     [this](int core, const Node& node, double begin, double end) {
+                       auto& list = operations_[static_cast<std::size_t>(core)];
+                       if (list.size() < most_operations) list.push_back({&node, begin, end});
+                     }});
 }
 
 void TraceListener::finish() {

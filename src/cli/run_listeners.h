@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "run/events.h"
 #include "parallel/trainer.h"
+#include "run/events.h"
 #include "track/metrics.h"
 #include "track/run.h"
 #include "track/trace.h"

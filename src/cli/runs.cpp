@@ -42,11 +42,13 @@ void list(const std::string& root, bool json) {
     fmt::print("no runs in {}/ yet. Try: echelon train recipes/demo.toml\n", root);
     return;
   }
-  fmt::print("{:<24} {:>9} {:>8} {:>10} {:>10} {:>10}  {}\n", "run", "steps", "epochs", "train loss", "test loss", "accuracy",
-             "ended by");
+  fmt::print("{:<24} {:>9} {:>8} {:>10} {:>10} {:>10}  {}\n", "run", "steps", "epochs", "train loss", "test loss",
+             "accuracy", "ended by");
   for (const RunInfo& r : runs)
     fmt::print("{:<24} {:>9} {:>8} {:>10} {:>10} {:>10}  {}\n", r.folder.name(),
-               r.summary.is_object() ? field(r.summary, "steps", "{:.0f}") : r.last ? std::to_string(r.last->step) : "0",
+               r.summary.is_object() ? field(r.summary, "steps", "{:.0f}")
+               : r.last              ? std::to_string(r.last->step)
+                                     : "0",
                field(r.summary, "epochs", "{:.2f}"), field(r.summary, "train_loss", "{:.4f}"),
                field(r.summary, "test_loss", "{:.4f}"), field(r.summary, "test_accuracy", "{:.4f}"), state_of(r));
 }
@@ -84,9 +86,9 @@ void show(const std::string& root, const std::vector<std::string>& names, const 
   fmt::print("{:<18}", "");
   for (const RunInfo& r : runs) fmt::print(" {:>22}", r.folder.name());
   fmt::print("\n");
-  constexpr const char* rows[][2] = {{"steps", "{:.0f}"},          {"epochs", "{:.2f}"},        {"train_loss", "{:.4f}"},
-                                     {"test_loss", "{:.4f}"},      {"test_accuracy", "{:.4f}"}, {"samples_per_s", "{:.0f}"},
-                                     {"peak_share", "{:.2f}"},     {"seconds", "{:.1f}"}};
+  constexpr const char* rows[][2] = {{"steps", "{:.0f}"},      {"epochs", "{:.2f}"},        {"train_loss", "{:.4f}"},
+                                     {"test_loss", "{:.4f}"},  {"test_accuracy", "{:.4f}"}, {"samples_per_s", "{:.0f}"},
+                                     {"peak_share", "{:.2f}"}, {"seconds", "{:.1f}"}};
   for (const auto& [key, format] : rows) {
     fmt::print("{:<18}", key);
     for (const RunInfo& r : runs) fmt::print(" {:>22}", field(r.summary, key, format));
@@ -96,13 +98,15 @@ void show(const std::string& root, const std::vector<std::string>& names, const 
   for (const RunInfo& r : runs) fmt::print(" {:>22}", state_of(r));
   fmt::print("\n{:<18}", "weights sha256");
   for (const RunInfo& r : runs)
-    fmt::print(" {:>22}", r.summary.is_object() ? r.summary.value("weights_sha256", std::string("-")).substr(0, 16) : "-");
+    fmt::print(" {:>22}",
+               r.summary.is_object() ? r.summary.value("weights_sha256", std::string("-")).substr(0, 16) : "-");
   if (runs.size() == 2 && runs[0].summary.is_object() && runs[1].summary.is_object())
     fmt::print("   {}", runs[0].summary.value("weights_sha256", "a") == runs[1].summary.value("weights_sha256", "b")
                             ? "the same bits"
                             : "different");
   fmt::print("\n\n");
-  if (!curves.empty()) fmt::print("{}\n", plot_text(curves, options, std::min(100, terminal_columns(1)), 18, is_terminal(1)));
+  if (!curves.empty())
+    fmt::print("{}\n", plot_text(curves, options, std::min(100, terminal_columns(1)), 18, is_terminal(1)));
   if (!svg.empty()) fmt::print("wrote {}\n", svg);
 }
 
@@ -111,7 +115,9 @@ void show(const std::string& root, const std::vector<std::string>& names, const 
 void add_runs(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("runs", "List runs, show one, compare two");
   verb->require_subcommand(1);
-  verb->footer("Examples:\n  echelon runs list\n  echelon runs show demo-1 --svg curve.svg\n  echelon runs compare demo-1 demo-2");
+  verb->footer(
+      "Examples:\n  echelon runs list\n  echelon runs show demo-1 --svg curve.svg\n  echelon runs compare demo-1 "
+      "demo-2");
   struct Settings {
     std::string root = "runs", svg;
     std::vector<std::string> names;

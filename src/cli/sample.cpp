@@ -38,7 +38,8 @@ std::int32_t draw(std::span<const float> scores, double temperature, int top, fl
   if (top > 0 && static_cast<std::size_t>(top) < order.size()) order.resize(static_cast<std::size_t>(top));
   std::vector<double> weights;
   for (std::int32_t t : order)
-    weights.push_back(std::exp((scores[static_cast<std::size_t>(t)] - scores[static_cast<std::size_t>(order[0])]) / temperature));
+    weights.push_back(
+        std::exp((scores[static_cast<std::size_t>(t)] - scores[static_cast<std::size_t>(order[0])]) / temperature));
   double left = uniform * std::accumulate(weights.begin(), weights.end(), 0.0);
   for (std::size_t i = 0; i < order.size(); ++i)
     if ((left -= weights[i]) <= 0) return order[i];
@@ -132,7 +133,8 @@ void sample(const Settings& s) {
 }  // namespace
 
 void add_sample(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("sample", "Text from a language model, pictures from a generator or autoencoder");
+  CLI::App* verb =
+      program.add_subcommand("sample", "Text from a language model, pictures from a generator or autoencoder");
   auto s = std::make_shared<Settings>();
   verb->add_option("run", s->run, "A run's folder, or its name in runs/")->required();
   verb->add_option("--prompt", s->prompt, "How the text begins");
@@ -140,12 +142,16 @@ void add_sample(CLI::App& program) {
   verb->add_option("--temperature", s->temperature, "0: always the likeliest; 1: as the model believes")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 10.0));
-  verb->add_option("--top", s->top, "Draw only among the so many likeliest (0: all)")->capture_default_str()->check(CLI::NonNegativeNumber);
+  verb->add_option("--top", s->top, "Draw only among the so many likeliest (0: all)")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   verb->add_option("--png", s->png, "Where to write pictures (default: samples.png in the run's folder)");
   verb->add_option("--seed", s->seed, "Another seed, another text")->capture_default_str();
   verb->add_option("--checkpoint", s->checkpoint, "best, last or a step")->capture_default_str();
   verb->add_flag("--json", s->json, "Print one JSON object");
-  verb->footer("Examples:\n  echelon sample runs/gpt-1 --prompt \"Call me\" --temperature 0.7\n  echelon sample runs/gan-1 --png digits.png");
+  verb->footer(
+      "Examples:\n  echelon sample runs/gpt-1 --prompt \"Call me\" --temperature 0.7\n  echelon sample runs/gan-1 "
+      "--png digits.png");
   verb->callback([s] { sample(*s); });
 }
 

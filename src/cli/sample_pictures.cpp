@@ -17,8 +17,12 @@ constexpr std::int64_t across = 12, rows_of_new = 6;
 class Sheet {
  public:
   Sheet(const Shape& picture, std::int64_t columns, std::int64_t rows)
-      : channels_(picture[0]), h_(picture[1]), w_(picture[2]), width_(columns * (w_ + 2) + 2),
-        height_(rows * (h_ + 2) + 2), pixels_(static_cast<std::size_t>(width_ * height_ * channels_), 255) {}
+      : channels_(picture[0]),
+        h_(picture[1]),
+        w_(picture[2]),
+        width_(columns * (w_ + 2) + 2),
+        height_(rows * (h_ + 2) + 2),
+        pixels_(static_cast<std::size_t>(width_ * height_ * channels_), 255) {}
 
   void put(std::span<const float> picture, std::int64_t column, std::int64_t row, float low, float high) {
     for (std::int64_t c = 0; c < channels_; ++c)

@@ -38,7 +38,8 @@ RunFolder run_to_resume(Disk& disk, const Settings& s) {
     for (const RunInfo& run : list_runs(disk, s.root))
       if (run.folder.name().starts_with(stem)) newest = run.folder;
   if (!newest)
-    bad_input("there is no run of {} in {} to resume; name one with --run DIR, or leave out --resume", s.recipe, s.root);
+    bad_input("there is no run of {} in {} to resume; name one with --run DIR, or leave out --resume", s.recipe,
+              s.root);
   return *newest;
 }
 
@@ -61,8 +62,8 @@ nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder) {
 
 double epochs_of(const PreparedRun& prepared) {
   const data::Cursor last = prepared.walk().at(static_cast<std::uint64_t>(prepared.total_steps - 1));
-  return last.epoch + static_cast<double>(last.samples.first + last.samples.count) /
-                          static_cast<double>(prepared.train->size());
+  return last.epoch +
+         static_cast<double>(last.samples.first + last.samples.count) / static_cast<double>(prepared.train->size());
 }
 
 // Steps between lines of metrics: as the recipe says, or about a hundred lines an epoch.
@@ -82,9 +83,9 @@ void train(const Settings& s) {
 
   // Whatever could be refused has been refused: from here on there is a run folder.
   const std::string resolved = resolved_toml(prepared.recipe);
-  const RunFolder folder = s.resume             ? run_to_resume(*disk, s)
-                           : s.run.empty()      ? create_run(*disk, s.root, stem_of(s.recipe), resolved)
-                                                : create_run_at(*disk, s.run, resolved);
+  const RunFolder folder = s.resume        ? run_to_resume(*disk, s)
+                           : s.run.empty() ? create_run(*disk, s.root, stem_of(s.recipe), resolved)
+                                           : create_run_at(*disk, s.run, resolved);
   const StopSignals signals;
   Training training(job, *disk, *clock, cores, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep));
   std::ostream& out = s.json ? std::cerr : std::cout;  // --json keeps stdout for the result
@@ -105,8 +106,8 @@ void train(const Settings& s) {
   const auto json = to_json(summary, folder);
   write_summary(*disk, folder, Json(json));
   if (summary.stopped_by == "signal")
-    fmt::print(stderr, "stopped by {}: saved at step {}. Go on with: echelon train {} --run {} --resume\n", signals.name(),
-               summary.steps, s.recipe, folder.path);
+    fmt::print(stderr, "stopped by {}: saved at step {}. Go on with: echelon train {} --run {} --resume\n",
+               signals.name(), summary.steps, s.recipe, folder.path);
   if (s.json)
     fmt::print("{}\n", json.dump());
   else
@@ -119,7 +120,8 @@ void add_train(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("train", "Train a network as a recipe says");
   auto s = std::make_shared<Settings>();
   verb->add_option("recipe", s->recipe, "A recipe (TOML); `echelon init` writes one")->required();
-  verb->add_option("--set", s->overrides, "Change one setting of the recipe: --set optim.lr=0.05")->allow_extra_args(false);
+  verb->add_option("--set", s->overrides, "Change one setting of the recipe: --set optim.lr=0.05")
+      ->allow_extra_args(false);
   verb->add_option("--cores", s->cores, "Cores to use; the result does not depend on it")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));

@@ -90,7 +90,8 @@ Executor::Executor(const Plan& plan, const ParameterTable& table, std::span<floa
   for (const auto& i : graph.inputs()) inputs_[i.name] = {locate(i.value), graph.type(i.value).bytes()};
   for (const auto& [name, v] : graph.outputs()) outputs_[name] = {locate(v), graph.type(v).bytes()};
   for (const auto& c : graph.carries())
-    carries_.push_back({c.name, {locate(c.from), graph.type(c.from).bytes()}, {locate(c.to), graph.type(c.to).bytes()}});
+    carries_.push_back(
+        {c.name, {locate(c.from), graph.type(c.from).bytes()}, {locate(c.to), graph.type(c.to).bytes()}});
 }
 
 std::span<std::byte> Executor::input(const std::string& name) {
@@ -126,7 +127,8 @@ int Executor::run_until_not_finite(const StepContext& step) {
     if (!kernels_[n]) continue;
     kernels_[n](step);
     for (const Operand& out : operands_[n].out) {
-      if (out.type.dtype != DType::f32 || out.type.layout == Layout::batch8) continue;  // padding lanes may hold anything
+      if (out.type.dtype != DType::f32 || out.type.layout == Layout::batch8)
+        continue;  // padding lanes may hold anything
       for (float x : std::span(out.f32(), out.stored()))
         if (!std::isfinite(x)) return static_cast<int>(n);
     }

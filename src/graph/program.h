@@ -81,8 +81,8 @@ class Executor {
 
  private:
   const Plan& plan_;
-  std::vector<Kernel> kernels_;      // one per node; empty for views
-  std::vector<Operands> operands_;   // where each node reads and writes
+  std::vector<Kernel> kernels_;     // one per node; empty for views
+  std::vector<Operands> operands_;  // where each node reads and writes
   std::map<std::string, std::span<std::byte>> inputs_;
   std::map<std::string, std::span<const std::byte>> outputs_;
   std::vector<CarrySlot> carries_;

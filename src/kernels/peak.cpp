@@ -17,8 +17,10 @@ double fma_work(std::int64_t rounds) {
   const hn::ScalableTag<float> d;
   const auto a = hn::Set(d, 0.999999f), b = hn::Set(d, 1e-7f);
   // Different starts, or the compiler would see that one chain is enough.
-  auto c0 = hn::Set(d, 1.0f), c1 = hn::Set(d, 1.1f), c2 = hn::Set(d, 1.2f), c3 = hn::Set(d, 1.3f), c4 = hn::Set(d, 1.4f);
-  auto c5 = hn::Set(d, 1.5f), c6 = hn::Set(d, 1.6f), c7 = hn::Set(d, 1.7f), c8 = hn::Set(d, 1.8f), c9 = hn::Set(d, 1.9f);
+  auto c0 = hn::Set(d, 1.0f), c1 = hn::Set(d, 1.1f), c2 = hn::Set(d, 1.2f), c3 = hn::Set(d, 1.3f),
+       c4 = hn::Set(d, 1.4f);
+  auto c5 = hn::Set(d, 1.5f), c6 = hn::Set(d, 1.6f), c7 = hn::Set(d, 1.7f), c8 = hn::Set(d, 1.8f),
+       c9 = hn::Set(d, 1.9f);
   for (std::int64_t i = 0; i < rounds; ++i) {
     c0 = hn::MulAdd(c0, a, b), c1 = hn::MulAdd(c1, a, b), c2 = hn::MulAdd(c2, a, b), c3 = hn::MulAdd(c3, a, b);
     c4 = hn::MulAdd(c4, a, b), c5 = hn::MulAdd(c5, a, b), c6 = hn::MulAdd(c6, a, b), c7 = hn::MulAdd(c7, a, b);

@@ -68,7 +68,8 @@ Evaluation Evaluator::run(const Look& each, const std::function<bool()>& keep_go
         for (int c = 0;; ++c)
           if (s < shards_of(c, cores_.count(), shards_).last) return c;
       }();
-      Executor& e = runners_[static_cast<std::size_t>(core)].executor(static_cast<std::int64_t>(batch.slice(shard).count));
+      Executor& e =
+          runners_[static_cast<std::size_t>(core)].executor(static_cast<std::int64_t>(batch.slice(shard).count));
       counts_correct = e.has_output("correct");
       if (each) each(batch, s, e);  // one shard a core: its outputs are still there
     }

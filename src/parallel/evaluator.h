@@ -15,8 +15,8 @@
 namespace echelon {
 
 struct Evaluation {
-  double loss = 0;         // mean over all terms
-  double accuracy = -1;    // share of terms predicted right; negative if that has no meaning for the model
+  double loss = 0;       // mean over all terms
+  double accuracy = -1;  // share of terms predicted right; negative if that has no meaning for the model
   std::int64_t samples = 0, terms = 0;
 };
 

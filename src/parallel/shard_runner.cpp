@@ -31,8 +31,8 @@ Executor& ShardRunner::executor(std::int64_t slice) {
     if (arenas_->empty() || arenas_->back().bytes() < plan.memory.arena_bytes)
       arenas_->emplace_back(plan.memory.arena_bytes);
     Buffer& arena = arenas_->back();
-    slot = std::make_unique<Executor>(plan, table_, parameters_, contributions_,
-                                      std::span(arena.data(), arena.bytes()));
+    slot =
+        std::make_unique<Executor>(plan, table_, parameters_, contributions_, std::span(arena.data(), arena.bytes()));
   }
   return *slot;
 }

@@ -43,7 +43,10 @@ class ShardRunner {
  public:
   ShardRunner(const SlicePlans& plans, const ParameterTable& table, std::span<float> parameters,
               std::span<float> contributions, std::shared_ptr<std::vector<Buffer>> arenas)
-      : plans_(plans), table_(table), parameters_(parameters), contributions_(contributions),
+      : plans_(plans),
+        table_(table),
+        parameters_(parameters),
+        contributions_(contributions),
         arenas_(std::move(arenas)) {}
 
   // Loads the shard's samples and runs the graph on them. `carries` (may be null) are read and written; `execute` (may

@@ -1,8 +1,8 @@
 #include "parallel/shard_tree.h"
 
 #include <algorithm>
-#include <bit>
 #include <array>
+#include <bit>
 
 #include "base/error.h"
 #include "kernels/vector.h"
@@ -18,9 +18,12 @@ bool is_node(int lo, int hi, int first, int last) {
   while (lo != first || hi != last) {
     if (hi - lo <= 1) return false;
     const int mid = tree_split(lo, hi);
-    if (last <= mid) hi = mid;
-    else if (first >= mid) lo = mid;
-    else return false;
+    if (last <= mid)
+      hi = mid;
+    else if (first >= mid)
+      lo = mid;
+    else
+      return false;
   }
   return true;
 }
@@ -89,7 +92,8 @@ constexpr std::size_t block = 2048;  // floats: a few blocks fit the first-level
 
 // The tree over [lo, hi) on one block; `partials` are those within it. Returns where the result lies: in one of the
 // partial sums itself, or in `out`.
-const float* sum_block(int lo, int hi, std::span<const PartialSum> partials, std::size_t at, std::size_t n, float* out) {
+const float* sum_block(int lo, int hi, std::span<const PartialSum> partials, std::size_t at, std::size_t n,
+                       float* out) {
   if (partials.size() == 1) return partials[0].data + at;
   const int mid = tree_split(lo, hi);
   const auto cut = std::ranges::find_if(partials, [&](const PartialSum& p) { return p.first >= mid; });

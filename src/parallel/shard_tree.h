@@ -25,7 +25,8 @@ int tree_split(int lo, int hi);
 
 class ShardFolder {
  public:
-  // For the shards [first, last) of `shards`, in that order, contributing `floats` numbers each. Allocates all it needs.
+  // For the shards [first, last) of `shards`, in that order, contributing `floats` numbers each. Allocates all it
+  // needs.
   ShardFolder(int shards, int first, int last, std::size_t floats);
 
   // Where the next shard is to write its contribution.

@@ -12,8 +12,8 @@ struct Trainer::PhaseState {
   SlicePlans plans;
   CarryStore carries;
   std::unique_ptr<Update> update;
-  std::vector<ShardRunner> runners;                 // by core
-  std::vector<double> loss, correct;                // by shard
+  std::vector<ShardRunner> runners;   // by core
+  std::vector<double> loss, correct;  // by shard
   double total_loss = 0, total_correct = 0;
   bool finite = true;
 };
@@ -64,14 +64,15 @@ Trainer::Trainer(const models::Model& model, const std::function<Optim()>& make_
     if (f && total_.empty()) total_ = f->total();
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     auto make = [this, i](std::int64_t slice) { return phase_for(model_, slice, i).graph; };
-    phases_.push_back(std::make_unique<PhaseState>(PhaseState{.name = graphs[i].name,
-                                                              .loss_terms = graphs[i].loss_terms,
-                                                              .plans = SlicePlans(make),
-                                                              .carries = CarryStore(make(1), shards),
-                                                              .update = nullptr,
-                                                              .runners = {},
-                                                              .loss = std::vector<double>(static_cast<std::size_t>(shards)),
-                                                              .correct = std::vector<double>(static_cast<std::size_t>(shards))}));
+    phases_.push_back(
+        std::make_unique<PhaseState>(PhaseState{.name = graphs[i].name,
+                                                .loss_terms = graphs[i].loss_terms,
+                                                .plans = SlicePlans(make),
+                                                .carries = CarryStore(make(1), shards),
+                                                .update = nullptr,
+                                                .runners = {},
+                                                .loss = std::vector<double>(static_cast<std::size_t>(shards)),
+                                                .correct = std::vector<double>(static_cast<std::size_t>(shards))}));
     PhaseState& phase = *phases_.back();
     Optim optim = make_optim();
     phase.update = std::make_unique<Update>(std::move(optim.rule), optim.clip,
@@ -180,10 +181,11 @@ void Trainer::explain_not_finite(PhaseState& phase, const data::Batch& batch, St
   for (const auto& e : table_.entries())
     for (std::size_t i = 0; i < e.size; ++i)
       if (!std::isfinite(parameters()[e.offset + i]))
-        throw NotFinite(fmt::format(
-            "step {}: the loss is not a number, because element {} of parameter '{}' is {}: an earlier update overflowed. "
-            "Try a smaller optim.lr, a warm-up (schedule.warmup_steps) or optim.clip_norm",
-            context.step, i, e.parameter.name, parameters()[e.offset + i]));
+        throw NotFinite(
+            fmt::format("step {}: the loss is not a number, because element {} of parameter '{}' is {}: an earlier "
+                        "update overflowed. "
+                        "Try a smaller optim.lr, a warm-up (schedule.warmup_steps) or optim.clip_norm",
+                        context.step, i, e.parameter.name, parameters()[e.offset + i]));
   for (int s = 0; s < shards_; ++s) {
     if (std::isfinite(phase.loss[static_cast<std::size_t>(s)])) continue;
     context.shard = static_cast<std::uint32_t>(s);
@@ -197,7 +199,8 @@ void Trainer::explain_not_finite(PhaseState& phase, const data::Batch& batch, St
     const Node& n = e.plan().graph.nodes()[static_cast<std::size_t>(node)];
     throw NotFinite(fmt::format(
         "step {}: the loss is not a number. The first operation with a result that is not finite was {} in layer '{}' "
-        "(shard {}). Try a smaller optim.lr, a warm-up (schedule.warmup_steps) or optim.clip_norm, and look at the data",
+        "(shard {}). Try a smaller optim.lr, a warm-up (schedule.warmup_steps) or optim.clip_norm, and look at the "
+        "data",
         context.step, n.op->name(), n.layer, s));
   }
   throw NotFinite(fmt::format("step {}: the loss is not a number", context.step));

@@ -54,8 +54,8 @@ class Trainer {
   std::vector<State> state();
 
   std::int64_t shards() const { return shards_; }
-  double flops_per_sample() const;      // of a training step, forward and backward
-  std::size_t planned_bytes() const;    // parameters, contributions, state, and the arenas of all cores
+  double flops_per_sample() const;    // of a training step, forward and backward
+  std::size_t planned_bytes() const;  // parameters, contributions, state, and the arenas of all cores
 
   // From now on every operation is told to `watch`, from the thread of the core that ran it; empty: nobody watches.
   struct Watch {

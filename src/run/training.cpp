@@ -19,12 +19,9 @@ struct Training::Progress {
   std::string stopped_by;       // why the run has ended; empty while it goes on
 
   Json to_json() const {
-    Json j{{"epoch_loss", epoch_loss},
-           {"epoch_correct", epoch_correct},
-           {"epoch_terms", epoch_terms},
-           {"evaluations_since_best", evaluations_since_best},
-           {"evaluation_due", evaluation_due},
-           {"stopped_by", stopped_by}};
+    Json j{{"epoch_loss", epoch_loss},         {"epoch_correct", epoch_correct},
+           {"epoch_terms", epoch_terms},       {"evaluations_since_best", evaluations_since_best},
+           {"evaluation_due", evaluation_due}, {"stopped_by", stopped_by}};
     if (best_score) j["best_score"] = *best_score;
     return j;
   }
@@ -137,15 +134,16 @@ void Training::save(Checkpointer::IfBusy if_busy) {
   // A finished run is saved once more even if its last step was: the reason why it ended belongs to it.
   if (!checkpointer_ || (last_saved_ == next_ && progress_->stopped_by.empty())) return;
   const data::Cursor c = walk_.at(static_cast<std::uint64_t>(next_));
-  Moment m{.step = next_,
-           .epoch = c.epoch,
-           .cursor = static_cast<std::int64_t>(c.samples.first),
-           .seed = job_.seed,
-           .model = job_.model_fingerprint,
-           .data = job_.data_fingerprint,
-           .recipe = job_.recipe_fingerprint,
-           .score = progress_->best_score && progress_->evaluations_since_best == 0 ? progress_->best_score : std::nullopt,
-           .extra = progress_->to_json()};
+  Moment m{
+      .step = next_,
+      .epoch = c.epoch,
+      .cursor = static_cast<std::int64_t>(c.samples.first),
+      .seed = job_.seed,
+      .model = job_.model_fingerprint,
+      .data = job_.data_fingerprint,
+      .recipe = job_.recipe_fingerprint,
+      .score = progress_->best_score && progress_->evaluations_since_best == 0 ? progress_->best_score : std::nullopt,
+      .extra = progress_->to_json()};
   const auto weights = weight_views(trainer_->table(), trainer_->parameters());
   const auto state = state_views(trainer_->state());
   checkpointer_->save(m, weights, state, if_busy);
@@ -171,15 +169,16 @@ void Training::do_step(data::Loader& loader) {
   Pace& pace = pace_;
   pace.add(ended - started, result.samples);
   const double done_here = static_cast<double>(next_ - pace.first_step);
-  const StepEvent event{.step = next_,
-                        .total_steps = job_.total_steps,
-                        .epoch = epochs_after(step),
-                        .lr = lr,
-                        .result = result,
-                        .seconds = ended - pace.begin,
-                        .samples_per_s = pace.recent_rate,
-                        .peak_share = peak_share(pace.recent_rate),
-                        .eta_seconds = (ended - pace.begin) / done_here * static_cast<double>(job_.total_steps - next_)};
+  const StepEvent event{
+      .step = next_,
+      .total_steps = job_.total_steps,
+      .epoch = epochs_after(step),
+      .lr = lr,
+      .result = result,
+      .seconds = ended - pace.begin,
+      .samples_per_s = pace.recent_rate,
+      .peak_share = peak_share(pace.recent_rate),
+      .eta_seconds = (ended - pace.begin) / done_here * static_cast<double>(job_.total_steps - next_)};
   tell([&](RunListener& l) {
     if (loaded - started > 1e-4) l.on_span({"wait for input", started, loaded});
     l.on_span({"step", loaded, ended});
@@ -230,7 +229,8 @@ RunSummary Training::run(const StopFlag& stop) {
       do_step(loader);
     }
   }
-  if (evaluator_ && !last_test_ && p.stopped_by != "signal") last_test_ = evaluator_->run();  // resumed when all was done
+  if (evaluator_ && !last_test_ && p.stopped_by != "signal")
+    last_test_ = evaluator_->run();  // resumed when all was done
   save(Checkpointer::IfBusy::wait);
   if (checkpointer_) report_saves(checkpointer_->finish());
   return summarise(loader.seconds_waited());

@@ -43,8 +43,8 @@ struct RunSummary {
   double train_loss = 0;  // mean over the last epoch's steps so far
   double train_accuracy = -1;
   std::optional<Evaluation> test;
-  double samples_per_s = 0;  // while training: evaluations and saves not counted
-  double seconds = 0;        // in this process
+  double samples_per_s = 0;     // while training: evaluations and saves not counted
+  double seconds = 0;           // in this process
   double waited_for_input = 0;  // share of the training time
   double peak_share = 0;
   std::string weights_sha256;
@@ -102,7 +102,7 @@ class Training {
   std::unique_ptr<Checkpointer> checkpointer_;
   std::vector<RunListener*> listeners_;
   std::unique_ptr<Progress> progress_;
-  std::int64_t next_ = 0;        // the step to do next
+  std::int64_t next_ = 0;  // the step to do next
   std::int64_t last_saved_ = -1;
   std::optional<Evaluation> last_test_;
   Pace pace_;

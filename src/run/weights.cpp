@@ -5,8 +5,8 @@ namespace echelon {
 std::vector<TensorView> weight_views(const ParameterTable& table, std::span<const float> parameters) {
   std::vector<TensorView> views;
   for (const auto& e : table.entries())
-    views.push_back({e.parameter.name, DType::f32, e.parameter.shape,
-                     std::as_bytes(parameters.subspan(e.offset, e.size))});
+    views.push_back(
+        {e.parameter.name, DType::f32, e.parameter.shape, std::as_bytes(parameters.subspan(e.offset, e.size))});
   return views;
 }
 

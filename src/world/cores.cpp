@@ -80,7 +80,8 @@ Cores::Cores(int count) : team_(std::make_unique<Team>()) {
   sigset_t all, before;  // signals are for the main thread
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (int core = 1; core < count; ++core) team_->threads.emplace_back([team = team_.get(), core] { team->live(core); });
+  for (int core = 1; core < count; ++core)
+    team_->threads.emplace_back([team = team_.get(), core] { team->live(core); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

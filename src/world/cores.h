@@ -3,8 +3,8 @@
 // thread; the others are threads that spin briefly and then sleep while there is nothing to do (waking one costs tens
 // of microseconds, spinning a tenth of one). The math libraries are kept at one thread on every core.
 //
-// One team at a time runs one piece of work; run() is not re-entrant. If a core's work throws, the others are let out of
-// their barriers with `Abandoned`, and run() rethrows the first real failure once all have returned.
+// One team at a time runs one piece of work; run() is not re-entrant. If a core's work throws, the others are let out
+// of their barriers with `Abandoned`, and run() rethrows the first real failure once all have returned.
 
 #include <memory>
 #include <type_traits>

@@ -40,16 +40,16 @@ class File {
 class Disk {
  public:
   virtual ~Disk() = default;
-  virtual std::unique_ptr<File> open(const std::string& path) = 0;              // for reading; throws if absent
-  virtual std::unique_ptr<File> create(const std::string& path) = 0;            // for writing; truncates
-  virtual std::unique_ptr<File> append_to(const std::string& path) = 0;         // for writing at the end; creates
-  virtual void rename(const std::string& from, const std::string& to) = 0;      // atomic; replaces a file
+  virtual std::unique_ptr<File> open(const std::string& path) = 0;          // for reading; throws if absent
+  virtual std::unique_ptr<File> create(const std::string& path) = 0;        // for writing; truncates
+  virtual std::unique_ptr<File> append_to(const std::string& path) = 0;     // for writing at the end; creates
+  virtual void rename(const std::string& from, const std::string& to) = 0;  // atomic; replaces a file
   virtual void make_directories(const std::string& path) = 0;
-  virtual void remove_all(const std::string& path) = 0;                         // no error if absent
-  virtual void sync_directory(const std::string& path) = 0;                     // makes a rename durable
+  virtual void remove_all(const std::string& path) = 0;      // no error if absent
+  virtual void sync_directory(const std::string& path) = 0;  // makes a rename durable
   virtual bool exists(const std::string& path) = 0;
   virtual bool is_directory(const std::string& path) = 0;
-  virtual std::vector<std::string> list(const std::string& path) = 0;           // names, sorted; not "." and ".."
+  virtual std::vector<std::string> list(const std::string& path) = 0;  // names, sorted; not "." and ".."
 };
 
 // The operating system's disk.

@@ -13,7 +13,9 @@ class PeerLost : public Failure {
   // "rank 3 was lost (killed by signal 9) during all-reduce 7, step 2"
   PeerLost(int rank, const std::string& reason, const std::string& operation)
       : Failure("rank " + std::to_string(rank) + " was lost (" + reason + ") during " + operation),
-        rank_(rank), reason_(reason), operation_(operation) {}
+        rank_(rank),
+        reason_(reason),
+        operation_(operation) {}
   int rank() const { return rank_; }
   const std::string& reason() const { return reason_; }
   const std::string& operation() const { return operation_; }
@@ -36,8 +38,7 @@ class TooLate : public Failure {
 // A program that ran on several ranks failed; this is what the first of them said.
 class RankFailed : public Failure {
  public:
-  RankFailed(int rank, const std::string& text)
-      : Failure("rank " + std::to_string(rank) + ": " + text), rank_(rank) {}
+  RankFailed(int rank, const std::string& text) : Failure("rank " + std::to_string(rank) + ": " + text), rank_(rank) {}
   int rank() const { return rank_; }
 
  private:

@@ -8,7 +8,7 @@ namespace echelon {
 
 std::string host_name();  // "localhost" if the system does not say
 int process_id();
-std::size_t peak_resident_bytes();  // the most memory that this process has had at one time
+std::size_t peak_resident_bytes();                     // the most memory that this process has had at one time
 std::string program_directory();                       // where the running program's file lies; "." if unknown
 std::string environment(const std::string& variable);  // its value; "" if it is not set
 

@@ -8,9 +8,9 @@
 namespace echelon {
 
 std::string to_string(const Label& label) {
-  static constexpr std::array<std::string_view, 10> kinds{"message", "barrier", "broadcast", "reduce", "all-reduce",
-                                                          "reduce-scatter", "all-gather", "gather", "scatter",
-                                                          "all-to-all"};
+  static constexpr std::array<std::string_view, 10> kinds{"message",    "barrier",        "broadcast",  "reduce",
+                                                          "all-reduce", "reduce-scatter", "all-gather", "gather",
+                                                          "scatter",    "all-to-all"};
   static constexpr std::array<std::string_view, 5> types{"bytes", "float32", "float64", "int32", "int64"};
   const auto kind = static_cast<std::size_t>(label.kind);
   return fmt::format("{} {}, step {}, of {}", kind < kinds.size() ? kinds[kind] : "unknown", label.number, label.step,

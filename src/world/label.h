@@ -22,9 +22,9 @@ enum class MessageKind : std::uint8_t {
 
 struct Label {
   MessageKind kind = MessageKind::plain;
-  std::uint8_t type = 0;    // of the numbers: 0 bytes, 1 float32, 2 float64, 3 int32, 4 int64
-  std::uint16_t step = 0;   // within the operation
-  std::uint32_t number = 0; // of the operation
+  std::uint8_t type = 0;     // of the numbers: 0 bytes, 1 float32, 2 float64, 3 int32, 4 int64
+  std::uint16_t step = 0;    // within the operation
+  std::uint32_t number = 0;  // of the operation
 
   friend bool operator==(const Label&, const Label&) = default;
 };

@@ -35,12 +35,12 @@ namespace echelon {
 using Rank = int;
 using Channel = std::uint32_t;
 
-struct Place {              // where a rank stands; the same on all ranks but for `rank`
-  std::string world;        // "threads", "processes", "mpi", "tcp", "sim"
+struct Place {        // where a rank stands; the same on all ranks but for `rank`
+  std::string world;  // "threads", "processes", "mpi", "tcp", "sim"
   Rank rank = 0;
   int size = 1;
-  std::vector<int> host;    // of every rank: ranks with the same number share a machine
-  std::uint64_t seed = 0;   // of the job's random streams
+  std::vector<int> host;   // of every rank: ranks with the same number share a machine
+  std::uint64_t seed = 0;  // of the job's random streams
 };
 
 // Something to wait for within one rank: a counter that only grows.

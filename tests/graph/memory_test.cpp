@@ -26,7 +26,8 @@ Graph network(bool training = true) {
   const ops::Conv2d same{.pad_h = 1, .pad_w = 1};
   x = ops::relu(g, ops::conv2d(g, x, weight("a", {8, 3, 3, 3}), {}, same));
   const Value early = x;
-  for (const char* name : {"b", "c"}) x = ops::add(g, ops::tanh(g, ops::conv2d(g, x, weight(name, {8, 8, 3, 3}), {}, same)), x);
+  for (const char* name : {"b", "c"})
+    x = ops::add(g, ops::tanh(g, ops::conv2d(g, x, weight(name, {8, 8, 3, 3}), {}, same)), x);
   x = ops::max_pool(g, ops::mul(g, x, early), {});
   x = ops::linear(g, ops::flatten(g, x), weight("d", {7, 8 * 36}), {});
   const Value loss = ops::cross_entropy(g, x, g.input("t", i32({5}))).loss;
@@ -63,7 +64,8 @@ TEST(MemoryPlan, NothingThatIsStillNeededIsOverwritten) {
       for (Value w : nodes[n].out)  // read after this node: must survive what the node writes
         if (in_arena(w) && last_read[i] > static_cast<int>(n))
           EXPECT_FALSE(overlap(offset(v), g.type(v).bytes(), offset(w), g.type(w).bytes()))
-              << "value " << id << " under node " << n << "\n" << to_string(g);
+              << "value " << id << " under node " << n << "\n"
+              << to_string(g);
       if (scratch && last_read[i] >= static_cast<int>(n))
         EXPECT_FALSE(overlap(offset(v), g.type(v).bytes(), plan.memory.scratch[n], scratch)) << id << " " << n;
     }
@@ -83,12 +85,14 @@ TEST(MemoryPlan, ReuseSavesMemoryAndChangesNoBit) {
     Executor e(plan, table, p, c, std::span(arena.data(), plan.memory.arena_bytes));
     for (int twice = 0; twice < 2; ++twice) {
       auto x = e.input("x");
-      for (std::size_t i = 0; i < x.size() / 4; ++i) reinterpret_cast<float*>(x.data())[i] = std::cos(static_cast<float>(i));
+      for (std::size_t i = 0; i < x.size() / 4; ++i)
+        reinterpret_cast<float*>(x.data())[i] = std::cos(static_cast<float>(i));
       auto t = e.input("t");
       for (std::size_t i = 0; i < 5; ++i) reinterpret_cast<std::int32_t*>(t.data())[i] = static_cast<std::int32_t>(i);
       e.run({});
     }
-    for (std::size_t i = 0; i < 256; ++i) EXPECT_EQ(std::to_integer<int>(arena.data()[plan.memory.arena_bytes + i]), 0x5a);
+    for (std::size_t i = 0; i < 256; ++i)
+      EXPECT_EQ(std::to_integer<int>(arena.data()[plan.memory.arena_bytes + i]), 0x5a);
     return std::pair(c, plan.memory.arena_bytes);
   };
   const auto [tight, small] = run({});

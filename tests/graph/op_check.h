@@ -1,6 +1,6 @@
 #pragma once
-// Checks an op through the whole machine (shape rule, gradient nodes, passes, memory plan, kernel): its result against a
-// plain function of the inputs, its gradient against central differences, and that neither fusion, layouts nor memory
+// Checks an op through the whole machine (shape rule, gradient nodes, passes, memory plan, kernel): its result against
+// a plain function of the inputs, its gradient against central differences, and that neither fusion, layouts nor memory
 // reuse change anything beyond rounding.
 
 #include <gtest/gtest.h>

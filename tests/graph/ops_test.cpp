@@ -107,13 +107,14 @@ TEST(Ops, ConvolutionInEveryLayout) {
 }
 
 TEST(Ops, BlockedLayoutsSurviveBetweenConvolutions) {
-  const OpRun run({{{4, 3, 16, 16}}, {{16, 3, 3, 3}}, {{32, 16, 3, 3}}, {{16, 32, 1, 1}}}, [](Graph& g, const Values& p) {
-    const ops::Conv2d same{.pad_h = 1, .pad_w = 1};
-    Value x = ops::relu(g, ops::conv2d(g, p[0], p[1], {}, same));
-    x = ops::max_pool(g, ops::tanh(g, ops::conv2d(g, x, p[2], {}, same)), {});
-    x = ops::conv2d(g, ops::add(g, x, x), p[3], {}, {});
-    return ops::global_avg_pool(g, x);
-  });
+  const OpRun run({{{4, 3, 16, 16}}, {{16, 3, 3, 3}}, {{32, 16, 3, 3}}, {{16, 32, 1, 1}}},
+                  [](Graph& g, const Values& p) {
+                    const ops::Conv2d same{.pad_h = 1, .pad_w = 1};
+                    Value x = ops::relu(g, ops::conv2d(g, p[0], p[1], {}, same));
+                    x = ops::max_pool(g, ops::tanh(g, ops::conv2d(g, x, p[2], {}, same)), {});
+                    x = ops::conv2d(g, ops::add(g, x, x), p[3], {}, {});
+                    return ops::global_avg_pool(g, x);
+                  });
   // The images of 32 channels, between the second and the third convolution, never change their layout, forth or back.
   for (const Node& node : run.plan().graph.nodes()) {
     const Type& type = run.plan().graph.type(node.out[0]);
@@ -150,9 +151,7 @@ TEST(Ops, BatchNormAloneAndFusedWithWhatFollows) {
     const std::vector<Given> given{{x}, {{x[1]}, 0.3f, 1}, {{x[1]}, 0.3f, 0}, {x}};
     check_gradient(given, [](Graph& g, const Values& p) { return ops::add(g, norm(g, p[0], p[1], p[2]), p[3]); });
     // A ReLU whose kink nobody crosses within a difference: compare with the bare graph only.
-    auto relu = [](Graph& g, const Values& p) {
-      return ops::add(g, ops::relu(g, norm(g, p[0], p[1], p[2])), p[3]);
-    };
+    auto relu = [](Graph& g, const Values& p) { return ops::add(g, ops::relu(g, norm(g, p[0], p[1], p[2])), p[3]); };
     auto block = [](Graph& g, const Values& p) {  // the residual is read by two, as in a network
       return ops::mul(g, ops::relu(g, ops::add(g, norm(g, p[0], p[1], p[2]), p[3])), p[3]);
     };
@@ -169,8 +168,9 @@ TEST(Ops, BatchNormAloneAndFusedWithWhatFollows) {
 
 TEST(Ops, OtherNormalisations) {
   for (std::int64_t n : {1, 7, 32})
-    check_gradient({{{5, n + 1}}, {{n + 1}, 0.3f, 1}, {{n + 1}}},
-                   [](Graph& g, const Values& p) { return ops::layer_norm(g, p[0], p[1], p[2], 1e-5f); }, 3e-2);
+    check_gradient(
+        {{{5, n + 1}}, {{n + 1}, 0.3f, 1}, {{n + 1}}},
+        [](Graph& g, const Values& p) { return ops::layer_norm(g, p[0], p[1], p[2], 1e-5f); }, 3e-2);
   for (std::int64_t c : {8, 5})
     check_gradient({{{2, c, 3, 3}}},
                    [](Graph& g, const Values& p) { return ops::local_response_norm(g, p[0], 5, 0.5f, 0.75f, 1); });
@@ -180,8 +180,9 @@ TEST(Ops, OtherNormalisations) {
 TEST(Ops, ShapesMoveWithoutChange) {
   check_gradient({{{3, 4, 5}}}, [](Graph& g, const Values& p) { return ops::reshape(g, p[0], {12, -1}); });
   for (int axis : {0, 1, 2})
-    check_gradient({{{2, 3, 4}}, {{2, 3, 4}}, {{2, 3, 4}}},
-                   [&](Graph& g, const Values& p) { return ops::concat(g, {p[0], p[1], p[2]}, axis); });
+    check_gradient({{{2, 3, 4}}, {{2, 3, 4}}, {{2, 3, 4}}}, [&](Graph& g, const Values& p) {
+      return ops::concat(g, {p[0], p[1], p[2]}, axis);
+    });
   check_gradient({{{4, 5, 3}}}, [](Graph& g, const Values& p) { return ops::slice(g, p[0], 1, 1, 4); });
   // Channels are joined and cut in the blocked layout.
   check_gradient({{{2, 8, 4, 4}}, {{8, 8, 1, 1}}, {{16, 8, 1, 1}}}, [](Graph& g, const Values& p) {
@@ -201,8 +202,8 @@ TEST(Ops, SoftmaxAndAttention) {
 TEST(Ops, RecurrentLayersThroughTime) {
   for (auto cell : {ops::Cell::lstm, ops::Cell::gru, ops::Cell::rnn_tanh}) {
     const std::int64_t hidden = 5, rows = ops::gates(cell) * hidden;
-    const std::vector<Given> given{{{3, 4, 6}}, {{rows, 6}, 0.4f}, {{rows, hidden}, 0.4f}, {{rows}}, {{rows}},
-                                   {{3, hidden}}, {{3, hidden}}};
+    const std::vector<Given> given{{{3, 4, 6}}, {{rows, 6}, 0.4f}, {{rows, hidden}, 0.4f}, {{rows}},
+                                   {{rows}},    {{3, hidden}},     {{3, hidden}}};
     check_gradient(given, [&](Graph& g, const Values& p) {
       return ops::recurrent(g, cell, p[0], {p[1], p[2], p[3], p[4]}, p[5], p[6]).y;
     });
@@ -223,7 +224,8 @@ TEST(Ops, DropoutKeepsTheMeanAndItsGradientUsesTheSameMask) {
     sum += y;
   }
   EXPECT_NEAR(sum / 1e4, 1.0, 0.03);
-  OpRun evaluation({{{4, 4}}}, [](Graph& g, const Values& p) { return ops::dropout(g, p[0], 0.5f); }, {}, false);
+  OpRun evaluation(
+      {{{4, 4}}}, [](Graph& g, const Values& p) { return ops::dropout(g, p[0], 0.5f); }, {}, false);
   evaluation.run();
   EXPECT_EQ(evaluation.output(), std::vector<float>(evaluation.parameter(0).begin(), evaluation.parameter(0).end()));
 }
@@ -242,7 +244,8 @@ TEST(Ops, ShapesThatDoNotFitNameTheLayerAndBothShapes) {
   const auto conv = message([](Graph& g) {
     ops::conv2d(g, g.input("x", f32({2, 3, 8, 8})), g.parameter({.name = "w", .shape = {4, 5, 3, 3}}), {}, {});
   });
-  for (const char* part : {"conv2", "[2, 3, 8, 8]", "[4, 5, 3, 3]"}) EXPECT_NE(conv.find(part), std::string::npos) << conv;
+  for (const char* part : {"conv2", "[2, 3, 8, 8]", "[4, 5, 3, 3]"})
+    EXPECT_NE(conv.find(part), std::string::npos) << conv;
   const auto linear = message([](Graph& g) {
     ops::linear(g, g.input("x", f32({2, 7})), g.parameter({.name = "w", .shape = {4, 5}}), {});
   });

@@ -75,7 +75,8 @@ std::vector<float> train(const Case& c, const std::string& rule, int cores_count
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
   Cores cores(cores_count);
   data::Loader loader(data, {.seed = 3, .batches = {{0, 18}}, .shards = static_cast<std::uint64_t>(shards)});
-  Trainer trainer(*model, [&] { return optim(rule); }, data->fields(), shards, 3, cores);
+  Trainer trainer(
+      *model, [&] { return optim(rule); }, data->fields(), shards, 3, cores);
   for (int s = 0; s < steps; ++s)
     trainer.step(static_cast<std::uint64_t>(s), 0.01, loader.at(static_cast<std::uint64_t>(s)));
   const auto p = trainer.parameters();
@@ -121,7 +122,8 @@ TEST(Trainer, AStepAllocatesNothing) {
     const auto model = models::make_model(c.name, inputs_of(*data), c.options);
     Cores cores(2);
     data::Loader loader(data, {.batches = {{0, 16}}, .drop_partial = true, .shards = 4, .prefetch = 0});
-    Trainer trainer(*model, [&] { return optim("adam"); }, data->fields(), 4, 3, cores);
+    Trainer trainer(
+        *model, [&] { return optim("adam"); }, data->fields(), 4, 3, cores);
     for (std::uint64_t s = 0; s < 3; ++s) trainer.step(s, 0.01, loader.at(s));
     const std::int64_t before = test::allocations();
     for (std::uint64_t s = 3; s < 8; ++s) trainer.step(s, 0.01, loader.at(s));
@@ -135,7 +137,8 @@ TEST(Trainer, ThePlanSaysHowMuchMemoryIsUsed) {
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
   Cores cores(2);
   data::Loader loader(data, {.batches = {{0, 16}}, .shards = 2, .prefetch = 0});
-  Trainer trainer(*model, [&] { return optim("momentum"); }, data->fields(), 2, 3, cores);
+  Trainer trainer(
+      *model, [&] { return optim("momentum"); }, data->fields(), 2, 3, cores);
   trainer.step(0, 0.01, loader.at(0));
   const auto plan = compile(model->training(8)[0].graph);
   const std::size_t flat = trainer.table().floats() * sizeof(float);
@@ -149,7 +152,8 @@ TEST(Trainer, ALossThatIsNoNumberStopsTheStepAndNamesThePlace) {
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
   Cores cores(2);
   data::Loader loader(data, {.batches = {{0, 16}}, .shards = 4});
-  Trainer trainer(*model, [&] { return optim("sgd"); }, data->fields(), 4, 3, cores);
+  Trainer trainer(
+      *model, [&] { return optim("sgd"); }, data->fields(), 4, 3, cores);
   const auto& entry = trainer.table().find("conv2.weight");
   for (std::size_t i = 0; i < entry.size; ++i) trainer.parameters()[entry.offset + i] = 3e38f;
   const std::vector<float> before(trainer.parameters().begin(), trainer.parameters().end());
@@ -170,7 +174,8 @@ TEST(Trainer, TrainingLowersTheLossAndEvaluationAgreesOnAnyNumberOfCores) {
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
   Cores cores(2), one(1);
   data::Loader loader(data, {.batches = {{0, 20}}, .shards = 4});
-  Trainer trainer(*model, [&] { return optim("momentum"); }, data->fields(), 4, 3, cores);
+  Trainer trainer(
+      *model, [&] { return optim("momentum"); }, data->fields(), 4, 3, cores);
   const double first = trainer.step(0, 0.02, loader.at(0)).loss;
   double last = 0;
   for (std::uint64_t s = 1; s < 60; ++s) last = trainer.step(s, 0.02, loader.at(s)).loss;

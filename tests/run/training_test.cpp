@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
 #include "base/error.h"
+#include "base/random.h"
 #include "run/job.h"
 #include "run/weights.h"
 #include "tests/support/faulty_disk.h"
@@ -15,10 +15,14 @@
 namespace echelon {
 namespace {
 
-const char* digits = "kind = \"synthetic\"\nmake = \"images\"\nshape = [1, 28, 28]\nsamples = 90\nsamples_test = 20\nclasses = 4\n";
-const char* colour = "kind = \"synthetic\"\nmake = \"images\"\nshape = [3, 32, 32]\nsamples = 60\nsamples_test = 20\nclasses = 4\n";
-const char* rows = "kind = \"synthetic\"\nmake = \"blobs\"\nshape = [5, 6]\nsamples = 90\nsamples_test = 20\nclasses = 4\n";
-const char* tokens = "kind = \"synthetic\"\nmake = \"tokens\"\nshape = [9]\nsamples = 90\nsamples_test = 20\nclasses = 11\n";
+const char* digits =
+    "kind = \"synthetic\"\nmake = \"images\"\nshape = [1, 28, 28]\nsamples = 90\nsamples_test = 20\nclasses = 4\n";
+const char* colour =
+    "kind = \"synthetic\"\nmake = \"images\"\nshape = [3, 32, 32]\nsamples = 60\nsamples_test = 20\nclasses = 4\n";
+const char* rows =
+    "kind = \"synthetic\"\nmake = \"blobs\"\nshape = [5, 6]\nsamples = 90\nsamples_test = 20\nclasses = 4\n";
+const char* tokens =
+    "kind = \"synthetic\"\nmake = \"tokens\"\nshape = [9]\nsamples = 90\nsamples_test = 20\nclasses = 11\n";
 
 struct RecipeText {
   std::string model, data, optim = "name = \"momentum\"\nlr = 0.02\n", train;
@@ -26,7 +30,8 @@ struct RecipeText {
 
 class TestRun {
  public:
-  TestRun(const test::TempDir& dir, const RecipeText& s, int cores) : cores_(cores), disk_(make_real_disk()), clock_(make_real_clock()) {
+  TestRun(const test::TempDir& dir, const RecipeText& s, int cores)
+      : cores_(cores), disk_(make_real_disk()), clock_(make_real_clock()) {
     const std::string path = dir.path("recipe.toml");
     write_file_atomically(*disk_, path,
                           fmt::format("[model]\n{}[data]\n{}[optim]\n{}[train]\nepochs = 3\nbatch = 20\nshards = 4\n"
@@ -89,13 +94,13 @@ std::string with_stops(const RecipeText& s, std::uint32_t seed) {
 
 TEST(Training, StoppedAndResumedEndsWithTheSameBitsForEveryNetwork) {
   const RecipeText cases[] = {{"name = \"mlp\"\nhidden = [17, 9]\ndropout = 0.2\n", digits},
-                         {"name = \"lenet5\"\n", digits},
-                         {"name = \"resnet20\"\n", colour},
-                         {"name = \"lstm\"\nhidden = 7\n", rows},
-                         {"name = \"gru\"\nhidden = 7\n", rows},
-                         {"name = \"gpt\"\nwidth = 16\nheads = 2\nlayers = 1\ndropout = 0.1\n", tokens},
-                         {"name = \"autoencoder\"\n", digits},
-                         {"name = \"gan\"\n", digits}};
+                              {"name = \"lenet5\"\n", digits},
+                              {"name = \"resnet20\"\n", colour},
+                              {"name = \"lstm\"\nhidden = 7\n", rows},
+                              {"name = \"gru\"\nhidden = 7\n", rows},
+                              {"name = \"gpt\"\nwidth = 16\nheads = 2\nlayers = 1\ndropout = 0.1\n", tokens},
+                              {"name = \"autoencoder\"\n", digits},
+                              {"name = \"gan\"\n", digits}};
   std::uint32_t seed = 1;
   for (const RecipeText& s : cases) {
     SCOPED_TRACE(s.model);
@@ -114,7 +119,7 @@ TEST(Training, StoppedAndResumedEndsWithTheSameBitsForEveryUpdateRule) {
 
 TEST(Training, ACrashGoesOnFromTheLastCheckpointWithTheSameBits) {
   const RecipeText s{"name = \"mlp\"\nhidden = [9]\ndropout = 0.3\n", digits, "name = \"adam\"\nlr = 0.01\n",
-                "checkpoint_every_steps = 2\n"};
+                     "checkpoint_every_steps = 2\n"};
   const std::string clean = uninterrupted(s, 1);
   for (std::int64_t crash = 1; crash < 15; crash += 3) {
     const test::TempDir dir;
@@ -154,7 +159,8 @@ TEST(Training, ResumingWithAnotherModelDataOrRecipeIsRefused) {
   model.model = "name = \"mlp\"\nhidden = [11]\n";
   data.data = std::string(digits) + "seed = 9\n";
   recipe.optim = "name = \"momentum\"\nlr = 0.5\n";
-  const std::pair<RecipeText, const char*> cases[] = {{model, "another model"}, {data, "another data set"}, {recipe, "another recipe"}};
+  const std::pair<RecipeText, const char*> cases[] = {
+      {model, "another model"}, {data, "another data set"}, {recipe, "another recipe"}};
   for (const auto& [other, expected] : cases) {
     TestRun run(dir, other, 1);
     auto training = run.training(dir.path("c"));
@@ -193,7 +199,8 @@ TEST(Training, AFullDiskIsReportedAndTrainingGoesOn) {
 }
 
 TEST(Training, StopsAtATargetAndAfterPatience) {
-  const RecipeText target{"name = \"mlp\"\nhidden = [32]\n", digits, "name = \"adam\"\nlr = 0.01\n", "target_accuracy = 0.3\n"};
+  const RecipeText target{"name = \"mlp\"\nhidden = [32]\n", digits, "name = \"adam\"\nlr = 0.01\n",
+                          "target_accuracy = 0.3\n"};
   const RecipeText patience{"name = \"mlp\"\nhidden = [9]\n", digits, "name = \"sgd\"\nlr = 1e-9\n", "patience = 1\n"};
   for (const auto& [setup, expected] : {std::pair(target, "target"), std::pair(patience, "patience")}) {
     const test::TempDir dir;

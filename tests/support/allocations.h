@@ -1,6 +1,6 @@
 #pragma once
-// Counts every allocation of the process, C++ or C, except those that oneDNN makes inside its own calls: it keeps a small
-// map of arguments for each primitive that it executes, and nobody outside can prevent that.
+// Counts every allocation of the process, C++ or C, except those that oneDNN makes inside its own calls: it keeps a
+// small map of arguments for each primitive that it executes, and nobody outside can prevent that.
 
 #include <cstdint>
 

@@ -18,7 +18,8 @@ class AttentionBase : public Op {
  protected:
   kernels::AttentionShape shape_of(const Type& qkv) const {
     const Shape& s = qkv.shape;
-    return {.batch = s[0], .heads = heads_, .dim = s[2] / (3 * heads_), .queries = s[1], .keys = s[1], .causal = causal_};
+    return {
+        .batch = s[0], .heads = heads_, .dim = s[2] / (3 * heads_), .queries = s[1], .keys = s[1], .causal = causal_};
   }
   // Two products over the pairs of positions that can see each other; the causal mask leaves about half of them.
   double pair_flops(const Type& qkv, double products) const {
@@ -58,8 +59,8 @@ class Attention : public AttentionBase {
   }
   std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
                               const std::vector<bool>&) const override {
-    return {g.add_one(std::make_shared<AttentionGrad>(heads_, causal_),
-                      {node.in[0], node.out[0], node.out[1], d_out[0]})};
+    return {
+        g.add_one(std::make_shared<AttentionGrad>(heads_, causal_), {node.in[0], node.out[0], node.out[1], d_out[0]})};
   }
   double flops(std::span<const Type> in, std::span<const Type>) const override { return pair_flops(in[0], 2); }
   Kernel compile(const Operands& o) const override {

@@ -23,7 +23,8 @@ void check(std::span<const Type> in, std::size_t vectors) {
   const Shape& x = in[0].shape;
   if (x.rank() != 4 && x.rank() != 2) bad_input("needs [N, C, H, W] or [N, C], not {}", to_string(x));
   for (std::size_t i = 1; i <= vectors; ++i)
-    if (!(in[i].shape == Shape{x[1]})) bad_input("input {} does not fit parameters {}", to_string(x), to_string(in[i].shape));
+    if (!(in[i].shape == Shape{x[1]}))
+      bad_input("input {} does not fit parameters {}", to_string(x), to_string(in[i].shape));
 }
 
 class BatchNormGrad : public Op {
@@ -101,7 +102,8 @@ class BatchNormTraining : public Op {
       kernels::batch_norm_forward(s, layout, a);
       // The running statistics move towards the mean over shards, each weighted by its samples.
       const float variance_share = static_cast<float>(unbiased * step.share);
-      for (std::size_t c = 0; c < channels; ++c) mean_part[c] = mean[c] * step.share, variance_part[c] *= variance_share;
+      for (std::size_t c = 0; c < channels; ++c)
+        mean_part[c] = mean[c] * step.share, variance_part[c] *= variance_share;
     };
   }
 

@@ -28,8 +28,8 @@ class Dropout : public Op {
   }
   int overwrites(int) const override { return 0; }
   Kernel compile(const Operands& o) const override {
-    return [p = p_, layer = layer_, x = o.in[0].f32(), y = o.out[0].f32(), n = o.out[0].stored()](
-               const StepContext& step) { kernels::dropout(stream_of(step, layer), p, x, y, n); };
+    return [p = p_, layer = layer_, x = o.in[0].f32(), y = o.out[0].f32(),
+            n = o.out[0].stored()](const StepContext& step) { kernels::dropout(stream_of(step, layer), p, x, y, n); };
   }
 
  private:

@@ -5,7 +5,8 @@
 
 namespace echelon::ops {
 
-// Zeroes each element with probability `p` and scales the rest by 1 / (1 - p). In a graph that does not train: x itself.
+// Zeroes each element with probability `p` and scales the rest by 1 / (1 - p). In a graph that does not train: x
+// itself.
 Value dropout(Graph& g, Value x, float p);
 
 // Standard normal noise of a given shape, fresh each step (a GAN's latent vectors, a denoising autoencoder's noise).

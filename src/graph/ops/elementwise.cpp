@@ -54,7 +54,9 @@ class Elementwise : public Op {
 };
 
 Value unary(Graph& g, Ew op, Value x, float c = 0) { return g.add_one(elementwise_op({{op, 0, -1, c}}), {x}); }
-Value binary(Graph& g, Ew op, Value a, Value b, float c = 0) { return g.add_one(elementwise_op({{op, 0, 1, c}}), {a, b}); }
+Value binary(Graph& g, Ew op, Value a, Value b, float c = 0) {
+  return g.add_one(elementwise_op({{op, 0, 1, c}}), {a, b});
+}
 
 std::vector<Value> Elementwise::gradient(Graph& g, const Node& node, std::span<const Value> d_out,
                                          const std::vector<bool>& wanted) const {
@@ -66,8 +68,7 @@ std::vector<Value> Elementwise::gradient(Graph& g, const Node& node, std::span<c
   switch (s.op) {
     case Ew::add: return {dy, dy};
     case Ew::sub: return {dy, when(want_b, [&] { return unary(g, Ew::neg, dy); })};
-    case Ew::mul:
-      return {when(want_a, [&] { return mul(g, dy, b); }), when(want_b, [&] { return mul(g, dy, a); })};
+    case Ew::mul: return {when(want_a, [&] { return mul(g, dy, b); }), when(want_b, [&] { return mul(g, dy, a); })};
     case Ew::div:
       return {when(want_a, [&] { return div(g, dy, b); }),
               when(want_b, [&] { return unary(g, Ew::neg, div(g, mul(g, dy, y), b)); })};

@@ -109,9 +109,8 @@ class MatMul : public Op {
   }
   Kernel compile(const Operands& o) const override {
     return [p = product(o.in[0].type, o.out[0].type), a = o.in[0].f32(), lda = o.in[0].type.shape[1], b = o.in[1].f32(),
-            ldb = o.in[1].type.shape[1], c = o.out[0].f32(), scratch = o.scratch](const StepContext&) {
-      kernels::gemm(p, a, lda, b, ldb, c, p.n, scratch);
-    };
+            ldb = o.in[1].type.shape[1], c = o.out[0].f32(),
+            scratch = o.scratch](const StepContext&) { kernels::gemm(p, a, lda, b, ldb, c, p.n, scratch); };
   }
 
  private:

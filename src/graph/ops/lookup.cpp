@@ -11,8 +11,8 @@ namespace {
 
 void check(std::span<const std::int32_t> ids, std::size_t vocabulary) {
   if (const auto bad = kernels::check_ids(ids, vocabulary); bad >= 0)
-    bad_input("embedding: id {} at position {} is outside the vocabulary of {}", ids[static_cast<std::size_t>(bad)], bad,
-              vocabulary);
+    bad_input("embedding: id {} at position {} is outside the vocabulary of {}", ids[static_cast<std::size_t>(bad)],
+              bad, vocabulary);
 }
 
 class EmbeddingGrad : public Op {

@@ -41,9 +41,8 @@ class CrossEntropy : public Op {
     return [smoothing = smoothing_, logits = o.in[0].f32(), targets = o.in[1].i32(), rows = extent(o.in[0].type, 0),
             classes = extent(o.in[0].type, 1), loss = o.out[0].f32(), correct = o.out[1].f32(), d](const StepContext&) {
       check(targets, rows, classes);
-      const kernels::ClassLoss r =
-          d ? kernels::cross_entropy_grad(logits, targets, rows, classes, smoothing, 1.0f, d)
-            : kernels::cross_entropy(logits, targets, rows, classes, smoothing);
+      const kernels::ClassLoss r = d ? kernels::cross_entropy_grad(logits, targets, rows, classes, smoothing, 1.0f, d)
+                                     : kernels::cross_entropy(logits, targets, rows, classes, smoothing);
       *loss = static_cast<float>(r.loss);
       *correct = static_cast<float>(r.correct);
     };

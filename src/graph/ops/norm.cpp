@@ -25,11 +25,11 @@ class LayerNormGrad : public Op {
   }
   int overwrites(int out) const override { return out == 0 ? 4 : -1; }
   Kernel compile(const Operands& o) const override {
-    return [r = Rows(o.in[0].type), x = o.in[0].f32(), gamma = o.in[1].f32(), mean = o.in[2].f32(),
-            rstd = o.in[3].f32(), dy = o.in[4].f32(), dx = o.out[0].f32(), dgamma = o.out[1].f32(),
-            dbeta = o.out[2].f32()](const StepContext&) {
-      kernels::layer_norm_grad(x, gamma, mean, rstd, dy, dx, dgamma, dbeta, r.rows, r.cols);
-    };
+    return
+        [r = Rows(o.in[0].type), x = o.in[0].f32(), gamma = o.in[1].f32(), mean = o.in[2].f32(), rstd = o.in[3].f32(),
+         dy = o.in[4].f32(), dx = o.out[0].f32(), dgamma = o.out[1].f32(), dbeta = o.out[2].f32()](const StepContext&) {
+          kernels::layer_norm_grad(x, gamma, mean, rstd, dy, dx, dgamma, dbeta, r.rows, r.cols);
+        };
   }
 };
 

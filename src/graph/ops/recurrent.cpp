@@ -57,10 +57,8 @@ class RecurrentGrad : public Op {
       start.h0 = o.in[H0].f32(), grad.dh0 = o.out[H0].f32();
       if (cell_ == Cell::lstm) start.c0 = o.in[C0].f32(), grad.dc0 = o.out[C0].f32();
     }
-    return [s, w = weights_of(o), x = o.in[X].f32(), start, y, saved, dout, grad,
-            scratch = o.scratch](const StepContext&) {
-      kernels::recurrent_backward(s, w, x, start, y, saved, dout, grad, scratch);
-    };
+    return [s, w = weights_of(o), x = o.in[X].f32(), start, y, saved, dout, grad, scratch = o.scratch](
+               const StepContext&) { kernels::recurrent_backward(s, w, x, start, y, saved, dout, grad, scratch); };
   }
 
  private:
@@ -72,9 +70,7 @@ class RecurrentGrad : public Op {
 class RecurrentOp : public Op {
  public:
   explicit RecurrentOp(Cell cell) : cell_(cell) {}
-  std::string_view name() const override {
-    return cell_ == Cell::lstm ? "lstm" : cell_ == Cell::gru ? "gru" : "rnn";
-  }
+  std::string_view name() const override { return cell_ == Cell::lstm ? "lstm" : cell_ == Cell::gru ? "gru" : "rnn"; }
   // y, h_last, c_last (LSTM), what backward needs.
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape &x = in[X].shape, &w_ih = in[W_IH].shape, &w_hh = in[W_HH].shape;
@@ -121,10 +117,8 @@ class RecurrentOp : public Op {
     if (o.in.size() > H0) start.h0 = o.in[H0].f32();
     if (o.in.size() > C0) start.c0 = o.in[C0].f32();
     const kernels::RecurrentOutput out{o.out[0].f32(), o.out[1].f32(), lstm ? o.out[2].f32() : nullptr};
-    return [s, w = weights_of(o), x = o.in[X].f32(), start, out, saved = o.out.back().data,
-            scratch = o.scratch](const StepContext&) {
-      kernels::recurrent_forward(s, w, x, start, out, saved, scratch);
-    };
+    return [s, w = weights_of(o), x = o.in[X].f32(), start, out, saved = o.out.back().data, scratch = o.scratch](
+               const StepContext&) { kernels::recurrent_forward(s, w, x, start, out, saved, scratch); };
   }
 
  private:

@@ -31,9 +31,8 @@ class ResponseNormGrad : public ResponseNormBase {
   std::vector<Type> infer(std::span<const Type> in) const override { return {f32(in[0].shape)}; }
   Kernel compile(const Operands& o) const override {
     return [s = shape_of(o.in[0].type), layout = o.in[0].type.layout, x = o.in[0].f32(), dy = o.in[1].f32(),
-            dx = o.out[0].f32(), scratch = o.scratch](const StepContext&) {
-      kernels::lrn_backward(s, layout, x, dy, dx, scratch);
-    };
+            dx = o.out[0].f32(),
+            scratch = o.scratch](const StepContext&) { kernels::lrn_backward(s, layout, x, dy, dx, scratch); };
   }
 };
 

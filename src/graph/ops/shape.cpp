@@ -142,8 +142,9 @@ class Unslice : public Op {
   Kernel compile(const Operands& o) const override {
     const Type &from = o.in[0].type, &to = o.out[0].type;
     const std::size_t step = inner_bytes(to, axis_), bytes = step * static_cast<std::size_t>(from.shape[axis_]);
-    const Strip s{o.out[0].data + step * static_cast<std::size_t>(begin_), o.in[0].data, outer_count(from, axis_),
-                  bytes, step * static_cast<std::size_t>(to.shape[axis_]), bytes};
+    const Strip s{
+        o.out[0].data + step * static_cast<std::size_t>(begin_), o.in[0].data, outer_count(from, axis_), bytes,
+        step * static_cast<std::size_t>(to.shape[axis_]),        bytes};
     return [s, y = o.out[0].data, n = to.bytes()](const StepContext&) {
       std::memset(y, 0, n);
       s();
@@ -181,8 +182,12 @@ class Slice : public Op {
     const Type from = as_strips(o.in[0].type), to = as_strips(o.out[0].type);
     const std::int64_t unit = o.in[0].type.layout == Layout::channel8 ? 8 : 1;
     const std::size_t step = inner_bytes(from, axis_), bytes = step * static_cast<std::size_t>(to.shape[axis_]);
-    const Strip s{o.out[0].data, o.in[0].data + step * static_cast<std::size_t>(begin_ / unit), outer_count(to, axis_),
-                  bytes, bytes, step * static_cast<std::size_t>(from.shape[axis_])};
+    const Strip s{o.out[0].data,
+                  o.in[0].data + step * static_cast<std::size_t>(begin_ / unit),
+                  outer_count(to, axis_),
+                  bytes,
+                  bytes,
+                  step * static_cast<std::size_t>(from.shape[axis_])};
     return [s](const StepContext&) { s(); };
   }
 

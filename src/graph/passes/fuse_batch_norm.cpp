@@ -70,7 +70,7 @@ struct GradientBlock {
 Graph fuse_batch_norm(const Graph& graph) {
   const auto& nodes = graph.nodes();
   const Finder finder(graph);
-  std::map<int, Block> by_relu;         // forward
+  std::map<int, Block> by_relu;  // forward
   std::map<int, const Block*> by_norm;
   std::vector<bool> gone(nodes.size(), false);
   for (int n = 0; n < static_cast<int>(nodes.size()); ++n)
@@ -96,7 +96,8 @@ Graph fuse_batch_norm(const Graph& graph) {
     if (block == by_norm.end() || graph.info(masked).source != ValueInfo::Source::node) continue;
     const int relu_grad = graph.info(masked).producer;
     const Node& g = nodes[static_cast<std::size_t>(relu_grad)];
-    if (!is_single(g, Ew::relu_grad) || g.in[0] != nodes[static_cast<std::size_t>(block->second->relu)].out[0]) continue;
+    if (!is_single(g, Ew::relu_grad) || g.in[0] != nodes[static_cast<std::size_t>(block->second->relu)].out[0])
+      continue;
     const auto& all_readers = readers[masked.id];
     bool in_time = uses[static_cast<std::size_t>(masked.id)] == static_cast<int>(all_readers.size());
     for (int r : all_readers) in_time = in_time && r >= n;

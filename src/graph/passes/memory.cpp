@@ -98,11 +98,10 @@ MemoryPlan plan_memory(const Graph& graph, bool reuse) {
         const Value over = node.in[static_cast<std::size_t>(i)];
         const Storage& s = storages[static_cast<std::size_t>(storage_of[id(over)])];
         const bool dies_here = s.place.home == Placement::Home::arena && s.last == now;
-        const auto readers = std::ranges::count_if(
-            node.in, [&](Value in) { return storage_of[id(in)] == storage_of[id(over)]; });
-        const bool free_yet = std::ranges::none_of(std::span(node.out).first(o), [&](Value before) {
-          return storage_of[id(before)] == storage_of[id(over)];
-        });
+        const auto readers =
+            std::ranges::count_if(node.in, [&](Value in) { return storage_of[id(in)] == storage_of[id(over)]; });
+        const bool free_yet = std::ranges::none_of(
+            std::span(node.out).first(o), [&](Value before) { return storage_of[id(before)] == storage_of[id(over)]; });
         if (dies_here && readers == 1 && free_yet && graph.type(over).bytes() == graph.type(v).bytes())
           shared = storage_of[id(over)];
       }

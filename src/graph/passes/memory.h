@@ -1,6 +1,7 @@
 #pragma once
-// Where every value of a graph lives during a step. Values whose lives do not overlap share memory; an op may write over
-// an input that dies with it; views cost nothing. The figure is exact: an executor uses this many bytes and no more.
+// Where every value of a graph lives during a step. Values whose lives do not overlap share memory; an op may write
+// over an input that dies with it; views cost nothing. The figure is exact: an executor uses this many bytes and no
+// more.
 
 #include <cstddef>
 #include <vector>
