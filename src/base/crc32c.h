@@ -1,6 +1,6 @@
 #pragma once
 // CRC-32C (Castagnoli), and its masked form in which TFRecord files store it: a CRC over bytes that themselves contain
-// CRCs is weak, so the stored one is rotated and shifted first.
+// CRCs is weak, so the stored one is rotated and shifted first. Uses the processor's instruction (about 9 GB/s a core).
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace echelon {
 
-std::uint32_t crc32c(std::span<const std::byte> bytes);
+// Of all that came `before` (its CRC; 0 for nothing) followed by `bytes`.
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 constexpr std::uint32_t masked_crc(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
 

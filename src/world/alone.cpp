@@ -13,7 +13,7 @@ class Alone : public World {
  public:
   explicit Alone(std::uint64_t seed) : place_{.world = "alone", .host = {0}, .seed = seed} {}
 
-  const Place& place() const override { return place_; }
+  const RankPlace& place() const override { return place_; }
   Clock& clock() override { return *clock_; }
   void sleep(double seconds) override { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
   void compute(double) override {}
@@ -33,7 +33,7 @@ class Alone : public World {
  private:
   static Work nobody(const Label& label) { fail("{}: there is no other rank", to_string(label)); }
 
-  Place place_;
+  RankPlace place_;
   std::unique_ptr<Clock> clock_ = make_real_clock();
   std::unique_ptr<Disk> disk_ = make_real_disk();
 };

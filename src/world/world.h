@@ -35,7 +35,7 @@ namespace echelon {
 using Rank = int;
 using Channel = std::uint32_t;
 
-struct Place {        // where a rank stands; the same on all ranks but for `rank`
+struct RankPlace {    // where a rank stands; the same on all ranks but for `rank`
   std::string world;  // "threads", "processes", "mpi", "tcp", "sim"
   Rank rank = 0;
   int size = 1;
@@ -71,7 +71,7 @@ class World {
  public:
   virtual ~World() = default;
 
-  virtual const Place& place() const = 0;
+  virtual const RankPlace& place() const = 0;
   Rank rank() const { return place().rank; }
   int size() const { return place().size; }
 

@@ -36,5 +36,20 @@ TEST(Crc32c, MatchesPublishedVectors) {
   EXPECT_EQ(masked_crc(0), 0xa282ead8u);
 }
 
+TEST(Crc32c, IsTheBitwiseDefinitionAtEveryLengthAndSplit) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text.push_back(static_cast<char>(i * 37));
+  const auto bytes = std::as_bytes(std::span(text));
+  for (std::size_t length = 0; length <= bytes.size(); ++length) {
+    std::uint32_t expected = ~0u;
+    for (const std::byte b : bytes.first(length)) {
+      expected ^= static_cast<std::uint32_t>(b);
+      for (int bit = 0; bit < 8; ++bit) expected = (expected >> 1) ^ ((expected & 1) ? 0x82f63b78u : 0);
+    }
+    for (std::size_t split = 0; split <= length; ++split)
+      EXPECT_EQ(crc32c(bytes.subspan(split, length - split), crc32c(bytes.first(split))), ~expected);
+  }
+}
+
 }  // namespace
 }  // namespace echelon
