@@ -41,6 +41,7 @@ struct RankPlace {    // where a rank stands; the same on all ranks but for `ran
   int size = 1;
   std::vector<int> host;   // of every rank: ranks with the same number share a machine
   std::uint64_t seed = 0;  // of the job's random streams
+  bool threads = true;      // whether tasks run beside each other, on threads of the machine
 };
 
 // Something to wait for within one rank: a counter that only grows.
