@@ -121,7 +121,7 @@ TEST(Elementwise, GeluIsAccurateAbsolutelyAndExactFarOut) {
       if (std::isinf(x[i])) continue;
       ASSERT_TRUE(is_close(y[i], ref_apply(Ew::gelu, x[i], 0, 0), 3e-7, 1e-44 + 2e-7 * std::min(5.3f, std::fabs(x[i]))))
           << x[i] << " " << y[i];
-      ASSERT_TRUE(is_close(dy[i], ref_apply(Ew::gelu_grad, x[i], 1, 0), 0, 3e-7)) << x[i] << " " << dy[i];
+      ASSERT_TRUE(is_close(dy[i], ref_apply(Ew::gelu_grad, x[i], 1, 0), 0, 6e-7)) << x[i] << " " << dy[i];
     }
   });
 }
