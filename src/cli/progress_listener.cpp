@@ -29,11 +29,13 @@ void ProgressListener::on_step(const StepEvent& e) {
   progress_.update(state);
 }
 
-void ProgressListener::on_evaluation(const EvaluationEvent& e) {
+std::string in_words(const EvaluationEvent& e) {
   std::string line = fmt::format("epoch {:.2f}  step {}  test loss {:.4f}", e.epoch, e.step, e.test.loss);
   if (e.test.accuracy >= 0) line += fmt::format("  accuracy {:.2f} %", 100 * e.test.accuracy);
-  progress_.say(line + (e.best ? "  best so far" : ""));
+  return line + (e.best ? "  best so far" : "");
 }
+
+void ProgressListener::on_evaluation(const EvaluationEvent& e) { progress_.say(in_words(e)); }
 
 void ProgressListener::on_save(const SaveResult& r) {
   if (!r.saved && r.warning.empty()) progress_.say(fmt::format("step {}: no checkpoint", r.step));

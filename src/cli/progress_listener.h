@@ -8,6 +8,8 @@
 
 namespace echelon::cli {
 
+std::string in_words(const EvaluationEvent& event);  // one line
+
 class ProgressListener : public RunListener {
  public:
   // `total_epochs` 0: epochs are not shown. `descriptor` is what `out` writes to: 1 or 2.

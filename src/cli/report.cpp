@@ -78,17 +78,17 @@ std::vector<std::string> class_names(const data::DatasetInfo& info) {
 
 }  // namespace
 
-void print_opening(std::ostream& out, const PreparedRun& p, int cores, Training& training, const RunFolder& folder) {
+std::string opening(const PreparedRun& p, int cores, Training& training, const RunFolder& folder) {
   const TrainSpec& t = p.recipe.train;
   const ParameterTable& table = training.trainer().table();
-  out << fmt::format("{}: {} parameters, {} training samples{}\n", p.model->name(),
-                     human_count(static_cast<double>(table.weights())), p.train->size(),
-                     p.test ? fmt::format(", {} to test with", p.test->size()) : "");
-  out << describe_batch(t.batch, t.shards, cores) << "\n";
-  for (const std::string& note : p.recipe.notes) out << note << "\n";
+  std::string text = fmt::format("{}: {} parameters, {} training samples{}\n", p.model->name(),
+                                 human_count(static_cast<double>(table.weights())), p.train->size(),
+                                 p.test ? fmt::format(", {} to test with", p.test->size()) : "");
+  text += describe_batch(t.batch, t.shards, cores) + "\n";
+  for (const std::string& note : p.recipe.notes) text += note + "\n";
   if (training.next_step() > 0)
-    out << fmt::format("resuming after step {} of {}\n", training.next_step(), p.total_steps);
-  out << "run folder: " << folder.path << "\n" << std::flush;
+    text += fmt::format("resuming after step {} of {}\n", training.next_step(), p.total_steps);
+  return text + "run folder: " + folder.path + "\n";
 }
 
 void print_result(std::ostream& out, const PreparedRun& p, Training& training, const RunSummary& r, Cores& cores,

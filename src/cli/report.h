@@ -2,6 +2,7 @@
 // What `echelon train` says before the first step and after the last one.
 
 #include <iosfwd>
+#include <string>
 
 #include "recipe/prepare.h"
 #include "run/training.h"
@@ -9,8 +10,8 @@
 
 namespace echelon::cli {
 
-void print_opening(std::ostream& out, const PreparedRun& prepared, int cores, Training& training,
-                   const RunFolder& folder);
+// What is going to be trained, in a few lines.
+std::string opening(const PreparedRun& prepared, int cores, Training& training, const RunFolder& folder);
 
 // Accuracy, confusion matrix, some misread images, the weights' hash, the run's folder and what to try next.
 void print_result(std::ostream& out, const PreparedRun& prepared, Training& training, const RunSummary& summary,

@@ -9,8 +9,8 @@ constexpr std::size_t jobs_ahead = 64;
 }
 
 MetricsListener::MetricsListener(Disk& disk, Clock& clock, const RunFolder& folder, std::int64_t resumed_step,
-                                 std::int64_t every, RunListener& notes)
-    : clock_(clock), every_(every), notes_(notes) {
+                                 std::int64_t every, TellNote tell)
+    : clock_(clock), every_(every), tell_(std::move(tell)) {
   const auto kept = cut_metrics(disk, folder.metrics(), resumed_step);
   std::vector<MetricsWriter::Output> outputs;
   outputs.push_back(jsonl_output(disk, folder.metrics()));
@@ -40,7 +40,7 @@ void MetricsListener::on_evaluation(const EvaluationEvent& e) {
 }
 
 void MetricsListener::pass_warnings() {
-  for (const std::string& warning : writer_->warnings()) notes_.on_note(warning);
+  for (const std::string& warning : writer_->warnings()) tell_(warning);
 }
 
 void MetricsListener::finish() {
@@ -49,10 +49,10 @@ void MetricsListener::finish() {
 }
 
 TraceListener::TraceListener(Disk& disk, Clock& clock, Cores& cores, Trainer& trainer, const RunFolder& folder,
-                             RunListener& notes)
+                             TellNote tell)
     : disk_(disk),
       path_(folder.trace()),
-      notes_(notes),
+      tell_(std::move(tell)),
       origin_(clock.seconds()),
       operations_(static_cast<std::size_t>(cores.count())) {
   for (auto& of_core : operations_) of_core.reserve(most_operations);
@@ -78,7 +78,7 @@ void TraceListener::finish() {
   try {
     trace.write(disk_, path_);
   } catch (const Failure& problem) {
-    notes_.on_note(fmt::format("the trace was not written: {}", problem.what()));
+    tell_(fmt::format("the trace was not written: {}", problem.what()));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/log_listener.h"
 #include "cli/progress_listener.h"
 #include "cli/report.h"
 #include "cli/run_listeners.h"
@@ -25,6 +26,12 @@ struct Settings {
   int cores = available_cores();
   std::string run, root = "runs";
   bool resume = false, json = false, trace = false;
+
+  std::string command() const {  // that does the same
+    std::string text = "echelon train " + recipe;
+    for (const std::string& o : overrides) text += fmt::format(" --set '{}'", o);
+    return text + fmt::format(" --cores {}{}", cores, resume ? " --resume" : "");
+  }
 };
 
 std::string stem_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
@@ -72,6 +79,17 @@ std::int64_t log_every(const PreparedRun& prepared) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(prepared.walk().steps_before(1)) / 100);
 }
 
+RunSummary run_logged(Training& training, const StopSignals& signals, LogListener& log) {
+  try {
+    const RunSummary summary = training.run(signals.flag());
+    if (summary.stopped_by == "signal") log.write("end", fmt::format("stopped by {}", signals.name()));
+    return summary;
+  } catch (const std::exception& problem) {
+    log.write("error", problem.what());
+    throw;
+  }
+}
+
 void train(const Settings& s) {
   const auto disk = make_real_disk();
   const auto clock = make_real_clock();
@@ -90,21 +108,29 @@ void train(const Settings& s) {
   Training training(job, *disk, *clock, cores, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep));
   std::ostream& out = s.json ? std::cerr : std::cout;  // --json keeps stdout for the result
   ProgressListener progress(out, s.json ? 2 : 1, *clock, epochs_of(prepared));
+  LogListener log(*disk, *clock, folder, 0);
   training.add(progress);
+  training.add(log);
+  const auto tell = [&](const std::string& note) { progress.on_note(note), log.on_note(note); };
+  log.write("start", s.command());
   if (s.resume && !training.resume())
-    progress.on_note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
-  MetricsListener metrics(*disk, *clock, folder, training.next_step(), log_every(prepared), progress);
+    tell("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
+  MetricsListener metrics(*disk, *clock, folder, training.next_step(), log_every(prepared), tell);
   training.add(metrics);
+  training.save_after([&] { return metrics.flush(); });
   std::optional<TraceListener> trace;
-  if (s.trace) training.add(trace.emplace(*disk, *clock, cores, training.trainer(), folder, progress));
+  if (s.trace) training.add(trace.emplace(*disk, *clock, cores, training.trainer(), folder, tell));
 
-  print_opening(out, prepared, s.cores, training, folder);
-  const RunSummary summary = training.run(signals.flag());
+  const std::string beginning = opening(prepared, s.cores, training, folder);
+  out << beginning << std::flush;
+  log.write("start", beginning);
+  const RunSummary summary = run_logged(training, signals, log);
   progress.finish();
   metrics.finish();
   if (trace) trace->finish();
   const auto json = to_json(summary, folder);
   write_summary(*disk, folder, Json(json));
+  log.write("end", json.dump());
   if (summary.stopped_by == "signal")
     fmt::print(stderr, "stopped by {}: saved at step {}. Go on with: echelon train {} --run {} --resume\n",
                signals.name(), summary.steps, s.recipe, folder.path);

@@ -1,6 +1,6 @@
 #pragma once
 // What happens in a run, for whoever wants to hear of it: the progress bar, the metrics files, a trace. Listeners are
-// told, never asked; they must not take long, and what they throw is theirs (the run logs it and goes on without them).
+// told, never asked; they must not take long, and what they throw ends the run.
 
 #include <cstdint>
 #include <string>

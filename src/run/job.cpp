@@ -21,8 +21,7 @@ std::string recipe_fingerprint(const Recipe& r) {
   const auto schedule = r.tree.items.find("schedule");
   if (schedule != r.tree.items.end())
     if (const auto* table = std::get_if<std::shared_ptr<Options>>(&schedule->second.value)) text += write_toml(**table);
-  return sha256_hex(text +
-                    fmt::format("batch {} shards {} seed {} drop {}", t.batch, t.shards, t.seed, t.drop_partial));
+  return sha256_hex(text + fmt::format("batch {} shards {} drop {}", t.batch, t.shards, t.drop_partial));
 }
 
 }  // namespace

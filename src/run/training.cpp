@@ -99,13 +99,7 @@ bool Training::resume() {
 
 void Training::load(Checkpoint& checkpoint) {
   const Moment& m = checkpoint.manifest.moment;
-  auto same = [&](const std::string& what, const std::string& ours, const std::string& theirs, const char* cure) {
-    if (ours != theirs) bad_input("{} was made with another {}: {}", checkpoint.path, what, cure);
-  };
-  same("model", job_.model_fingerprint, m.model, "resume with the recipe that is in the run's folder");
-  same("data set", job_.data_fingerprint, m.data, "resume with the data that it was trained on");
-  same("recipe", job_.recipe_fingerprint, m.recipe,
-       "its batch, shards, seed, schedule or update rule differ; resume with the recipe in the run's folder");
+  expect_same_training(m, moment(), checkpoint.path);
   if (m.step > job_.total_steps)
     bad_input("{} is at step {}, but the recipe ends at step {}", checkpoint.path, m.step, job_.total_steps);
   load_weights(checkpoint.weights, trainer_->table(), trainer_->parameters());
@@ -130,23 +124,26 @@ void Training::report_saves(const std::vector<SaveResult>& results) {
   }
 }
 
+Moment Training::moment() const {
+  const data::Cursor c = walk_.at(static_cast<std::uint64_t>(next_));
+  const bool measured = progress_->best_score && progress_->evaluations_since_best == 0;
+  return {.step = next_,
+          .epoch = c.epoch,
+          .cursor = static_cast<std::int64_t>(c.samples.first),
+          .seed = job_.seed,
+          .model = job_.model_fingerprint,
+          .data = job_.data_fingerprint,
+          .recipe = job_.recipe_fingerprint,
+          .score = measured ? progress_->best_score : std::nullopt,
+          .extra = progress_->to_json()};
+}
+
 void Training::save(Checkpointer::IfBusy if_busy) {
   // A finished run is saved once more even if its last step was: the reason why it ended belongs to it.
   if (!checkpointer_ || (last_saved_ == next_ && progress_->stopped_by.empty())) return;
-  const data::Cursor c = walk_.at(static_cast<std::uint64_t>(next_));
-  Moment m{
-      .step = next_,
-      .epoch = c.epoch,
-      .cursor = static_cast<std::int64_t>(c.samples.first),
-      .seed = job_.seed,
-      .model = job_.model_fingerprint,
-      .data = job_.data_fingerprint,
-      .recipe = job_.recipe_fingerprint,
-      .score = progress_->best_score && progress_->evaluations_since_best == 0 ? progress_->best_score : std::nullopt,
-      .extra = progress_->to_json()};
   const auto weights = weight_views(trainer_->table(), trainer_->parameters());
   const auto state = state_views(trainer_->state());
-  checkpointer_->save(m, weights, state, if_busy);
+  checkpointer_->save(moment(), weights, state, if_busy, before_save_ ? before_save_() : std::shared_future<void>());
   last_saved_ = next_;
 }
 

@@ -61,8 +61,10 @@ class Training {
   ~Training();
 
   void add(RunListener& listener) { listeners_.push_back(&listener); }
-  // Goes on from the newest checkpoint that verifies; false if there is none. BadInput if it belongs to another model,
-  // data set or recipe. Tells which newer ones were skipped.
+  // What has to be on disk before a checkpoint is: called at each save, and the save waits for it in the background.
+  void save_after(std::function<std::shared_future<void>()> first) { before_save_ = std::move(first); }
+  // Goes on from the newest checkpoint that verifies; false if there is none. BadInput if it belongs to another
+  // training (track/manifest.h). Tells which newer ones were skipped.
   bool resume();
   std::int64_t next_step() const { return next_; }
   RunSummary run(const StopFlag& stop);
@@ -80,6 +82,7 @@ class Training {
     void add(double step_seconds, std::int64_t step_samples);
   };
 
+  Moment moment() const;  // where the training stands
   void load(Checkpoint& checkpoint);
   void do_step(data::Loader& loader);
   void do_evaluation(const StopFlag& stop);
@@ -101,6 +104,7 @@ class Training {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Checkpointer> checkpointer_;
   std::vector<RunListener*> listeners_;
+  std::function<std::shared_future<void>()> before_save_;
   std::unique_ptr<Progress> progress_;
   std::int64_t next_ = 0;  // the step to do next
   std::int64_t last_saved_ = -1;

@@ -33,16 +33,23 @@ Int whole(const Json& json, const char* key) {
   return value.get<Int>();
 }
 
+// The first figures of a hash tell two apart.
+std::string brief(const std::string& fingerprint) {
+  return fingerprint.size() == 64 ? fingerprint.substr(0, 12) : fingerprint;
+}
+
 }  // namespace
 
 void expect_same_training(const Moment& saved, const Moment& wanted, const std::string& checkpoint) {
   std::string problems;
   const auto compare = [&](const char* what, const auto& found, const auto& expected) {
-    if (found != expected) problems += fmt::format("\n  {}: the checkpoint has {}, this run {}", what, found, expected);
+    if (found != expected)
+      problems += fmt::format("\n  {}: the checkpoint has {}, this run {}", what, brief(found), brief(expected));
   };
   compare("model", saved.model, wanted.model);
   compare("data", saved.data, wanted.data);
-  compare("seed", saved.seed, wanted.seed);
+  compare("seed", fmt::to_string(saved.seed), fmt::to_string(wanted.seed));
+  compare("batch, shards, optim or schedule", saved.recipe, wanted.recipe);
   if (!problems.empty())
     bad_input("{} was taken from another training:{}\nresume with the recipe of its run, or start a new run",
               checkpoint, problems);

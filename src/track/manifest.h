@@ -21,8 +21,8 @@ struct Moment {
   std::int64_t cursor = 0;      // samples of this epoch that were used already
   std::uint64_t seed = 0;       // all random numbers follow from it and from the step
   std::string model;            // fingerprints: resuming with another model, data set or
-  std::string data;             // recipe is refused by comparing them
-  std::string recipe;           //
+  std::string data;             // recipe (batch, shards, update rule, schedule, but not how
+  std::string recipe;           // long to train) is refused by comparing them
   std::optional<double> score;  // how good the weights are, higher is better; none if not measured
   Json extra = Json::object();  // whatever else the trainer must know to go on
 };
@@ -34,7 +34,7 @@ struct Manifest {
 };
 
 // BadInput that names everything in which a checkpoint belongs to another training than the one that wants to go on
-// from it: model, data, seed. (The recipe may differ: more epochs are a good reason to go on.)
+// from it: model, data, seed, and what else of the recipe decides about the weights.
 void expect_same_training(const Moment& saved, const Moment& wanted, const std::string& checkpoint);
 
 std::string to_text(const Manifest& manifest);

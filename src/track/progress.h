@@ -16,12 +16,12 @@
 namespace echelon {
 
 struct ProgressState {
-  std::int64_t step = 0, steps = 0;      // done, and in all (0: unknown)
-  std::int64_t epoch = 0, epochs = 0;    // the one under way, counted from 1, and in all (0: not shown)
-  std::optional<double> loss, accuracy;  // accuracy as a share, 0 to 1
-  std::optional<double> samples_per_s;
-  std::optional<double> peak_share;  // of the processor's FMA peak, 0 to 1
-  std::optional<double> seconds_left;
+  std::int64_t step = 0, steps = 0;                // done, and in all (0: unknown)
+  std::int64_t epoch = 0, epochs = 0;              // the one under way, counted from 1, and in all (0: not shown)
+  std::optional<double> loss = {}, accuracy = {};  // accuracy as a share, 0 to 1
+  std::optional<double> samples_per_s = {};
+  std::optional<double> peak_share = {};  // of the processor's FMA peak, 0 to 1
+  std::optional<double> seconds_left = {};
 };
 
 // A line of at most `columns` columns. What matters less is left out first when there is little room.

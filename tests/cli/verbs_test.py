@@ -50,6 +50,10 @@ class Verbs(unittest.TestCase):
                      "checkpoints/step-10/model.safetensors"):
             self.assertTrue(os.path.exists(os.path.join(self.run_dir, name)), name)
         self.assertTrue(os.listdir(os.path.join(self.run_dir, "tb")))
+        log = pathlib.Path(self.run_dir, "logs/rank_0.log").read_text()
+        for words in ("start  echelon train", "lenet5: 61.7 k parameters", "test   epoch 2.00", "step-10  weights sha256",
+                      'end    {"steps":10'):
+            self.assertIn(words, log)
         trace = json.loads(pathlib.Path(self.run_dir, "trace.json").read_text())
         names = {e.get("name") for e in trace["traceEvents"]}
         self.assertTrue({"step", "evaluate"} <= names and any("conv2d" in str(n) for n in names), names)

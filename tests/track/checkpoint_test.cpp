@@ -177,13 +177,13 @@ TEST(Checkpoint, EveryBitOfAManifestCounts) {
 
 TEST(Checkpoint, ResumingAnotherTrainingNamesEveryDifference) {
   Moment other = moment(1);
-  other.recipe = "another";
   EXPECT_NO_THROW(expect_same_training(moment(7), other, "c"));
-  other.model = "m2", other.seed = 5;
+  other.model = "m2", other.seed = 5, other.recipe = "another";
   const std::string text = test::complaint_of([&] { expect_same_training(moment(7), other, "runs/a/step-7"); });
   EXPECT_TRUE(says(text, "runs/a/step-7"));
   EXPECT_TRUE(says(text, "model: the checkpoint has m, this run m2"));
   EXPECT_TRUE(says(text, "seed: the checkpoint has 18446744073709551615, this run 5"));
+  EXPECT_TRUE(says(text, "batch, shards, optim or schedule: "));
   EXPECT_EQ(text.find("data:"), std::string::npos);
 }
 
