@@ -1,0 +1,64 @@
+#include "world/memory/bell.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+
+#include "world/cores.h"
+
+namespace echelon {
+
+// Not the private kind of futex: the word may lie in memory of several processes.
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, double seconds) {
+  if (seconds <= 0) return;
+  timespec limit{};
+  limit.tv_sec = static_cast<time_t>(seconds);
+  limit.tv_nsec = static_cast<long>((seconds - std::floor(seconds)) * 1e9);
+  syscall(SYS_futex, &word, FUTEX_WAIT, expected, &limit, nullptr, 0);
+}
+
+void futex_wake_all(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+Manners manners_for(int ranks) {
+  if (ranks <= available_cores()) return {};
+  return {.spin_seconds = 0, .yields = 20};
+}
+
+double monotonic_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Patience::Advice Patience::pause() {
+  ++count_;
+  if (manners_.spin_seconds > 0) {
+    for (int i = 0; i < 2; ++i) __builtin_ia32_pause();
+    if (count_ % 32 != 0) return Advice::look_again;
+  } else if (count_ < manners_.yields) {
+    sched_yield();
+    return Advice::look_again;
+  }
+  now_ = monotonic_seconds();
+  if (now_ >= deadline_) return Advice::too_late;
+  if (begun_ < 0) begun_ = now_;
+  return now_ - begun_ < manners_.spin_seconds ? Advice::look_again : Advice::sleep;
+}
+
+Patience::Advice Patience::start_again() {
+  count_ = 0;
+  begun_ = now_ = monotonic_seconds();
+  return now_ >= deadline_ ? Advice::too_late : Advice::look_again;
+}
+
+double Patience::seconds_to_sleep() { return std::min(0.1, deadline_ - now_); }
+
+}  // namespace echelon
