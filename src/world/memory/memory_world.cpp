@@ -12,13 +12,13 @@ class MemoryWorld : public World {
  public:
   MemoryWorld(const std::string& world, Segment& segment, int rank, std::uint64_t seed)
       : segment_(segment),
-        place_{world, rank, segment.ranks(), std::vector<int>(static_cast<std::size_t>(segment.ranks())), seed},
+        place_{world, rank, segment.ranks(), std::vector<int>(static_cast<std::size_t>(segment.ranks())), seed, true},
         clock_(make_real_clock()),
         disk_(make_real_disk()),
         shared_(make_shared_memory(segment)),
         endpoint_(segment, rank) {}
 
-  const Place& place() const override { return place_; }
+  const RankPlace& place() const override { return place_; }
   Clock& clock() override { return *clock_; }
   void sleep(double seconds) override { sleep_really(seconds); }
   void compute(double) override {}
@@ -47,7 +47,7 @@ class MemoryWorld : public World {
 
  private:
   Segment& segment_;
-  Place place_;
+  RankPlace place_;
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Disk> disk_;
   std::unique_ptr<SharedMemory> shared_;
