@@ -17,6 +17,7 @@ find_dependency(ZLIB)     # .gz data files
 find_dependency(PNG)
 find_dependency(JPEG)
 find_dependency(OpenSSL)  # SHA-256
+find_dependency(Boost COMPONENTS context)  # fibers, for the simulated world
 
 # echelon_library(NAME header library suffix...): the target echelon::NAME for a library without a CMake package that
 # suits us (oneDNN's asks for OpenCL, OpenBLAS's names no target). Suffixes say where else its header may be.

@@ -1,0 +1,82 @@
+#include "world/sim/faults.h"
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace echelon {
+
+FaultPlan random_faults(std::uint64_t seed, int ranks, double seconds, bool fatal) {
+  const Stream random({seed, 0, 0, stream_layer("sim.random_faults")});
+  std::uint64_t drawn = 0;
+  const auto uniform = [&] { return static_cast<double>(random.uniform(drawn++)); };
+  const auto chance = [&](double p) { return uniform() < p; };
+  const auto rank = [&] { return static_cast<int>(random.below(static_cast<std::uint32_t>(ranks), drawn++)); };
+
+  FaultPlan plan;
+  if (chance(0.6)) plan.drop = 0.15 * uniform();
+  if (chance(0.6)) plan.duplicate = 0.2 * uniform();
+  if (chance(0.6)) plan.reorder = 0.3 * uniform();
+  if (chance(0.4)) plan.delay = 0.1 * uniform();
+  if (chance(0.6)) plan.corrupt = 0.1 * uniform();
+  if (chance(0.4)) plan.stale = 0.1 * uniform();
+  if (chance(0.3)) plan.pauses.push_back({rank(), seconds * uniform(), seconds * uniform()});
+  if (chance(0.3)) plan.slow.push_back({rank(), 1 + 9 * uniform(), 0, seconds * uniform()});
+  if (chance(0.2)) plan.full_disks.push_back({0, 0, seconds * uniform()});
+  if (ranks > 1 && chance(0.25)) {
+    FaultPlan::Partition cut{.one = {}, .other = {}, .one_way = chance(0.4), .begin = seconds * uniform()};
+    cut.end = fatal && chance(0.3) ? FaultPlan::forever : cut.begin + 0.2 * uniform();
+    const int border = 1 + static_cast<int>(random.below(static_cast<std::uint32_t>(ranks - 1), drawn++));
+    for (int r = 0; r < ranks; ++r) (r < border ? cut.one : cut.other).push_back(r);
+    plan.partitions.push_back(cut);
+  }
+  if (fatal && chance(0.2)) plan.crashes.push_back({rank(), seconds * uniform(), chance(0.3)});
+  return plan;
+}
+
+std::string to_text(const FaultPlan& p) {
+  std::string text;
+  const auto line = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    text += fmt::format(format, std::forward<Args>(args)...) + "\n";
+  };
+  const std::pair<const char*, double> chances[] = {{"drop", p.drop},       {"duplicate", p.duplicate},
+                                                    {"reorder", p.reorder}, {"delay", p.delay},
+                                                    {"corrupt", p.corrupt}, {"stale", p.stale}};
+  for (const auto& [name, chance] : chances)
+    if (chance > 0) line("{} = {}", name, chance);
+  for (const auto& c : p.crashes) line("crash rank {} at {} s{}", c.rank, c.at, c.power ? " by loss of power" : "");
+  for (const auto& c : p.pauses) line("pause rank {} at {} s for {} s", c.rank, c.at, c.seconds);
+  for (const auto& c : p.slow) line("rank {} slower by {} from {} s to {} s", c.rank, c.factor, c.begin, c.end);
+  for (const auto& c : p.partitions)
+    line("partition {}{}{} from {} s to {} s", c.one, c.one_way ? " -> " : " | ", c.other, c.begin, c.end);
+  for (const auto& c : p.full_disks) line("disk of machine {} full from {} s to {} s", c.machine, c.begin, c.end);
+  return text.empty() ? "no faults\n" : text;
+}
+
+void check(const FaultPlan& p, int ranks, int machines) {
+  std::string problems;
+  const auto need = [&](bool good, const std::string& text) {
+    if (!good) problems += "\n  " + text;
+  };
+  for (const double chance : {p.drop, p.duplicate, p.reorder, p.delay, p.corrupt, p.stale})
+    need(chance >= 0 && chance <= 1, fmt::format("{} is no probability", chance));
+  const auto known = [&](int rank) {
+    need(rank >= 0 && rank < ranks, fmt::format("there is no rank {}: ranks are 0 to {}", rank, ranks - 1));
+  };
+  for (const auto& c : p.crashes) known(c.rank);
+  for (const auto& c : p.pauses) known(c.rank);
+  for (const auto& c : p.slow) {
+    known(c.rank);
+    need(c.factor > 0, fmt::format("rank {} cannot be slower by {}", c.rank, c.factor));
+  }
+  for (const auto& c : p.partitions) {
+    for (const int rank : c.one) known(rank);
+    for (const int rank : c.other) known(rank);
+  }
+  for (const auto& c : p.full_disks)
+    need(c.machine >= 0 && c.machine < machines, fmt::format("there is no machine {}, of {}", c.machine, machines));
+  if (!problems.empty()) bad_input("these faults make no sense:{}", problems);
+}
+
+}  // namespace echelon

@@ -1,0 +1,77 @@
+#pragma once
+// What goes wrong in a simulation, and when. Plain data; every chance is drawn from the simulation's seed, so a seed
+// alone repeats it all. Times are virtual seconds since the start.
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace echelon {
+
+struct FaultPlan {
+  static constexpr double forever = std::numeric_limits<double>::infinity();
+
+  // For each frame on the wire, the probability that it ...
+  double drop = 0;
+  double duplicate = 0;  // arrives twice
+  double reorder = 0;    // is held back for up to `reorder_seconds`, so that others overtake it
+  double delay = 0;      // comes up to `delay_seconds` late
+  double corrupt = 0;    // has one to eight bits flipped
+  double stale = 0;      // is followed by one that an earlier incarnation of its sender had sent
+  double reorder_seconds = 0.001;
+  double delay_seconds = 0.05;
+  double begin = 0, end = forever;  // of all these
+
+  struct Crash {
+    int rank = 0;
+    double at = 0;
+    bool power = false;  // the whole machine: all its ranks, and what its disk had not synced
+  };
+  struct Pause {
+    int rank = 0;
+    double at = 0, seconds = 0;
+  };
+  struct Slow {
+    int rank = 0;
+    double factor = 1;  // its arithmetic takes that many times as long
+    double begin = 0, end = forever;
+  };
+  struct Partition {
+    std::vector<int> one, other;  // ranks
+    bool one_way = false;         // only frames from `one` to `other` are lost
+    double begin = 0, end = forever;
+  };
+  struct DiskFull {
+    int machine = 0;
+    double begin = 0, end = forever;
+  };
+  std::vector<Crash> crashes;
+  std::vector<Pause> pauses;
+  std::vector<Slow> slow;
+  std::vector<Partition> partitions;
+  std::vector<DiskFull> full_disks;
+
+  // True if messages must travel as frames that can be lost and are sent again (world/reliable.h).
+  bool on_messages() const {
+    return drop > 0 || duplicate > 0 || reorder > 0 || delay > 0 || corrupt > 0 || stale > 0 || !partitions.empty();
+  }
+};
+
+// How often each has happened.
+struct FaultCounts {
+  std::uint64_t dropped = 0, duplicated = 0, reordered = 0, delayed = 0, corrupted = 0, stale = 0, cut = 0;
+  std::uint64_t crashes = 0, pauses = 0, slowed = 0, full_disks = 0;
+};
+
+// Bad weather by the seed for a run of about that many seconds: some of the faults above, mild enough that a run often
+// ends well. With `fatal`, also crashes and partitions that never heal.
+FaultPlan random_faults(std::uint64_t seed, int ranks, double seconds, bool fatal = true);
+
+// One line a fault, as in a cluster file's [faults].
+std::string to_text(const FaultPlan& plan);
+
+// BadInput naming ranks and machines that are not there, and probabilities that are none.
+void check(const FaultPlan& plan, int ranks, int machines);
+
+}  // namespace echelon

@@ -1,0 +1,110 @@
+#pragma once
+// One rank of a simulation: the World that its program sees, and its state of health.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "world/sim/post.h"
+#include "world/sim/scheduler.h"
+#include "world/sim/simulation.h"
+#include "world/world.h"
+
+namespace echelon::sim {
+
+// Thrown into the fibers of a rank that has crashed, so that they end. No std::exception: nobody handles it by mistake.
+struct RankCrashed {};
+
+class Machinery;
+
+class SimRank final : public World {
+ public:
+  SimRank(Machinery& machinery, RankPlace place, double flops, std::shared_ptr<MemoryDisk> disk);
+  ~SimRank() override;
+
+  const RankPlace& place() const override { return place_; }
+  Clock& clock() override { return *clock_; }
+  void sleep(double seconds) override;
+  void compute(double flops) override;
+  Disk& disk() override { return *disk_; }
+  std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override;
+  std::unique_ptr<Event> make_event() override;
+  Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override;
+  Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override;
+  Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) override;
+  SharedMemory* shared_memory() override { return nullptr; }
+  void doing(std::string_view what) override { doing_ = what.substr(0, 63); }
+  std::string doing_of(Rank rank) override;
+  void give_up(std::string_view reason) override;
+
+  // For the machinery.
+  enum class State { running, ended, failed, crashed };
+  struct Loss {
+    int rank;
+    std::string reason;
+  };
+  State state() const { return state_; }
+  bool whole() const { return !loss_; }
+  const std::optional<Loss>& loss() const { return loss_; }
+  void set_state(State state) { state_ = state; }
+  void lose(int rank, const std::string& reason);  // from now on every wait throws PeerLost
+  void check_alive() const;                        // throws RankCrashed
+  void check_whole(const Scheduler::Describe& operation) const;
+  void clock_was_read();
+
+ private:
+  class SimClock;
+  class SimTask;
+  class SimEvent;
+
+  Machinery& machinery_;
+  RankPlace place_;
+  double flops_;
+  std::unique_ptr<Clock> clock_;
+  std::unique_ptr<Disk> disk_;
+  State state_ = State::running;
+  std::optional<Loss> loss_;
+  std::string doing_ = "its program";
+  double core_free_at_ = 0;
+  double clock_read_at_ = -1;
+  std::uint64_t clock_reads_ = 0;
+};
+
+// Everything that the ranks of one simulation share.
+class Machinery {
+ public:
+  Machinery(const SimCluster& cluster, const SimOptions& options, const Program& program);
+  SimReport run();
+
+  Scheduler& scheduler() { return scheduler_; }
+  Post& post() { return post_; }
+  SimReport& report() { return report_; }
+  SimRank& rank(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+  double slowness(int rank);
+  // The first loss of the run is told to everybody by `teller`, as fast as the news travels.
+  void tell_everybody(int teller, int lost, const std::string& reason);
+  void failed(int rank, const std::string& text, bool crashed, std::exception_ptr error);
+  void log(const std::string& line) const;
+
+ private:
+  void run_program(int rank);
+  void schedule_faults();
+  void crash(int rank, const std::string& reason);
+
+  const SimCluster& cluster_;
+  const SimOptions& options_;
+  const Program& program_;
+  SimReport report_;
+  std::vector<int> machine_of_;
+  Scheduler scheduler_;
+  Network network_;
+  std::vector<std::shared_ptr<MemoryDisk>> disks_;
+  Post post_;
+  std::vector<std::unique_ptr<SimRank>> ranks_;
+  bool told_ = false;
+};
+
+// The machine's disk as one rank sees it: a crashed rank can write no more.
+std::unique_ptr<Disk> disk_of_rank(const SimRank& rank, std::shared_ptr<MemoryDisk> disk);
+
+}  // namespace echelon::sim
