@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "world/launch.h"
+#include "world/sim/simulation.h"
 
 namespace echelon::test {
 
@@ -21,6 +22,19 @@ struct WorldUnderTest {
 inline const std::vector<WorldUnderTest>& all_worlds() {
   static const std::vector<WorldUnderTest> worlds{
       {"threads", [](int ranks, const Program& program) { run_in_threads(ranks, {.seed = 7}, program); }},
+      {"sim",
+       [](int ranks, const Program& program) {
+         run_in_simulation(SimCluster::uniform(ranks, 1e-5, 1e9), {.seed = 7}, program).throw_if_failed();
+       },
+       false, false},
+      {"sim_in_bad_weather",  // the same through frames, of which many are lost, late, doubled or corrupt
+       [](int ranks, const Program& program) {
+         SimOptions options{.seed = 7};
+         options.faults.drop = options.faults.duplicate = options.faults.corrupt = options.faults.stale = 0.05;
+         options.faults.reorder = options.faults.delay = 0.1;
+         run_in_simulation(SimCluster::uniform(ranks, 1e-5, 1e9), options, program).throw_if_failed();
+       },
+       false, false},
   };
   return worlds;
 }

@@ -219,9 +219,10 @@ TEST(Sim, MismatchedMessagesAreDescribed) {
       world.receive(0, 0, {.kind = MessageKind::reduce, .number = 3}, data).wait(sim::never);
   });
   ASSERT_FALSE(report.ok());
-  EXPECT_EQ(report.failures[0].text,
-            "rank 1 expected reduce 3, step 0, of bytes (8 bytes) from rank 0 on channel 0, but rank 0 sent broadcast 3, "
-            "step 0, of bytes (8 bytes)");
+  EXPECT_EQ(
+      report.failures[0].text,
+      "rank 1 expected reduce 3, step 0, of bytes (8 bytes) from rank 0 on channel 0, but rank 0 sent broadcast 3, "
+      "step 0, of bytes (8 bytes)");
 }
 
 TEST(Sim, ASinkTakesTheMessage) {
@@ -242,12 +243,12 @@ TEST(Sim, ASinkTakesTheMessage) {
   }).throw_if_failed();
 }
 
-// Ranks x one tree all-reduce: the promise is 10 s for 10,000, kept with room to spare (docs/simulation.md has figures).
+// Ranks x one tree all-reduce: the promise is 10 s for 10,000, kept with room to spare (docs/simulation.md has
+// figures).
 TEST(Sim, TenThousandRanks) {
   const int n = test::sanitized ? 500 : 10'000;
-  const auto report = run_in_simulation(SimCluster::uniform(n, 1e-5, 1e9), {}, [n](World& world) {
-    EXPECT_EQ(tree_all_reduce(world, 1), n);
-  });
+  const auto report = run_in_simulation(SimCluster::uniform(n, 1e-5, 1e9), {},
+                                        [n](World& world) { EXPECT_EQ(tree_all_reduce(world, 1), n); });
   report.throw_if_failed();
   EXPECT_EQ(report.messages, static_cast<std::uint64_t>(2 * (n - 1)));
 }

@@ -10,7 +10,7 @@
 
 namespace echelon {
 
-// Rank `rank` of the segment's world, called `world` in its Place. The segment outlives it.
+// Rank `rank` of the segment's world, called `world` in its RankPlace. The segment outlives it.
 std::unique_ptr<World> make_memory_world(const std::string& world, Segment& segment, int rank, std::uint64_t seed);
 
 // Runs the program as that rank, to its end. What it throws becomes the world's first failure, unless there is one.

@@ -189,6 +189,7 @@ std::string SimRank::doing_of(Rank rank) {
 
 void SimRank::give_up(std::string_view reason) {
   check_alive();
+  machinery_.failed(place_.rank, std::string(reason), false, nullptr);
   machinery_.tell_everybody(place_.rank, place_.rank, std::string(reason));
 }
 

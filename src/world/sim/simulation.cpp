@@ -28,7 +28,8 @@ Machinery::Machinery(const SimCluster& cluster, const SimOptions& options, const
   for (auto& disk : disks_)
     if (!disk) disk = std::make_shared<MemoryDisk>(~std::uint64_t{0}, options.bugs);
   report_.ranks.resize(static_cast<std::size_t>(ranks));
-  RankPlace place{.world = "sim", .rank = 0, .size = ranks, .host = machine_of_, .seed = options.seed};
+  RankPlace place{
+      .world = "sim", .rank = 0, .size = ranks, .host = machine_of_, .seed = options.seed, .threads = false};
   for (int r = 0; r < ranks; ++r) {
     place.rank = r;
     const auto machine = static_cast<std::size_t>(machine_of_[static_cast<std::size_t>(r)]);
@@ -73,6 +74,7 @@ void Machinery::run_program(int r) {
 }
 
 void Machinery::failed(int r, const std::string& text, bool crashed, std::exception_ptr error) {
+  if (rank(r).state() != SimRank::State::running) return;  // it has said why it gives up
   rank(r).set_state(crashed ? SimRank::State::crashed : SimRank::State::failed);
   report_.failures.push_back({r, scheduler_.now(), text, crashed, std::move(error)});
   log(fmt::format("rank {} {}: {}", r, crashed ? "crashed" : "failed", text));
