@@ -24,7 +24,7 @@ endfunction()
 
 # The rooms whose own loops a step's time depends on. Everything else is compiled with less zeal: a full build stays
 # within six minutes on two cores.
-set(ECHELON_HOT_ROOMS kernels data)
+set(ECHELON_HOT_ROOMS kernels data collective)
 function(echelon_optimise target level)
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<STREQUAL:${ECHELON_SANITIZE}x,x>>:${level}>)
 endfunction()

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "collective/shard_tree.h"
 #include "data/loader.h"
 #include "graph/program.h"
 
@@ -65,13 +66,5 @@ class ShardRunner {
   std::shared_ptr<std::vector<Buffer>> arenas_;  // phases of one core take turns in the same memory
   std::map<std::int64_t, std::unique_ptr<Executor>> executors_;
 };
-
-// The shards that a core runs: neighbours, so that it can fold most of their sum by itself.
-struct ShardRange {
-  int first, last;
-};
-inline ShardRange shards_of(int core, int cores, int shards) {
-  return {core * shards / cores, (core + 1) * shards / cores};
-}
 
 }  // namespace echelon

@@ -16,7 +16,7 @@
 #include "models/model.h"
 #include "optim/optim.h"
 #include "parallel/shard_runner.h"
-#include "parallel/shard_tree.h"
+#include "collective/shard_tree.h"
 #include "world/cores.h"
 
 namespace echelon {

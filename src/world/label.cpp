@@ -12,9 +12,12 @@ std::string to_string(const Label& label) {
                                                           "all-reduce", "reduce-scatter", "all-gather", "gather",
                                                           "scatter",    "all-to-all"};
   static constexpr std::array<std::string_view, 5> types{"bytes", "float32", "float64", "int32", "int64"};
-  const auto kind = static_cast<std::size_t>(label.kind);
-  return fmt::format("{} {}, step {}, of {}", kind < kinds.size() ? kinds[kind] : "unknown", label.number, label.step,
-                     label.type < types.size() ? types[label.type] : "unknown numbers");
+  static constexpr std::array<std::string_view, 4> reductions{"", " (min)", " (max)", " (mean)"};
+  const auto kind = static_cast<std::size_t>(label.kind), type = std::size_t{label.type} & 15,
+             reduction = std::size_t{label.type} >> 4;
+  return fmt::format("{} {}, step {}, of {}{}", kind < kinds.size() ? kinds[kind] : "unknown", label.number, label.step,
+                     type < types.size() ? types[type] : "unknown numbers",
+                     reduction < reductions.size() ? reductions[reduction] : " (unknown)");
 }
 
 }  // namespace echelon

@@ -22,7 +22,8 @@ enum class MessageKind : std::uint8_t {
 
 struct Label {
   MessageKind kind = MessageKind::plain;
-  std::uint8_t type = 0;     // of the numbers: 0 bytes, 1 float32, 2 float64, 3 int32, 4 int64
+  std::uint8_t type = 0;     // of the numbers, lower half: 0 bytes, 1 float32, 2 float64, 3 int32, 4 int64;
+                             // upper half what becomes of them: 0 sum or nothing, 1 min, 2 max, 3 mean
   std::uint16_t step = 0;    // within the operation
   std::uint32_t number = 0;  // of the operation
 

@@ -1,4 +1,4 @@
-#include "parallel/shard_tree.h"
+#include "collective/shard_tree.h"
 
 #include <gtest/gtest.h>
 

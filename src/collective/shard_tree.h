@@ -23,6 +23,28 @@ struct PartialSum {
 // Where the tree over [lo, hi) splits; hi - lo > 1.
 int tree_split(int lo, int hi);
 
+// Whether [first, last) are exactly the leaves of one node of the tree over `shards`.
+bool is_tree_node(int shards, int first, int last);
+
+// The shards of one of n ranks, or of one of a rank's n cores: neighbours, so that it can fold most of their sum by
+// itself; none if there are fewer shards than ranks.
+struct ShardRange {
+  int first = 0, last = 0;
+  int count() const { return last - first; }
+};
+ShardRange shards_of(int index, int n, int shards);
+
+// The fewest nodes of the tree whose leaves are the shards `range`, from the left: at most two for each level. Calls
+// f(ShardRange) for each.
+template <typename F>
+void for_each_tree_node(int lo, int hi, ShardRange range, const F& f) {
+  if (range.first >= range.last || hi <= range.first || lo >= range.last) return;
+  if (range.first <= lo && hi <= range.last) return f(ShardRange{lo, hi});
+  const int mid = tree_split(lo, hi);
+  for_each_tree_node(lo, mid, range, f);
+  for_each_tree_node(mid, hi, range, f);
+}
+
 class ShardFolder {
  public:
   // For the shards [first, last) of `shards`, in that order, contributing `floats` numbers each. Allocates all it
@@ -48,5 +70,9 @@ class ShardFolder {
 // out[i] = the tree sum for every i in [begin, end). `partials` cover the shards [0, shards) in order. `out` may be the
 // memory of any of them.
 void sum_over_shards(int shards, std::span<const PartialSum> partials, std::size_t begin, std::size_t end, float* out);
+
+// The same for one node of the tree, [first, last), to which `partials` belong. `out` begins at element `begin`.
+void sum_over_node(ShardRange node, std::span<const PartialSum> partials, std::size_t begin, std::size_t end,
+                   float* out);
 
 }  // namespace echelon

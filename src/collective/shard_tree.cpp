@@ -1,8 +1,9 @@
-#include "parallel/shard_tree.h"
+#include "collective/shard_tree.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 
 #include "base/error.h"
 #include "kernels/vector.h"
@@ -10,6 +11,11 @@
 namespace echelon {
 
 int tree_split(int lo, int hi) { return lo + static_cast<int>(std::bit_floor(static_cast<unsigned>(hi - lo - 1))); }
+
+ShardRange shards_of(int index, int n, int shards) {
+  const auto at = [&](int i) { return static_cast<int>(std::int64_t{i} * shards / n); };
+  return {at(index), at(index + 1)};
+}
 
 namespace {
 
@@ -44,6 +50,8 @@ std::size_t most_partials(int shards, int first, int last) {
 }
 
 }  // namespace
+
+bool is_tree_node(int shards, int first, int last) { return first < last && is_node(0, shards, first, last); }
 
 ShardFolder::ShardFolder(int shards, int first, int last, std::size_t floats)
     : shards_(shards), first_(first), next_(first), contribution_(floats * sizeof(float)) {
@@ -108,14 +116,20 @@ const float* sum_block(int lo, int hi, std::span<const PartialSum> partials, std
 
 }  // namespace
 
-void sum_over_shards(int shards, std::span<const PartialSum> partials, std::size_t begin, std::size_t end, float* out) {
-  invariant(!partials.empty() && partials.front().first == 0 && partials.back().last == shards,
-            "the partial sums cover all shards");
+void sum_over_node(ShardRange node, std::span<const PartialSum> partials, std::size_t begin, std::size_t end,
+                   float* out) {
+  invariant(!partials.empty() && partials.front().first == node.first && partials.back().last == node.last,
+            "the partial sums cover the node");
   for (std::size_t at = begin; at < end; at += block) {
     const std::size_t n = std::min(block, end - at);
-    const float* sum = sum_block(0, shards, partials, at, n, out + at);
-    if (sum != out + at) kernels::copy(out + at, sum, n);
+    float* to = out + (at - begin);
+    const float* sum = sum_block(node.first, node.last, partials, at, n, to);
+    if (sum != to) kernels::copy(to, sum, n);
   }
+}
+
+void sum_over_shards(int shards, std::span<const PartialSum> partials, std::size_t begin, std::size_t end, float* out) {
+  sum_over_node({0, shards}, partials, begin, end, out + begin);
 }
 
 }  // namespace echelon

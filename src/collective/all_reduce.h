@@ -1,0 +1,33 @@
+#pragma once
+// All-reduce: every member brings `count` numbers, and every member ends up with their sum, minimum, maximum or mean,
+// element by element, the same bits on all. In place. Any count (also 0 or fewer than members), any number of members.
+//
+// There are many ways to do it (algorithms.h); `auto` takes the one that should be fastest for this size on the links
+// that were measured. Throws PeerLost, Mismatch, TooLate: then the group is of no use any more.
+
+#include <string_view>
+
+#include "collective/group.h"
+#include "collective/numbers.h"
+
+namespace echelon {
+
+struct Algorithm;
+
+struct How {
+  const Algorithm* algorithm = nullptr;  // null: auto
+  std::string_view name = {};            // the caller's word for this operation ("bucket 7"), for notices
+};
+
+// BadInput if the algorithm cannot work here (native without MPI).
+void all_reduce(Group& group, Numbers data, Reduction reduction, const How& how = {});
+
+template <typename T>
+void all_reduce(Group& group, std::span<T> data, Reduction reduction = Reduction::sum, const How& how = {}) {
+  all_reduce(group, numbers(data), reduction, how);
+}
+
+// What auto takes. Measures the links on first use, so it is a collective call.
+const Algorithm& choose_all_reduce(Group& group, std::size_t bytes);
+
+}  // namespace echelon

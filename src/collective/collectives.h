@@ -1,0 +1,51 @@
+#pragma once
+// The collectives besides all-reduce (all_reduce.h). All members of the group call the same one with the same sizes;
+// the call returns when this member's part is done and its memory may be used again. With n members and B bytes in all
+// (docs/collectives.md has the table):
+//
+//   broadcast       binomial tree, ceil(log2 n) steps; above 64 KiB scattered and then gathered in a ring
+//   reduce          the same backwards
+//   reduce_scatter  ring, n - 1 steps of B/n
+//   all_gather      ring, n - 1 steps of one member's part
+//   gather, scatter each member with the root, n - 1 messages there
+//   all_to_all      pairwise exchange, n - 1 steps of B/n
+//   barrier         the shared memory's, else dissemination, ceil(log2 n) steps without content
+//
+// Where numbers lie in memory that all see (Group::allocate), all_gather and reduce_scatter read them there.
+// `name` is for notices about who is late. Throws PeerLost, Mismatch, TooLate: then the group is of no use any more.
+
+#include <span>
+#include <string_view>
+
+#include "collective/group.h"
+#include "collective/numbers.h"
+#include "collective/topology.h"
+
+namespace echelon {
+
+void broadcast(Group& group, Numbers data, int root, std::string_view name = {});
+
+// At the root `data` becomes the result; elsewhere it holds partial results afterwards.
+void reduce(Group& group, Numbers data, Reduction reduction, int root, std::string_view name = {});
+
+// Part i of `data` becomes the result at member i; the rest holds partial results. Without `parts`: part_of(i, n,
+// count).
+void reduce_scatter(Group& group, Numbers data, Reduction reduction, std::string_view name = {});
+void reduce_scatter(Group& group, Numbers data, std::span<const Range> parts, Reduction reduction,
+                    std::string_view name = {});
+
+// `all` gets every member's `mine`, in order of members. `mine` may be its own part of `all`.
+void all_gather(Group& group, ConstNumbers mine, Numbers all, std::string_view name = {});
+// Parts of any sizes, in place: member i brings parts[i] and gets the others.
+void all_gather(Group& group, Numbers all, std::span<const Range> parts, std::string_view name = {});
+
+// `all` matters only at the root; it is as long as all members' numbers together.
+void gather(Group& group, ConstNumbers mine, Numbers all, int root, std::string_view name = {});
+void scatter(Group& group, ConstNumbers all, Numbers mine, int root, std::string_view name = {});
+
+// Part i of `out` (of n equal ones) becomes the part of the sender in member i's `in`. Distinct memory.
+void all_to_all(Group& group, ConstNumbers out, Numbers in, std::string_view name = {});
+
+void barrier(Group& group, std::string_view name = {});
+
+}  // namespace echelon

@@ -1,0 +1,21 @@
+#pragma once
+// The arithmetic of a reduction on ranges of numbers: dst = a (sum, min or max) b, element by element, each on its own,
+// so that a range may be split anywhere. Memory need not be aligned. `dst` may be the same memory as a or b. A number
+// that is not one (NaN) may be lost by min and max. Integers wrap around. Thread-safe on distinct ranges.
+
+#include <cstddef>
+
+#include "collective/numbers.h"
+
+namespace echelon {
+
+// Of mean it does the sum; `divide` does the rest.
+void combine(NumberType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
+             std::size_t n);
+void divide(NumberType type, std::byte* data, std::size_t n, int by);
+
+// The readable twin.
+void ref_combine(NumberType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
+                 std::size_t n);
+
+}  // namespace echelon

@@ -1,0 +1,147 @@
+#include "collective/group.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "base/error.h"
+#include "collective/collectives.h"
+#include "collective/group_state.h"
+
+namespace echelon {
+
+GroupState::GroupState(World& w, std::shared_ptr<Family> f, std::shared_ptr<const Members> m, Channel c,
+                       PatienceOptions options)
+    : world(w), family(std::move(f)), members(std::move(m)), channel(c), patience(w, std::move(options)) {
+  index = members->find(world.rank());
+  if (world.shared_memory() && size() > 1) {
+    meeting = std::make_unique<Meeting>(world, fmt::format("group.{}.{}", channel, rank(0)), members, index);
+    patience.set_doubt([this] { meeting->compare(); });
+  }
+}
+
+std::span<std::byte> GroupState::scratch(std::size_t bytes) {
+  if (scratch_.bytes() < bytes) {
+    scratch_ = {};  // the old one first: they need not exist together
+    scratch_ = Buffer(bytes);
+  }
+  return {scratch_.data(), bytes};
+}
+
+std::span<const Range> GroupState::equal_parts(std::size_t count, std::size_t grain) {
+  parts_.resize(static_cast<std::size_t>(size()));
+  for (int i = 0; i < size(); ++i) parts_[static_cast<std::size_t>(i)] = part_of(i, size(), count, grain);
+  return parts_;
+}
+
+const Site& GroupState::site() {
+  if (!site_) {
+    const auto& host = world.place().host;
+    std::vector<int> hosts;
+    for (int m = 0; m < size(); ++m) hosts.push_back(host.empty() ? 0 : host.at(static_cast<std::size_t>(rank(m))));
+    site_ = site_of(hosts, index);
+  }
+  return *site_;
+}
+
+Call::Call(Group& group, MessageKind kind, NumberType type, Reduction reduction, std::size_t count,
+           std::string_view name)
+    : state_(group.state()), exceptions_(std::uncaught_exceptions()) {
+  label_ = {.kind = kind,
+            .type = static_cast<std::uint8_t>(static_cast<unsigned>(type) | static_cast<unsigned>(reduction) << 4),
+            .step = 0,
+            .number = ++state_.number};
+  state_.patience.begin(label_, name);
+  if (state_.meeting) state_.meeting->announce(label_, count);
+}
+
+Call::~Call() {
+  if (std::uncaught_exceptions() == exceptions_) state_.patience.end();
+}
+
+Label Call::label(int step) const {
+  Label label = label_;
+  label.step = static_cast<std::uint16_t>(step);
+  return label;
+}
+
+Group::Group(std::unique_ptr<GroupState> state) : state_(std::move(state)) {}
+Group::Group(Group&&) noexcept = default;
+Group& Group::operator=(Group&&) noexcept = default;
+Group::~Group() = default;
+
+Group Group::everyone(World& world, PatienceOptions patience) {
+  return Group(std::make_unique<GroupState>(world, std::make_shared<Family>(), std::make_shared<Members>(world.size()),
+                                            1, std::move(patience)));
+}
+
+World& Group::world() const { return state_->world; }
+int Group::size() const { return state_->size(); }
+int Group::index() const { return state_->index; }
+Rank Group::rank_of(int member) const { return state_->rank(member); }
+Channel Group::channel() const { return state_->channel; }
+Patience& Group::patience() { return state_->patience; }
+
+namespace {
+
+struct Wish {
+  std::int64_t color, key, channel;
+};
+
+}  // namespace
+
+// A channel that none of the members uses, though they may belong to different other groups: the largest of what each
+// has free.
+Group Group::split(int color, int key) {
+  const Wish mine{color, key, state_->family->next_channel};
+  std::vector<Wish> all(static_cast<std::size_t>(size()));
+  all_gather(*this, const_numbers(std::span(&mine.color, 3)), numbers(std::span(&all[0].color, 3 * all.size())),
+             "split");
+  std::vector<int> chosen;
+  std::int64_t channel = 0;
+  for (int i = 0; i < size(); ++i) {
+    const Wish& wish = all[static_cast<std::size_t>(i)];
+    channel = std::max(channel, wish.channel);
+    if (wish.color == color) chosen.push_back(i);
+  }
+  std::ranges::stable_sort(chosen, {}, [&](int i) { return all[static_cast<std::size_t>(i)].key; });
+  std::vector<Rank> members;
+  for (int i : chosen) members.push_back(rank_of(i));
+  return derived(std::move(members), static_cast<Channel>(channel));
+}
+
+Group Group::lane() {
+  Group other = split(0, 0);
+  other.state_->link = state_->link;
+  return other;
+}
+
+Group Group::derived(std::vector<Rank> members, Channel channel) {
+  state_->family->next_channel = channel + 1;
+  return Group(std::make_unique<GroupState>(state_->world, state_->family,
+                                            std::make_shared<Members>(std::move(members)), channel,
+                                            state_->patience.options()));
+}
+
+std::span<std::byte> Group::allocate(std::size_t bytes) {
+  constexpr std::size_t page = 4096;
+  auto block = std::make_unique<SharedBlock>();
+  std::span<std::byte> mine;
+  Family& family = *state_->family;
+  if (state_->meeting && bytes > 0) {
+    // All members count alike within one group; the group's channel and first member tell groups apart.
+    const std::uint32_t number = ++state_->blocks_made;
+    block->key = std::uint64_t{channel()} << 48 | std::uint64_t{static_cast<std::uint32_t>(rank_of(0))} << 24 | number;
+    block->members = state_->members;
+    block->stride = (bytes + page - 1) / page * page;
+    block->all = world().shared_memory()->get(fmt::format("block.{:x}", block->key),
+                                              block->stride * static_cast<std::size_t>(size()));
+    mine = block->all.subspan(block->stride * static_cast<std::size_t>(index()), bytes);
+  } else {
+    block->own = Buffer(bytes);
+    mine = {block->own.data(), bytes};
+  }
+  family.blocks.add(std::move(block));
+  return mine;
+}
+
+}  // namespace echelon

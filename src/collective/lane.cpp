@@ -1,0 +1,64 @@
+#include "collective/lane.h"
+
+#include <limits>
+
+namespace echelon {
+
+namespace {
+
+constexpr double forever = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+bool Pending::done() const { return !lane_ || lane_->done_->count() > number_; }
+
+bool Pending::wait(double deadline) const {
+  if (!lane_) return true;
+  if (!lane_->done_->wait(number_ + 1, deadline)) return false;
+  if (number_ >= lane_->failed_from_.load(std::memory_order_acquire)) std::rethrow_exception(lane_->failure_);
+  return true;
+}
+
+Lane::Lane(Group& group)
+    : group_(group.lane()), ordered_(group.world().make_event()), done_(group.world().make_event()) {
+  task_ = group.world().spawn("collectives", [this] { work(); });
+}
+
+Lane::~Lane() {
+  if (std::uncaught_exceptions() > 0 && done_->count() < handed_)
+    group_.world().give_up("it stopped while an exchange was under way");
+  // An order without a call is the end. If there is no room for it, the oldest order has to go first: every operation
+  // ends, by its patience if by nothing else.
+  done_->wait(handed_ < capacity ? 0 : handed_ + 1 - capacity, forever);
+  orders_[handed_ % capacity].call = nullptr;
+  ordered_->notify();
+}
+
+Lane::Order& Lane::next_order() {
+  if (handed_ >= capacity) done_->wait(handed_ + 1 - capacity, forever);
+  return orders_[handed_ % capacity];
+}
+
+Pending Lane::submit() {
+  ordered_->notify();
+  return Pending(this, handed_++);
+}
+
+void Lane::work() {
+  for (std::uint64_t number = 0;; ++number) {
+    ordered_->wait(number + 1, forever);
+    const Order& order = orders_[number % capacity];
+    if (!order.call) return;
+    if (number < failed_from_.load(std::memory_order_relaxed)) {
+      try {
+        order.call(order.memory.data(), group_);
+      } catch (...) {
+        failure_ = std::current_exception();
+        failed_from_.store(number, std::memory_order_release);
+      }
+    }
+    done_->notify();
+  }
+}
+
+}  // namespace echelon

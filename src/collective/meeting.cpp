@@ -1,0 +1,68 @@
+#include "collective/meeting.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace echelon {
+
+namespace {
+
+std::uint64_t pack(const Label& label) {
+  return std::uint64_t{static_cast<std::uint8_t>(label.kind)} << 40 | std::uint64_t{label.type} << 32 | label.number;
+}
+
+Label unpack(std::uint64_t word) {
+  return {.kind = static_cast<MessageKind>(word >> 40 & 0xff),
+          .type = static_cast<std::uint8_t>(word >> 32 & 0xff),
+          .step = 0,
+          .number = static_cast<std::uint32_t>(word)};
+}
+
+}  // namespace
+
+Meeting::Meeting(World& world, std::string_view name, std::shared_ptr<const Members> members, int index)
+    : world_(world), members_(std::move(members)), index_(index) {
+  SharedMemory& memory = *world.shared_memory();
+  const auto bytes = memory.get(fmt::format("{}.slots", name), static_cast<std::size_t>(size()) * sizeof(Slot));
+  slots_ = {reinterpret_cast<Slot*>(bytes.data()), static_cast<std::size_t>(size())};
+  barrier_ = memory.barrier(fmt::format("{}.barrier", name), index, size());
+}
+
+void Meeting::announce(const Label& label, std::uint64_t count) {
+  Slot& slot = mine();
+  slot.count.store(count, std::memory_order_relaxed);
+  slot.label.store(pack(label), std::memory_order_release);
+}
+
+void Meeting::compare() const {
+  const auto own_label = of(index_).label.load(std::memory_order_relaxed);
+  const auto own_count = of(index_).count.load(std::memory_order_relaxed);
+  for (int m = 0; m < size(); ++m) {
+    const auto label = of(m).label.load(std::memory_order_acquire);
+    const auto count = of(m).count.load(std::memory_order_relaxed);
+    if (label == own_label && count == own_count) continue;
+    // One that is at another number is early or late, not wrong. One that has just gone on may have left us a count
+    // that does not belong to the label.
+    if (static_cast<std::uint32_t>(label) != static_cast<std::uint32_t>(own_label)) continue;
+    if (of(m).label.load(std::memory_order_acquire) != label || of(m).count.load() != count) continue;
+    throw Mismatch(fmt::format("rank {} is in {} with {} numbers, but rank {} is in {} with {}", world_.rank(),
+                               to_string(unpack(own_label)), own_count, (*members_)[m], to_string(unpack(label)),
+                               count));
+  }
+}
+
+Rank Meeting::latecomer() const {
+  const auto own = of(index_).arrived.load(std::memory_order_relaxed);
+  for (int m = 0; m < size(); ++m)
+    if (of(m).arrived.load(std::memory_order_relaxed) < own) return (*members_)[m];
+  return -1;
+}
+
+void Meeting::meet(Patience& patience) {
+  Slot& slot = mine();
+  slot.arrived.store(slot.arrived.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  patience.wait(*barrier_, [this] { return latecomer(); });
+}
+
+}  // namespace echelon

@@ -1,0 +1,39 @@
+// Every member gets the combination of one part: in a ring (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009),
+// or, where all see all numbers, by reading them.
+
+#include "base/error.h"
+#include "collective/collectives.h"
+#include "collective/combine.h"
+#include "collective/plans.h"
+#include "collective/run_moves.h"
+#include "collective/shared_view.h"
+
+namespace echelon {
+
+void reduce_scatter(Group& group, Numbers data, Reduction reduction, std::string_view name) {
+  reduce_scatter(group, data, group.state().equal_parts(data.count), reduction, name);
+}
+
+void reduce_scatter(Group& group, Numbers data, std::span<const Range> parts, Reduction reduction,
+                    std::string_view name) {
+  const int n = group.size(), index = group.index();
+  invariant(static_cast<int>(parts.size()) == n, "one part for each member");
+  Call call(group, MessageKind::reduce_scatter, data.type, reduction, data.count, name);
+  if (n == 1) return;
+  const Range mine = parts[static_cast<std::size_t>(index)];
+  if (const SharedView view(group, data); view) {
+    for (int m = 0; m < n; ++m)
+      if (m != index) {
+        std::byte* at = data.part(mine.begin, mine.count()).data;
+        combine(data.type, reduction, at, at, view.of(m).part(mine.begin, mine.count()).data, mine.count());
+      }
+    view.leave();
+  } else {
+    MoveRunner runner(group, call, data, reduction);
+    plan_ring_reduce_scatter(n, index, parts, 0, runner);
+    runner.finish();
+  }
+  if (reduction == Reduction::mean) divide(data.type, data.part(mine.begin, 0).data, mine.count(), n);
+}
+
+}  // namespace echelon

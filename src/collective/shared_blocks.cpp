@@ -1,0 +1,35 @@
+#include "collective/shared_blocks.h"
+
+#include "base/error.h"
+
+namespace echelon {
+
+SharedBlocks::~SharedBlocks() {
+  for (std::unique_ptr<SharedBlock> block(newest_.load()); block;) block = std::move(block->next);
+}
+
+void SharedBlocks::add(std::unique_ptr<SharedBlock> block) {
+  block->next.reset(newest_.load(std::memory_order_relaxed));
+  newest_.store(block.release(), std::memory_order_release);
+}
+
+SharedPlace SharedBlocks::find(std::span<const std::byte> data, Rank rank, const Members& members) const {
+  for (const SharedBlock* b = newest_.load(std::memory_order_acquire); b; b = b->next.get()) {
+    if (b->all.empty() || data.data() < b->all.data() || data.data() >= b->all.data() + b->all.size()) continue;
+    const std::byte* mine = b->all.data() + static_cast<std::size_t>(b->members->find(rank)) * b->stride;
+    if (data.data() < mine || data.data() + data.size() > mine + b->stride) return {};
+    if (&members != b->members.get() && !b->members->contains_all(members)) return {};
+    return {b->key, static_cast<std::uint64_t>(data.data() - mine)};
+  }
+  return {};
+}
+
+std::byte* SharedBlocks::see(SharedPlace place, Rank rank) const {
+  for (const SharedBlock* b = newest_.load(std::memory_order_acquire); b; b = b->next.get())
+    if (b->key == place.block)
+      return b->all.data() + static_cast<std::size_t>(b->members->find(rank)) * b->stride + place.offset;
+  invariant(false, "a place in shared memory that a member names is known to all members");
+  return nullptr;
+}
+
+}  // namespace echelon
