@@ -16,7 +16,7 @@ find_dependency(CLI11)
 find_dependency(ZLIB)     # .gz data files
 find_dependency(PNG)
 find_dependency(JPEG)
-find_dependency(OpenSSL)  # SHA-256
+find_dependency(OpenSSL)  # SHA-256, TLS
 find_dependency(Boost COMPONENTS context)  # fibers, for the simulated world
 
 # echelon_library(NAME header library suffix...): the target echelon::NAME for a library without a CMake package that
@@ -50,5 +50,7 @@ echelon_library(openblas openblas_config.h openblas openblas-pthread openblas-op
 echelon_library(gomp stdlib.h gomp)
 
 if(echelon_building)
+  find_path(ECHELON_ASIO_INCLUDE asio.hpp REQUIRED)  # only headers, and only world/tcp sees them
+  mark_as_advanced(ECHELON_ASIO_INCLUDE)
   unset(CMAKE_FIND_PACKAGE_NAME)
 endif()

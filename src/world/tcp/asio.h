@@ -1,0 +1,16 @@
+#pragma once
+// The parts of Asio that world/tcp uses, without Boost. Only .cpp files of this folder and its private headers include
+// it: it takes long to compile.
+
+#define ASIO_STANDALONE     // NOLINT: Asio's own switches
+#define ASIO_NO_DEPRECATED  // NOLINT
+#include <asio/awaitable.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/this_coro.hpp>
+#include <asio/use_awaitable.hpp>

@@ -1,0 +1,208 @@
+#include "world/tcp/door.h"
+
+#include <map>
+
+namespace echelon::tcp {
+
+using asio::use_awaitable;
+using asio::ip::tcp;
+
+struct Door::State {
+  State(tcp::acceptor a, Gate g, Judge j, Welcome w)
+      : acceptor(std::move(a)), gate(std::move(g)), judge(std::move(j)), welcome(std::move(w)) {}
+
+  tcp::acceptor acceptor;
+  Gate gate;
+  Judge judge;
+  Welcome welcome;
+  bool open = true;
+  std::uint64_t next = 0;
+  std::map<std::uint64_t, std::shared_ptr<Wire>> strangers;  // the first is the one that came first
+
+  void send_away(std::map<std::uint64_t, std::shared_ptr<Wire>>::iterator stranger) {
+    std::error_code ignored;
+    stranger->second->socket().close(ignored);  // its conversation ends with an error
+    strangers.erase(stranger);
+  }
+};
+
+namespace {
+
+asio::awaitable<void> pause(double seconds) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, seconds_duration(seconds));
+  co_await timer.async_wait(use_awaitable);
+}
+
+asio::awaitable<void> shake_tls(Wire& wire) {
+  for (Flow flow = wire.tls()->handshake(); flow != Flow::done; flow = wire.tls()->handshake()) {
+    co_await wire.wait_for(flow);
+  }
+}
+
+// What the proofs bind: the TLS connection, or nothing.
+std::vector<std::byte> channel_of(Wire& wire) {
+  if (!wire.tls()) return {};
+  const Bytes32 binding = wire.tls()->channel_binding();
+  return {binding.begin(), binding.end()};
+}
+
+std::string explain(const Challenge& challenge) {
+  switch (challenge.verdict) {
+    case Verdict::welcome: break;
+    case Verdict::other_version:
+      return fmt::format(
+          "it speaks version {} of the protocol, this program version {}: use the same Echelon on all "
+          "machines",
+          challenge.version, protocol_version);
+    case Verdict::other_job: return "another job is there: give all its processes the same id, or use another port";
+    case Verdict::not_expected: return "it does not expect this rank";
+    case Verdict::too_many: return "it has no place left";
+  }
+  return "no reason given";
+}
+
+asio::awaitable<Wire> dial_once(tcp::endpoint to, const Gate& gate, Hello hello, double seconds) {
+  const auto executor = co_await asio::this_coro::executor;
+  tcp::socket socket(executor);
+  socket.open(to.protocol());
+  auto wire = std::make_shared<Wire>(std::move(socket));
+  const Alarm alarm(executor, seconds, [wire] {
+    std::error_code ignored;
+    wire->socket().close(ignored);
+  });
+  co_await wire->socket().async_connect(to, use_awaitable);
+  if (wire->socket().local_endpoint() == wire->socket().remote_endpoint()) fail("nobody listens there");
+  if (gate.tls) {
+    wire->use_tls(gate.tls->connect(wire->socket().native_handle()));
+    co_await shake_tls(*wire);
+  }
+  const auto channel = channel_of(*wire);
+  hello.nonce = make_nonce();
+  hello.job = gate.job;
+  co_await wire->write_all(encode(hello));
+  ChallengeBytes answer;
+  co_await wire->read_all(answer);
+  const Challenge challenge = decode_challenge(answer);
+  if (challenge.verdict == Verdict::too_many) fail("{}", explain(challenge));
+  if (challenge.verdict != Verdict::welcome) throw Refused(explain(challenge));
+  if (!same(challenge.proof, listener_proof(gate.secret, hello, challenge.nonce, channel))) {
+    throw Refused("it does not have the same secret (or somebody stands between)");
+  }
+  co_await wire->write_all(dialler_proof(gate.secret, hello, challenge.nonce, channel));
+  co_return std::move(*wire);
+}
+
+}  // namespace
+
+Alarm::Alarm(asio::any_io_executor executor, double seconds, std::function<void()> action)
+    : timer_(std::move(executor), seconds_duration(seconds)), armed_(std::make_shared<bool>(true)) {
+  timer_.async_wait([armed = armed_, action = std::move(action)](std::error_code) {
+    if (*armed) action();
+  });
+}
+
+Alarm::~Alarm() {
+  *armed_ = false;
+  timer_.cancel();
+}
+
+Door::Door(tcp::acceptor acceptor, Gate gate, Judge judge, Welcome welcome)
+    : state_(std::make_shared<State>(std::move(acceptor), std::move(gate), std::move(judge), std::move(welcome))) {
+  state_->acceptor.non_blocking(true);
+  asio::co_spawn(state_->acceptor.get_executor(), listen(state_), asio::detached);
+}
+
+Door::~Door() { close(); }
+
+void Door::close() {
+  state_->open = false;
+  std::error_code ignored;
+  state_->acceptor.close(ignored);
+  while (!state_->strangers.empty()) state_->send_away(state_->strangers.begin());
+}
+
+asio::awaitable<void> Door::listen(std::shared_ptr<State> state) {
+  while (state->open) {
+    std::error_code error;
+    tcp::socket socket = co_await state->acceptor.async_accept(asio::redirect_error(use_awaitable, error));
+    if (!state->open) break;
+    if (error) {  // out of descriptors, or the other one has gone already
+      co_await pause(0.01);
+      continue;
+    }
+    if (state->strangers.size() >= state->gate.max_strangers) state->send_away(state->strangers.begin());
+    const std::uint64_t number = state->next++;
+    state->strangers.emplace(number, std::make_shared<Wire>(std::move(socket)));
+    asio::co_spawn(state->acceptor.get_executor(), receive(state, number), asio::detached);
+  }
+}
+
+asio::awaitable<void> Door::receive(std::shared_ptr<State> state, std::uint64_t number) {
+  const auto found = state->strangers.find(number);
+  if (found == state->strangers.end()) co_return;
+  const std::shared_ptr<Wire> wire = found->second;
+  const Gate& gate = state->gate;
+  try {
+    const Alarm alarm(state->acceptor.get_executor(), gate.handshake_seconds, [wire] {
+      std::error_code ignored;
+      wire->socket().close(ignored);
+    });
+    if (gate.tls) {
+      wire->use_tls(gate.tls->accept(wire->socket().native_handle()));
+      co_await shake_tls(*wire);
+    }
+    const auto channel = channel_of(*wire);
+    HelloBytes first;
+    co_await wire->read_all(first);
+    const Hello hello = decode_hello(first);
+    Challenge challenge;
+    if (hello.version != protocol_version)
+      challenge.verdict = Verdict::other_version;
+    else if (!same(hello.job, gate.job))
+      challenge.verdict = Verdict::other_job;
+    else
+      challenge.verdict = state->judge(hello);
+    if (challenge.verdict == Verdict::welcome) {
+      challenge.nonce = make_nonce();
+      challenge.proof = listener_proof(gate.secret, hello, challenge.nonce, channel);
+    }
+    co_await wire->write_all(encode(challenge));
+    if (challenge.verdict == Verdict::welcome) {
+      Bytes32 proof;
+      co_await wire->read_all(proof);
+      const bool proven = same(proof, dialler_proof(gate.secret, hello, challenge.nonce, channel));
+      if (proven && state->open && state->judge(hello) == Verdict::welcome) {
+        state->strangers.erase(number);
+        state->welcome(std::move(*wire), hello);
+        co_return;
+      }
+    }
+  } catch (const std::exception&) {
+    // A stranger's mistakes are not ours: the connection ends, nothing else happens.
+  }
+  std::error_code ignored;
+  wire->socket().close(ignored);
+  state->strangers.erase(number);
+}
+
+asio::awaitable<Wire> dial(tcp::endpoint to, const Gate& gate, Hello hello,
+                           std::chrono::steady_clock::time_point deadline) {
+  std::string reason = "no answer in time";
+  for (;;) {
+    const auto now = std::chrono::steady_clock::now();
+    const double left = std::chrono::duration<double>(deadline - now).count();
+    if (left <= 0) fail("{}", reason);
+    try {
+      co_return co_await dial_once(to, gate, hello, std::min(left, gate.handshake_seconds));
+    } catch (const Refused&) {
+      throw;
+    } catch (const std::system_error& e) {
+      reason = e.code() == asio::error::operation_aborted ? "no answer in time" : e.code().message();
+    } catch (const Failure& e) {
+      reason = e.what();
+    }
+    co_await pause(std::min(std::max(left, 0.0), 0.05));
+  }
+}
+
+}  // namespace echelon::tcp

@@ -1,0 +1,71 @@
+#pragma once
+// How connections begin: a Door lets in who knows the job's secret and nobody else; `dial` knocks at one. Both ends do
+// TLS first (if the gate has it), then the handshake of world/tcp/handshake.h.
+//
+// Strangers cost little: nothing is allocated for them beyond a fixed buffer, they have two seconds, and at most
+// `max_strangers` are in conversation at once: one more pushes out the one who has been there longest, so that a crowd
+// of silent ones cannot keep a friend (who needs milliseconds) outside.
+//
+// Everything runs on the thread that runs the io_context.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "world/tcp/asio.h"
+#include "world/tcp/handshake.h"
+#include "world/tcp/wire.h"
+
+namespace echelon::tcp {
+
+struct Gate {  // what all processes of a job know
+  Secret secret;
+  Bytes32 job = {};
+  std::shared_ptr<const Tls> tls;  // null: plain
+  double handshake_seconds = 2;
+  std::size_t max_strangers = 64;
+};
+
+class Door {
+ public:
+  using Judge = std::function<Verdict(const Hello&)>;       // before the proof: is such a one expected?
+  using Welcome = std::function<void(Wire, const Hello&)>;  // after it
+
+  Door(asio::ip::tcp::acceptor acceptor, Gate gate, Judge judge, Welcome welcome);
+  ~Door();  // closes
+  Door(const Door&) = delete;
+  void close();
+
+ private:
+  struct State;
+  static asio::awaitable<void> listen(std::shared_ptr<State> state);
+  static asio::awaitable<void> receive(std::shared_ptr<State> state, std::uint64_t number);
+  std::shared_ptr<State> state_;
+};
+
+// The other side said no, and asking again will not help. What to tell the user.
+class Refused : public Failure {
+  using Failure::Failure;
+};
+
+// Tries until `deadline`, then throws Failure with the last reason; Refused at once. Fills in hello's nonce and job.
+asio::awaitable<Wire> dial(asio::ip::tcp::endpoint to, const Gate& gate, Hello hello,
+                           std::chrono::steady_clock::time_point deadline);
+
+// Runs `action` after that time unless it goes out of scope before.
+class Alarm {
+ public:
+  Alarm(asio::any_io_executor executor, double seconds, std::function<void()> action);
+  ~Alarm();
+  Alarm(const Alarm&) = delete;
+
+ private:
+  asio::steady_timer timer_;
+  std::shared_ptr<bool> armed_;
+};
+
+inline std::chrono::steady_clock::duration seconds_duration(double seconds) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace echelon::tcp

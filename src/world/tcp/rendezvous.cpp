@@ -1,0 +1,299 @@
+#include "world/tcp/rendezvous.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <list>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "world/host.h"
+
+namespace echelon::tcp {
+
+using asio::use_awaitable;
+using asio::ip::tcp;
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uint32_t longest_note = 4u << 20;  // a table of about fifty thousand ranks
+
+asio::awaitable<void> write_note(Wire& wire, std::string text) {
+  const auto size = static_cast<std::uint32_t>(text.size());
+  std::string note(reinterpret_cast<const char*>(&size), sizeof size);
+  note += text;
+  co_await wire.write_all(std::as_bytes(std::span(note)));
+}
+
+// What an authenticated peer says, in JSON; a Failure if it is longer than `limit`.
+asio::awaitable<json> read_note(Wire& wire, std::uint32_t limit) {
+  std::uint32_t size = 0;
+  co_await wire.read_all(std::as_writable_bytes(std::span(&size, 1)));
+  if (size > limit) fail("a note of {} bytes, at most {} are allowed", size, limit);
+  std::string text(size, '\0');
+  co_await wire.read_all(std::as_writable_bytes(std::span(text)));
+  json note = json::parse(text, nullptr, false);
+  if (!note.is_object()) fail("a note that is no JSON object");
+  co_return note;
+}
+
+std::string hex(const Bytes32& bytes) { return to_hex({bytes}); }
+
+struct Guest {
+  Wire wire;
+  std::string seen_address;
+  int node_rank = -1;
+  NodeOffer offer;
+  bool registered = false;
+  std::string error;  // to tell it
+};
+
+class Server {
+ public:
+  Server(asio::io_context& io, tcp::acceptor acceptor, const Gate& gate, const RendezvousOptions& options)
+      : io_(io),
+        options_(options),
+        last_call_(io),
+        door_(
+            std::move(acceptor), gate,
+            [this](const Hello& hello) {
+              if (hello.role != Role::node) return Verdict::not_expected;
+              return decided_ ? Verdict::too_many : Verdict::welcome;
+            },
+            [this](Wire wire, const Hello&) {
+              auto guest = std::make_shared<Guest>(Guest{std::move(wire), {}, -1, {}, false, {}});
+              std::error_code error;
+              guest->seen_address = guest->wire.socket().remote_endpoint(error).address().to_string();
+              asio::co_spawn(io_, attend(guest), asio::detached);
+            }) {}
+
+  int nodes() const { return static_cast<int>(guests_.size()); }
+  bool finished() const { return decided_ && unanswered_ == 0; }
+
+ private:
+  asio::awaitable<void> attend(std::shared_ptr<Guest> guest) {
+    try {
+      const json note = co_await read_note(guest->wire, 256u << 10);
+      read_offer(note, *guest);
+      if (!guest->error.empty() || decided_) {
+        json refusal;
+        refusal["error"] = decided_ ? "the job has begun without this node" : guest->error;
+        co_await write_note(guest->wire, refusal.dump());
+        co_return;
+      }
+      guest->registered = true;
+      guests_.push_back(guest);
+      consider();
+      std::byte thanks;
+      co_await guest->wire.read_all({&thanks, 1});
+    } catch (const std::exception&) {
+    }
+    if (!guest->registered) co_return;
+    if (decided_) {
+      --unanswered_;
+    } else {  // gone before the beginning
+      guests_.remove(guest);
+      if (nodes() < options_.min_nodes) last_call_.cancel();
+    }
+  }
+
+  void read_offer(const json& note, Guest& guest) {
+    guest.node_rank = note.value("node_rank", -1);
+    guest.offer.host_id = note.value("host", "");
+    guest.offer.address = note.value("address", "");
+    if (guest.offer.address.empty()) guest.offer.address = guest.seen_address;
+    guest.offer.ports = note.value("ports", std::vector<std::uint16_t>());
+    guest.offer.seed = note.value("seed", std::uint64_t{0});
+    const int least = note.value("min_nodes", 0), most = note.value("max_nodes", 0);
+    if (least != options_.min_nodes || most != options_.max_nodes) {
+      guest.error = fmt::format("this node was told {}:{} nodes, the one at the rendezvous {}:{}", least, most,
+                                options_.min_nodes, options_.max_nodes);
+    } else if (guest.offer.ports.empty()) {
+      guest.error = "this node brings no ranks";
+    } else if (guest.node_rank >= options_.max_nodes) {
+      guest.error = fmt::format("node rank {} of at most {} nodes", guest.node_rank, options_.max_nodes);
+    } else if (guest.node_rank >= 0) {
+      for (const auto& other : guests_) {
+        if (other->node_rank == guest.node_rank)
+          guest.error = fmt::format("node rank {} is there twice", guest.node_rank);
+      }
+    }
+  }
+
+  void consider() {
+    if (nodes() >= options_.max_nodes) return decide();
+    if (nodes() != options_.min_nodes) return;
+    last_call_.expires_after(seconds_duration(options_.last_call_seconds));
+    last_call_.async_wait([this](std::error_code error) {
+      if (!error && !decided_ && nodes() >= options_.min_nodes) decide();
+    });
+  }
+
+  void decide() {
+    decided_ = true;
+    last_call_.cancel();
+    // Asked-for places first, the others in the order of their coming into the gaps.
+    std::vector<std::shared_ptr<Guest>> order(guests_.size());
+    std::vector<std::shared_ptr<Guest>> rest;
+    for (const auto& guest : guests_) {
+      const bool fits = guest->node_rank >= 0 && guest->node_rank < nodes();
+      if (fits)
+        order[static_cast<std::size_t>(guest->node_rank)] = guest;
+      else
+        rest.push_back(guest);
+    }
+    auto next = rest.begin();
+    for (auto& place : order) {
+      if (!place) place = *next++;
+    }
+    json table;
+    table["seed"] = order.front()->offer.seed;
+    table["session"] = hex(make_nonce());
+    std::map<std::string, int> hosts;
+    std::vector<int> first;
+    for (const auto& guest : order) {
+      const int host = hosts.emplace(guest->offer.host_id, static_cast<int>(hosts.size())).first->second;
+      first.push_back(static_cast<int>(table["peers"].size()));
+      for (const auto port : guest->offer.ports) table["peers"].push_back({host, guest->offer.address, port});
+    }
+    unanswered_ = nodes();
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      table["first_rank"] = first[i];
+      asio::co_spawn(
+          io_,
+          [](std::shared_ptr<Guest> guest, std::string text) -> asio::awaitable<void> {
+            try {
+              co_await write_note(guest->wire, std::move(text));
+            } catch (const std::exception&) {
+              std::error_code ignored;
+              guest->wire.socket().close(ignored);  // its reader counts it
+            }
+          }(order[i], table.dump()),
+          asio::detached);
+    }
+  }
+
+  asio::io_context& io_;
+  RendezvousOptions options_;
+  asio::steady_timer last_call_;
+  std::list<std::shared_ptr<Guest>> guests_;
+  bool decided_ = false;
+  int unanswered_ = 0;
+  Door door_;
+};
+
+JobTable read_table(const json& note) {
+  if (note.contains("error")) bad_input("the rendezvous refused this node: {}", note["error"].get<std::string>());
+  JobTable table;
+  table.first_rank = note.at("first_rank").get<int>();
+  table.seed = note.at("seed").get<std::uint64_t>();
+  table.session = parse_secret(note.at("session").get<std::string>(), "the table of the job").bytes;
+  for (const auto& peer : note.at("peers")) {
+    table.peers.push_back({peer.at(0).get<int>(), peer.at(1).get<std::string>(), peer.at(2).get<std::uint16_t>()});
+  }
+  return table;
+}
+
+asio::awaitable<JobTable> ask(tcp::endpoint endpoint, Gate gate, RendezvousOptions options, NodeOffer offer,
+                              std::chrono::steady_clock::time_point deadline) {
+  Hello hello;
+  hello.role = Role::node;
+  Wire wire = co_await dial(endpoint, gate, hello, deadline);
+  json note;
+  note["node_rank"] = options.node_rank;
+  note["host"] = offer.host_id;
+  note["address"] = offer.address;
+  note["ports"] = offer.ports;
+  note["seed"] = offer.seed;
+  note["min_nodes"] = options.min_nodes;
+  note["max_nodes"] = options.max_nodes;
+  co_await write_note(wire, note.dump());
+  const JobTable table = read_table(co_await read_note(wire, longest_note));
+  const std::byte thanks{1};
+  co_await wire.write_all({&thanks, 1});
+  co_return table;
+}
+
+tcp::endpoint resolve(asio::io_context& io, const std::string& host, std::uint16_t port) {
+  std::error_code error;
+  const auto found = tcp::resolver(io).resolve(host, std::to_string(port), tcp::resolver::numeric_service, error);
+  if (error || found.empty()) bad_input("the host '{}' of the rendezvous is unknown: {}", host, error.message());
+  for (const auto& entry : found) {
+    if (entry.endpoint().address().is_v4()) return entry.endpoint();
+  }
+  return found.begin()->endpoint();
+}
+
+// A listener at the endpoint, if this machine has that address and nobody listens there yet.
+std::optional<tcp::acceptor> try_listen(asio::io_context& io, const tcp::endpoint& at, std::string& reason) {
+  std::error_code error;
+  tcp::acceptor acceptor(io);
+  acceptor.open(at.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(at, error);
+  if (!error) acceptor.listen(256, error);
+  reason = error.message();
+  if (error) return std::nullopt;
+  return acceptor;
+}
+
+}  // namespace
+
+std::string host_identity() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::string identity = boot + "/" + host_name();
+  for (const char* name : {"/proc/self/ns/net", "/proc/self/ns/pid"}) {
+    struct stat facts;
+    identity += ::stat(name, &facts) == 0 ? "/" + std::to_string(facts.st_ino) : "/?";
+  }
+  return identity;
+}
+
+JobTable meet(const RendezvousOptions& options, const Gate& gate, const NodeOffer& offer) {
+  asio::io_context io(1);
+  const auto endpoint = resolve(io, options.host, options.port);
+  const std::string where = fmt::format("{}:{}", options.host, options.port);
+  std::unique_ptr<Server> server;
+  if (options.node_rank <= 0) {
+    std::string reason;
+    if (auto acceptor = try_listen(io, endpoint, reason)) {
+      server = std::make_unique<Server>(io, std::move(*acceptor), gate, options);
+    } else if (options.node_rank == 0) {
+      bad_input("node 0 cannot listen at the rendezvous {}: {}", where, reason);
+    }
+  }
+  const auto deadline = std::chrono::steady_clock::now() + seconds_duration(options.join_seconds);
+  std::optional<JobTable> table;
+  std::exception_ptr problem;
+  asio::co_spawn(io, ask(endpoint, gate, options, offer, deadline), [&](std::exception_ptr e, JobTable t) {
+    problem = e;
+    if (!e) table = std::move(t);
+  });
+  const auto end = deadline + seconds_duration(options.last_call_seconds + 2);
+  while (!problem && !(table && (!server || server->finished())) && std::chrono::steady_clock::now() < end) {
+    io.run_one_until(end);
+  }
+  try {
+    if (problem) std::rethrow_exception(problem);
+  } catch (const Refused& e) {
+    bad_input("the rendezvous at {} refused: {}", where, e.what());
+  } catch (const std::system_error& e) {
+    fail("the rendezvous at {} broke off: {}", where, e.code().message());
+  } catch (const json::exception&) {
+    fail("the rendezvous at {} sent a table that cannot be read", where);
+  } catch (const BadInput&) {
+    throw;
+  } catch (const Failure& e) {
+    fail("no rendezvous at {} within {:g} s: {}", where, options.join_seconds, e.what());
+  }
+  if (!table) {
+    fail("waited {:g} s at the rendezvous {} for {} nodes{}", options.join_seconds, where, options.min_nodes,
+         server ? fmt::format("; {} came", server->nodes()) : "");
+  }
+  return *std::move(table);
+}
+
+}  // namespace echelon::tcp

@@ -1,0 +1,336 @@
+#include "world/tcp/tcp_world.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+
+#include "world/tcp/link.h"
+#include "world/thread_tasks.h"
+
+namespace echelon::tcp {
+
+namespace {
+
+using asio::ip::tcp;
+
+constexpr std::uint32_t epoch = 1;
+constexpr std::size_t longest_doing = 63, longest_reason = 1000;
+
+class TcpWorld final : public World, public LinkHost {
+ public:
+  explicit TcpWorld(const Seat& seat);
+  ~TcpWorld();
+  void finish();  // after the program: waits for the others' end
+
+  const RankPlace& place() const override { return place_; }
+  Clock& clock() override { return *clock_; }
+  void sleep(double seconds) override { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+  void compute(double) override {}
+  Disk& disk() override { return *disk_; }
+  std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override {
+    return start_thread(name, std::move(body));
+  }
+  std::unique_ptr<Event> make_event() override { return make_thread_event(*clock_); }
+
+  Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override {
+    return link(to).send(channel, label, bytes);
+  }
+  Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override {
+    return link(from).receive(channel, label, into.data(), into.size(), {});
+  }
+  Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) override {
+    return link(from).receive(channel, label, nullptr, bytes, sink);
+  }
+  SharedMemory* shared_memory() override { return nullptr; }
+
+  void doing(std::string_view what) override {
+    const std::lock_guard lock(mutex_);
+    doing_ = what.substr(0, longest_doing);
+  }
+  std::string doing_of(Rank rank) override;
+  void give_up(std::string_view reason) override;
+
+ private:
+  Link& link(Rank rank);
+  asio::awaitable<void> connect(int peer, Gate gate);
+  void add_link(int peer, Wire wire);
+  void await_mesh();
+  void listen_for_wakes();
+  void beat();
+  void fail_links();
+
+  void wake() override;
+  void lost(int rank, const std::string& reason) override;
+  void changed() override;
+  bool broken() const override { return fate_.known(); }
+  template <typename Condition>
+  bool wait_for(double seconds, Condition condition);
+
+  Seat seat_;
+  RankPlace place_;
+  std::unique_ptr<Clock> clock_ = make_real_clock();
+  std::unique_ptr<Disk> disk_ = make_real_disk();
+  Fate fate_;
+  TransferPool pool_{fate_, *clock_};
+
+  asio::io_context io_{1};
+  asio::posix::stream_descriptor waker_{io_, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::atomic<bool> woken_ = false;
+  asio::steady_timer beat_timer_{io_};
+  double last_beat_ = 0;
+  std::string doing_told_;
+  std::unique_ptr<Door> door_;
+  std::vector<std::unique_ptr<Link>> links_;  // by rank; ours is null
+  int missing_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string doing_;
+  bool whole_ = false;                                  // all connections are there
+  bool said_bye_ = false;                               // to all others
+  bool over_ = false, quiet_ = false, closed_ = false;  // what `changed` found of all links
+  std::unique_ptr<Task> thread_;
+};
+
+TcpWorld::TcpWorld(const Seat& seat) : seat_(seat) {
+  const auto& peers = seat.table.peers;
+  place_.world = "tcp";
+  place_.rank = seat.rank;
+  place_.size = static_cast<int>(peers.size());
+  place_.seed = seat.table.seed;
+  for (const Peer& peer : peers) place_.host.push_back(peer.host);
+  links_.resize(peers.size());
+  missing_ = place_.size - 1;
+  last_beat_ = clock_->seconds();
+
+  Gate gate = seat.gate;
+  gate.secret = derive(gate.secret, "session", seat.table.session);
+  gate.max_strangers = std::max<std::size_t>(gate.max_strangers, 2 * peers.size());
+  tcp::acceptor acceptor(io_);
+  const bool v6 = seat.table.peers[static_cast<std::size_t>(seat.rank)].address.find(':') != std::string::npos;
+  acceptor.assign(v6 ? tcp::v6() : tcp::v4(), seat.listener);
+  if (missing_ > 0) {
+    door_ = std::make_unique<Door>(
+        std::move(acceptor), gate,
+        [this](const Hello& hello) {
+          const bool expected = hello.role == Role::rank && hello.to == place_.rank && hello.from > place_.rank &&
+                                hello.from < place_.size && !links_[static_cast<std::size_t>(hello.from)];
+          return expected ? Verdict::welcome : Verdict::not_expected;
+        },
+        [this](Wire wire, const Hello& hello) { add_link(hello.from, std::move(wire)); });
+    for (int peer = 0; peer < place_.rank; ++peer) asio::co_spawn(io_, connect(peer, gate), asio::detached);
+  } else {
+    whole_ = true;
+  }
+  listen_for_wakes();
+  beat();
+  thread_ = start_thread("tcp", [this] { io_.run(); });
+  try {
+    await_mesh();
+  } catch (...) {
+    io_.stop();
+    thread_->join();
+    throw;
+  }
+}
+
+asio::awaitable<void> TcpWorld::connect(int peer, Gate gate) {
+  const Peer& at = seat_.table.peers[static_cast<std::size_t>(peer)];
+  Hello hello;
+  hello.role = Role::rank;
+  hello.from = place_.rank;
+  hello.to = peer;
+  try {
+    const tcp::endpoint endpoint(asio::ip::make_address(at.address), at.port);
+    const auto deadline = std::chrono::steady_clock::now() + seconds_duration(seat_.mesh_seconds);
+    add_link(peer, co_await dial(endpoint, gate, hello, deadline));
+  } catch (const std::exception& e) {
+    lost(peer, fmt::format("no connection to {}:{}: {}", at.address, at.port, e.what()));
+  }
+}
+
+void TcpWorld::add_link(int peer, Wire wire) {
+  auto& link = links_[static_cast<std::size_t>(peer)];
+  link = std::make_unique<Link>(*this, pool_, *clock_, place_.rank, peer, epoch, std::move(wire));
+  if (fate_.known()) {
+    link->say(FrameKind::lost, fate_.reason(), static_cast<std::uint64_t>(fate_.rank()));
+    link->fail_all();
+  }
+  link->start();
+  if (--missing_ > 0) return;
+  door_->close();  // nobody else will be let in: from now on no port is open
+  const std::lock_guard lock(mutex_);
+  whole_ = true;
+  changed_.notify_all();
+}
+
+template <typename Condition>
+bool TcpWorld::wait_for(double seconds, Condition condition) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds), condition);
+}
+
+void TcpWorld::await_mesh() {
+  const bool decided = wait_for(seat_.mesh_seconds + 1, [&] { return whole_ || fate_.known(); });
+  if (fate_.known()) throw PeerLost(fate_.rank(), fate_.reason(), "joining");
+  if (!decided) {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (static_cast<int>(i) != place_.rank && !links_[i]) {
+        throw PeerLost(static_cast<int>(i), fmt::format("it did not connect within {:g} s", seat_.mesh_seconds),
+                       "joining");
+      }
+    }
+  }
+}
+
+Link& TcpWorld::link(Rank rank) {
+  if (rank < 0 || rank >= place_.size || rank == place_.rank) {
+    fail("rank {} of {} has no connection to rank {}", place_.rank, place_.size, rank);
+  }
+  return *links_[static_cast<std::size_t>(rank)];
+}
+
+std::string TcpWorld::doing_of(Rank rank) {
+  if (rank != place_.rank) return link(rank).doing();
+  const std::lock_guard lock(mutex_);
+  return doing_;
+}
+
+void TcpWorld::wake() {
+  if (woken_.exchange(true)) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto n = ::write(waker_.native_handle(), &one, sizeof one);
+}
+
+void TcpWorld::listen_for_wakes() {
+  waker_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code error) {
+    if (error) return;
+    std::uint64_t count;
+    [[maybe_unused]] const auto n = ::read(waker_.native_handle(), &count, sizeof count);
+    woken_.store(false);
+    for (auto& link : links_) {
+      if (link) link->pump();
+    }
+    listen_for_wakes();
+  });
+}
+
+void TcpWorld::beat() {
+  beat_timer_.expires_after(seconds_duration(seat_.beat_seconds));
+  beat_timer_.async_wait([this](std::error_code error) {
+    if (error) return;
+    const double now = clock_->seconds();
+    // If we ourselves were stopped or starved, the others' words may still wait to be read.
+    const bool was_away = now - std::exchange(last_beat_, now) > 2 * seat_.beat_seconds + 0.2;
+    std::string doing;
+    {
+      const std::lock_guard lock(mutex_);
+      doing = doing_;
+    }
+    for (auto& link : links_) {
+      if (!link) continue;
+      if (was_away) link->forgive(now);
+      if (doing != doing_told_)
+        link->say(FrameKind::doing, doing);
+      else
+        link->say(FrameKind::alive, {});
+      link->watch(now, seat_.silence_seconds);
+    }
+    doing_told_ = doing;
+    beat();
+  });
+}
+
+void TcpWorld::lost(int rank, const std::string& reason) {
+  if (!fate_.set(rank, reason)) return;
+  fail_links();
+  for (auto& link : links_) {
+    if (link) link->say(FrameKind::lost, reason.substr(0, longest_reason), static_cast<std::uint64_t>(rank));
+  }
+  changed();
+}
+
+void TcpWorld::fail_links() {
+  for (auto& link : links_) {
+    if (link) link->fail_all();
+  }
+}
+
+void TcpWorld::give_up(std::string_view reason) {
+  const std::string text(reason.substr(0, longest_reason));
+  if (!fate_.set(place_.rank, text)) return;
+  fail_links();
+  asio::post(io_, [this, text] {
+    for (auto& link : links_) {
+      if (link) link->say(FrameKind::give_up, text);
+    }
+    changed();
+  });
+}
+
+void TcpWorld::changed() {
+  bool over = true, quiet = true, closed = true;
+  for (auto& link : links_) {
+    over = over && (!link || link->over());
+    quiet = quiet && (!link || link->quiet());
+    closed = closed && (!link || link->closed());
+  }
+  const std::lock_guard lock(mutex_);
+  over_ = over;
+  quiet_ = quiet;
+  closed_ = closed;
+  changed_.notify_all();
+}
+
+void TcpWorld::finish() {
+  asio::post(io_, [this] {
+    for (auto& link : links_) {
+      if (link) link->say(FrameKind::bye, {});
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      said_bye_ = true;
+    }
+    changed();
+  });
+  while (!wait_for(60, [&] { return (said_bye_ && over_ && quiet_) || fate_.known(); })) {
+  }
+  if (fate_.known()) throw PeerLost(fate_.rank(), fate_.reason(), "the end of the program");
+}
+
+// Reads until the other side has nothing more to say: a connection that is closed with bytes unread is reset, and then
+// the other side might lose our last words.
+TcpWorld::~TcpWorld() {
+  if (fate_.known()) {  // the others should hear the reason before the line goes dead
+    asio::post(io_, [this] { changed(); });
+    wait_for(1, [&] { return quiet_; });
+  }
+  asio::post(io_, [this] {
+    for (auto& link : links_) {
+      if (link) link->hang_up();
+    }
+    changed();
+  });
+  wait_for(1, [&] { return closed_; });
+  io_.stop();
+  thread_->join();
+}
+
+}  // namespace
+
+void run_rank(const Seat& seat, const Program& program) {
+  TcpWorld world(seat);
+  try {
+    program(world);
+  } catch (const std::exception& e) {
+    world.give_up(e.what());
+    throw;
+  }
+  world.finish();
+}
+
+}  // namespace echelon::tcp

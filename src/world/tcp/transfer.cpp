@@ -1,0 +1,69 @@
+#include "world/tcp/transfer.h"
+
+#include <algorithm>
+
+#include "world/tcp/futex.h"
+#include "world/tcp/link.h"
+
+namespace echelon::tcp {
+
+std::string describe(const Label& label, std::uint64_t bytes) {
+  return fmt::format("{} ({} bytes)", to_string(label), bytes);
+}
+
+bool Transfer::wait(double deadline) {
+  std::uint32_t now = pending;
+  if (state.compare_exchange_strong(now, awaited, std::memory_order_acq_rel)) now = awaited;
+  while (now == awaited) {
+    const double left = deadline - pool->clock_.seconds();
+    if (left <= 0) return false;
+    futex_wait(state, awaited, std::min(left, 1e6));
+    now = state.load(std::memory_order_acquire);
+  }
+  if (now == done) return true;
+  if (now == mismatched) throw Mismatch(problem);
+  if (now == ended) throw PeerLost(peer, "its program has ended", to_string(label));
+  throw PeerLost(pool->fate_.rank(), pool->fate_.reason(), to_string(label));
+}
+
+void Transfer::finish(State how) {
+  if (state.exchange(how, std::memory_order_acq_rel) == awaited) futex_wake(state);
+}
+
+void Transfer::release() {
+  if (state.load(std::memory_order_acquire) < done) link->abandon(*this);
+  pool->give_back(*this);
+}
+
+Transfer& TransferPool::take() {
+  const std::lock_guard lock(mutex_);
+  Transfer* t = free_;
+  if (t) {
+    free_ = t->next;
+  } else {
+    t = &all_.emplace_back();
+    t->pool = this;
+  }
+  t->state.store(Transfer::pending, std::memory_order_relaxed);
+  t->next = nullptr;
+  return *t;
+}
+
+void TransferPool::give_back(Transfer& transfer) {
+  const std::lock_guard lock(mutex_);
+  transfer.next = free_;
+  free_ = &transfer;
+}
+
+bool TransferQueue::remove(Transfer& t) {
+  Transfer* before = nullptr;
+  for (Transfer* i = first_; i; before = i, i = i->next) {
+    if (i != &t) continue;
+    (before ? before->next : first_) = t.next;
+    if (last_ == &t) last_ = before;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace echelon::tcp

@@ -1,0 +1,103 @@
+#pragma once
+// A message on its way over TCP, as the program's side sees it (a Work) and as the I/O thread's side does. They come
+// from a pool that belongs to the world and are used again and again: no message allocates one.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "world/world.h"
+
+namespace echelon::tcp {
+
+// The first failure of the job, as far as this rank knows. Thread-safe.
+class Fate {
+ public:
+  bool set(int rank, const std::string& reason) {  // true if it is the first
+    const std::lock_guard lock(mutex_);
+    if (known_.load(std::memory_order_relaxed)) return false;
+    rank_ = rank;
+    reason_ = reason;
+    known_.store(true, std::memory_order_release);
+    return true;
+  }
+  bool known() const { return known_.load(std::memory_order_acquire); }
+  int rank() const { return rank_; }  // once it is known
+  const std::string& reason() const { return reason_; }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> known_ = false;
+  int rank_ = -1;
+  std::string reason_;
+};
+
+class Link;
+class TransferPool;
+
+struct Transfer final : Operation {
+  enum State : std::uint32_t { pending, awaited, done, lost, ended, mismatched };
+
+  bool wait(double deadline) override;
+  void release() override;
+  void finish(State state);  // wakes who waits; do not touch it afterwards
+
+  Link* link = nullptr;
+  TransferPool* pool = nullptr;
+  int peer = 0;
+  Channel channel = 0;
+  Label label;
+  bool sends = false;
+  const std::byte* from = nullptr;
+  std::byte* into = nullptr;
+  std::size_t bytes = 0;
+  Sink sink;
+  std::uint64_t number = 0;  // of the message on its channel
+  std::string problem;       // of a mismatch
+  Transfer* next = nullptr;  // in a queue, or in the pool
+  std::atomic<std::uint32_t> state = pending;
+};
+
+std::string describe(const Label& label, std::uint64_t bytes);  // "all-reduce 7, step 2, of float32 (4096 bytes)"
+
+class TransferPool {
+ public:
+  TransferPool(const Fate& fate, Clock& clock) : fate_(fate), clock_(clock) {}
+  Transfer& take();
+  void give_back(Transfer& transfer);
+
+ private:
+  friend struct Transfer;
+  const Fate& fate_;
+  Clock& clock_;
+  std::mutex mutex_;
+  std::deque<Transfer> all_;
+  Transfer* free_ = nullptr;
+};
+
+// First come, first served, through Transfer::next.
+class TransferQueue {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  Transfer* front() const { return first_; }
+  void push(Transfer& t) {
+    t.next = nullptr;
+    (first_ ? last_->next : first_) = &t;
+    last_ = &t;
+  }
+  Transfer& pop() {
+    Transfer& t = *first_;
+    first_ = t.next;
+    return t;
+  }
+  bool remove(Transfer& t);
+
+ private:
+  Transfer *first_ = nullptr, *last_ = nullptr;
+};
+
+}  // namespace echelon::tcp

@@ -1,0 +1,241 @@
+// How the ranks of the TCP world come together, and what they say when one goes.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "tests/support/says.h"
+#include "tests/support/temp_dir.h"
+#include "tests/world/tcp_threads.h"
+#include "world/tcp/join.h"
+
+namespace echelon {
+namespace {
+
+std::uint16_t free_port() {
+  std::uint16_t port = 0;
+  ::close(test::listen_on_loopback(port));
+  return port;
+}
+
+// Everybody tells everybody its number.
+void exchange(World& w) {
+  std::vector<int> got(static_cast<std::size_t>(w.size()), -1);
+  const int mine = w.rank();
+  std::vector<Work> works;
+  for (int peer = 0; peer < w.size(); ++peer) {
+    if (peer == w.rank()) continue;
+    works.push_back(w.receive(peer, 0, {}, std::as_writable_bytes(std::span(&got[static_cast<std::size_t>(peer)], 1))));
+    works.push_back(w.send(peer, 0, {}, std::as_bytes(std::span(&mine, 1))));
+  }
+  for (auto& work : works) {
+    if (!work.wait(w.now() + 60)) fail("too late");
+  }
+  for (int peer = 0; peer < w.size(); ++peer) {
+    if (peer != w.rank() && got[static_cast<std::size_t>(peer)] != peer) fail("not what rank {} has sent", peer);
+  }
+}
+
+TEST(TcpJoin, OneMachineNeedsNobodyAndNoSecret) {
+  TcpOptions options;
+  options.per_node = 3;
+  run_on_tcp(options, {}, [](World& w) {
+    if (w.size() != 3 || w.place().world != "tcp") fail("not the world that was asked for");
+    const RankEnvironment e = read_rank_environment();
+    if (e.rank != w.rank() || e.size != 3 || e.local_rank != w.rank() || e.local_size != 3) fail("environment");
+    exchange(w);
+  });
+}
+
+TcpOptions meeting(std::uint16_t port, const std::string& secret_file) {
+  TcpOptions options;
+  options.endpoint = "127.0.0.1:" + std::to_string(port);
+  options.secret_file = secret_file;
+  options.join_seconds = 30;
+  return options;
+}
+
+// What the launchers say: one process each, as on several machines.
+std::vector<std::string> run_nodes(const std::vector<TcpOptions>& nodes, const Program& program,
+                                   std::vector<double> delays = {}) {
+  delays.resize(nodes.size());
+  std::vector<std::string> said(nodes.size());
+  std::vector<std::pair<pid_t, int>> started;
+  for (const auto& options : nodes) {
+    int ends[2];
+    if (::pipe(ends) != 0) fail("pipe");
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::close(ends[0]);
+      std::this_thread::sleep_for(std::chrono::duration<double>(delays[started.size()]));
+      std::string text = "fine";
+      try {
+        run_on_tcp(options, {}, program);
+      } catch (const std::exception& e) {
+        text = e.what();
+      }
+      [[maybe_unused]] const auto n = ::write(ends[1], text.data(), text.size());
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    started.emplace_back(pid, ends[0]);
+  }
+  for (std::size_t i = 0; i < started.size(); ++i) {
+    char buffer[4096];
+    for (ssize_t n; (n = ::read(started[i].second, buffer, sizeof buffer)) > 0;)
+      said[i].append(buffer, static_cast<std::size_t>(n));
+    ::close(started[i].second);
+    ::waitpid(started[i].first, nullptr, 0);
+  }
+  return said;
+}
+
+TEST(TcpJoin, NodesMeetAtOneAddress) {
+  const test::TempDir dir;
+  const std::string secret = dir.path() + "/secret";
+  make_job_secret_file(secret);
+  for (const bool tls : {false, true}) {
+    const std::uint16_t port = free_port();
+    std::vector<TcpOptions> nodes(3, meeting(port, secret));
+    for (auto& n : nodes) {
+      n.min_nodes = n.max_nodes = 3;
+      n.per_node = 2;
+      n.tls = tls;
+    }
+    for (const auto& text : run_nodes(nodes, [](World& w) {
+           if (w.size() != 6) fail("{} ranks", w.size());
+           exchange(w);
+         })) {
+      EXPECT_EQ(text, "fine");
+    }
+  }
+}
+
+TEST(TcpJoin, FewerNodesThanTheMostBeginAfterTheLastCall) {
+  const test::TempDir dir;
+  const std::string secret = dir.path() + "/secret";
+  make_job_secret_file(secret);
+  std::vector<TcpOptions> nodes(2, meeting(free_port(), secret));
+  for (auto& n : nodes) {
+    n.min_nodes = 2;
+    n.max_nodes = 5;
+    n.last_call_seconds = 0.3;
+  }
+  for (const auto& text : run_nodes(nodes, [](World& w) {
+         if (w.size() != 2) fail("{} ranks", w.size());
+         exchange(w);
+       })) {
+    EXPECT_EQ(text, "fine");
+  }
+}
+
+TEST(TcpJoin, PlacesThatWereAskedForAreGiven) {
+  const test::TempDir dir;
+  const std::string secret = dir.path() + "/secret";
+  make_job_secret_file(secret);
+  std::vector<TcpOptions> nodes(2, meeting(free_port(), secret));
+  for (int i = 0; i < 2; ++i) {
+    nodes[static_cast<std::size_t>(i)].min_nodes = nodes[static_cast<std::size_t>(i)].max_nodes = 2;
+    nodes[static_cast<std::size_t>(i)].node_rank = i;
+    nodes[static_cast<std::size_t>(i)].per_node = 1 + i;
+  }
+  for (const auto& text : run_nodes(nodes, [](World& w) {
+         if (w.size() != 3) fail("{} ranks", w.size());
+         const RankEnvironment e = read_rank_environment();
+         if (e.local_size != (w.rank() == 0 ? 1 : 2)) fail("rank {} is on the wrong node", w.rank());
+         exchange(w);
+       })) {
+    EXPECT_EQ(text, "fine");
+  }
+}
+
+TEST(TcpJoin, WhoDoesNotBelongIsToldWhy) {
+  const test::TempDir dir;
+  const std::string secret = dir.path() + "/secret", other = dir.path() + "/other";
+  make_job_secret_file(secret);
+  make_job_secret_file(other);
+  std::vector<TcpOptions> nodes(5, meeting(free_port(), secret));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].min_nodes = nodes[i].max_nodes = 2;
+    nodes[i].node_rank = i == 0 ? 0 : 1;
+  }
+  nodes[1].secret_file = other;
+  nodes[2].job_id = "another";
+  nodes[3].max_nodes = 3;
+  const auto said = run_nodes(nodes, exchange, {0, 0, 0, 0, 1});  // the last one makes the job complete
+  EXPECT_EQ(said[0], "fine");
+  EXPECT_TRUE(test::says(said[1], "it does not have the same secret"));
+  EXPECT_TRUE(test::says(said[2], "another job is there"));
+  EXPECT_TRUE(test::says(said[3], "this node was told 2:3 nodes, the one at the rendezvous 2:2"));
+  EXPECT_EQ(said[4], "fine");
+}
+
+TEST(TcpJoin, WhatCannotWorkIsRefusedBeforeAnythingHappens) {
+  const auto complaint = [](const TcpOptions& options) {
+    return test::complaint_of([&] { run_on_tcp(options, {}, [](World&) { ::_exit(9); }); });
+  };
+  TcpOptions options;
+  options.min_nodes = options.max_nodes = 2;
+  EXPECT_TRUE(test::says(complaint(options), "need a common secret"));
+  options.endpoint = "10.1.2.3:29400";
+  EXPECT_TRUE(test::says(complaint(options), "where no other machine can reach them"));
+  options.endpoint = "nowhere";
+  EXPECT_TRUE(test::says(complaint(options), "host:port"));
+  options = {};
+  options.bind = "everywhere";
+  EXPECT_TRUE(test::says(complaint(options), "no address"));
+  options.bind = "0.0.0.0";
+  EXPECT_TRUE(test::says(complaint(options), "need a common secret"));
+  options.bind = "192.0.2.1";
+  options.secret_file = "/dev/null";
+  EXPECT_TRUE(test::says(complaint(options), "/dev/null is no regular file"));
+}
+
+TEST(TcpJoin, TooFewNodesIsSaidAtTheEndOfTheWait) {
+  const test::TempDir dir;
+  make_job_secret_file(dir.path() + "/secret");
+  TcpOptions options = meeting(free_port(), dir.path() + "/secret");
+  options.min_nodes = options.max_nodes = 2;
+  options.join_seconds = 0.2;
+  options.last_call_seconds = 0;
+  const auto said = run_nodes({options}, exchange);
+  EXPECT_TRUE(test::says(said[0], "for 2 nodes; 1 came"));
+}
+
+// A rank that is killed has a name on all others, soon.
+TEST(TcpLoss, AKilledRankIsNamedOnEverySurvivor) {
+  TcpOptions options;
+  options.per_node = 4;
+  const test::TempDir dir;
+  std::string what;
+  const auto clock = make_real_clock();
+  const double begin = clock->seconds();
+  try {
+    run_on_tcp(options, {}, [&](World& w) {
+      exchange(w);
+      if (w.rank() == 2) ::raise(SIGKILL);
+      int x = 0;
+      try {
+        w.receive(w.rank() == 0 ? 1 : 0, 9, {MessageKind::all_reduce, 1, 0, 7},
+                  std::as_writable_bytes(std::span(&x, 1)))
+            .wait(w.now() + 60);
+      } catch (const PeerLost& e) {
+        const bool good = e.rank() == 2 && std::string(e.what()).find("during all-reduce 7") != std::string::npos;
+        make_real_disk()->create(dir.path() + "/" + std::to_string(w.rank()) + (good ? ".good" : ".bad"));
+        throw;
+      }
+    });
+  } catch (const RankFailed& e) {
+    what = e.what();
+    EXPECT_EQ(e.rank(), 2);
+  }
+  EXPECT_LT(clock->seconds() - begin, 10);
+  EXPECT_TRUE(test::says(what, "rank 2: killed by signal 9"));
+  EXPECT_EQ(make_real_disk()->list(dir.path()), (std::vector<std::string>{"0.good", "1.good", "3.good"}));
+}
+
+}  // namespace
+}  // namespace echelon
