@@ -19,8 +19,9 @@ using Program = std::function<void(World&)>;
 
 struct LaunchOptions {
   std::uint64_t seed = 0;
-  std::size_t shared_bytes = std::size_t{1}
-                             << 36;  // the most that shared memory may grow to; pages are taken when used
+  // The most that shared memory may grow to; pages are taken when used.
+  std::size_t shared_bytes = std::size_t{1} << 36;
+  double grace_seconds = 5;  // processes: after a failure the other ranks have that long to end by themselves
 };
 
 void run_in_threads(int ranks, const LaunchOptions& options, const Program& program);

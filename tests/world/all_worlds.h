@@ -2,8 +2,11 @@
 // Every world on which the suite of tests/world/world_suite_test.cpp runs. A new world adds one line to the table.
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <atomic>
 #include <functional>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -19,9 +22,12 @@ struct WorldUnderTest {
   bool real_time = true;    // its clock is the machine's
 };
 
+inline void PrintTo(const WorldUnderTest& world, std::ostream* out) { *out << world.name; }
+
 inline const std::vector<WorldUnderTest>& all_worlds() {
   static const std::vector<WorldUnderTest> worlds{
       {"threads", [](int ranks, const Program& program) { run_in_threads(ranks, {.seed = 7}, program); }},
+      {"processes", [](int ranks, const Program& program) { run_in_processes(ranks, {.seed = 7}, program); }, true},
       {"sim",
        [](int ranks, const Program& program) {
          run_in_simulation(SimCluster::uniform(ranks, 1e-5, 1e9), {.seed = 7}, program).throw_if_failed();
@@ -38,6 +44,22 @@ inline const std::vector<WorldUnderTest>& all_worlds() {
   };
   return worlds;
 }
+
+// A number that all ranks of a world started by this process can see, whatever the world: for what they find out after
+// the failure that the launcher reports.
+class Tally {
+ public:
+  Tally()
+      : count_(new (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                   std::atomic<int>{0}) {}
+  ~Tally() { munmap(count_, 4096); }
+  Tally(const Tally&) = delete;
+  void add() { count_->fetch_add(1); }
+  int count() const { return count_->load(); }
+
+ private:
+  std::atomic<int>* count_;
+};
 
 // For programs: some ranks are processes of their own, in which GoogleTest's macros are of no use.
 inline void require(bool holds, const std::string& what) {

@@ -241,17 +241,16 @@ TEST_P(AllWorlds, AWaitEndsAtItsDeadlineAndCanBeContinued) {
   });
 }
 
-// Everybody but rank 2 waits for it, in different ways; each must hear who was lost and why. The
-// launcher reports rank 2, whatever the others do then.
-Program losing_rank_two(const Program& end, const std::string& reason) {
-  return [end, reason](World& world) {
+// Everybody but rank 2 waits for it, in different ways, and each must hear who was lost and why; those who did are
+// counted. The launcher reports rank 2, whatever the others do then.
+Program losing_rank_two(const Program& end, const std::string& reason, Tally& heard_right) {
+  return [end, reason, &heard_right](World& world) {
     std::vector<std::uint64_t> data(world.rank() % 2 == 0 ? 8 : 80000);
     if (world.rank() == 2) {
       world.sleep(0.05);
       end(world);
       return;
     }
-    std::string heard;
     const double begun = world.now();
     try {
       if (world.rank() == 3) {  // two that go on talking to each other hear it as well
@@ -262,28 +261,57 @@ Program losing_rank_two(const Program& end, const std::string& reason) {
       }
       world.receive(2, 0, label(7, MessageKind::all_reduce), writable_bytes_of(data)).wait(begun + 60);
     } catch (const PeerLost& lost) {
-      heard = lost.what();
-      require(lost.rank() == 2, "the lost rank");
-    }
-    const bool right = heard.find("rank 2 was lost") == 0 && heard.find(reason) != std::string::npos;
-    const bool named = heard.find(world.rank() < 2 ? "all-reduce 7" : "message") != std::string::npos;
-    if (!right || !named || world.now() - begun > 20) {
-      std::fprintf(stderr, "rank %d heard: %s\n", world.rank(), heard.c_str());
-      std::abort();  // a failure after the first would not be heard of
+      const std::string operation = world.rank() < 2 ? "all-reduce 7" : "message";
+      if (lost.rank() == 2 && says(lost.what(), "rank 2 was lost") && says(lost.reason(), reason) &&
+          says(lost.operation(), operation) && world.now() - begun < 30)
+        heard_right.add();
+      else
+        std::fprintf(stderr, "rank %d heard: %s\n", world.rank(), lost.what());
     }
   };
 }
 
 TEST_P(AllWorlds, WhenARankThrowsAllOthersHearOfIt) {
-  const std::string said = failure_of<RankFailed>(
-      5, losing_rank_two([](World&) { throw Failure("no more paper in the tray"); }, "no more paper in the tray"));
-  EXPECT_EQ(said, "rank 2: no more paper in the tray");
+  Tally heard;
+  const auto end = [](World&) { throw Failure("no more paper in the tray"); };
+  EXPECT_EQ(failure_of<RankFailed>(5, losing_rank_two(end, "no more paper in the tray", heard)),
+            "rank 2: no more paper in the tray");
+  EXPECT_EQ(heard.count(), 4);
 }
 
 TEST_P(AllWorlds, WhenARankGivesUpAllOthersHearOfIt) {
-  const std::string said =
-      failure_of<RankFailed>(5, losing_rank_two([](World& world) { world.give_up("tired"); }, "tired"));
-  EXPECT_EQ(said, "rank 2: tired");
+  Tally heard;
+  const auto end = [](World& world) { world.give_up("tired"); };
+  EXPECT_EQ(failure_of<RankFailed>(5, losing_rank_two(end, "tired", heard)), "rank 2: tired");
+  EXPECT_EQ(heard.count(), 4);
+}
+
+TEST_P(AllWorlds, WhenARankIsKilledOrExitsAllOthersHearOfIt) {
+  if (!GetParam().own_memory) GTEST_SKIP();
+  Tally heard;
+  const auto killed = [](World&) { kill(getpid(), SIGKILL); };
+  EXPECT_TRUE(says(failure_of<RankFailed>(5, losing_rank_two(killed, "", heard)), "rank 2: "));
+  EXPECT_EQ(heard.count(), 4);
+  const auto exits = [](World&) { _exit(3); };
+  EXPECT_TRUE(says(failure_of<RankFailed>(5, losing_rank_two(exits, "", heard)), "rank 2: "));
+  EXPECT_EQ(heard.count(), 8);
+}
+
+// Also one whose program simply returns while others still wait for it.
+TEST_P(AllWorlds, NobodyWaitsForEverForARankThatHasEnded) {
+  const std::string said = failure_of<RankFailed>(2, [](World& world) {
+    std::uint64_t word = 1;
+    if (world.rank() == 1) {
+      require(world.send(0, 0, label(0), bytes_of(std::span(&word, 1))).wait(forever), "sent before the end");
+      return;
+    }
+    world.sleep(0.02);
+    require(world.receive(1, 0, label(0), writable_bytes_of(std::span(&word, 1))).wait(forever), "still arrives");
+    world.receive(1, 0, label(1), writable_bytes_of(std::span(&word, 1))).wait(forever);
+  });
+  EXPECT_TRUE(says(said, "rank 0:"));
+  EXPECT_TRUE(says(said, "message 1"));
+  EXPECT_TRUE(says(said, "rank 1"));
 }
 
 TEST_P(AllWorlds, BadInputStaysBadInput) {
@@ -472,21 +500,27 @@ TEST_P(AllWorlds, MessagesFromSharedMemoryAreReadInPlace) {
 }
 
 TEST_P(AllWorlds, ABarrierEndsWhenARankIsLost) {
-  const std::string said = failure_of<RankFailed>(3, [](World& world) {
-    if (!world.shared_memory()) throw Failure("gone");
+  Tally heard;
+  const std::string said = failure_of<RankFailed>(3, [&](World& world) {
+    if (!world.shared_memory()) {
+      heard.add();
+      if (world.rank() != 1) return;
+      throw Failure("gone");
+    }
     const auto barrier = world.shared_memory()->barrier("b", world.rank(), world.size());
     if (world.rank() == 1) {
+      heard.add();
       world.sleep(0.02);
       throw Failure("gone");
     }
     try {
       barrier->wait(forever);
     } catch (const PeerLost& lost) {
-      if (lost.rank() == 1 && std::string(lost.what()).find("barrier `b`") != std::string::npos) return;
+      if (lost.rank() == 1 && says(lost.operation(), "barrier `b`")) heard.add();
     }
-    std::abort();
   });
-  EXPECT_NE(said.find("gone"), std::string::npos);
+  EXPECT_EQ(said, "rank 1: gone");
+  EXPECT_EQ(heard.count(), 3);
 }
 
 TEST_P(AllWorlds, MessagesAllocateNothingOnceWarm) {

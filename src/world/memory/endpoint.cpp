@@ -28,8 +28,7 @@ Endpoint::Endpoint(Segment& segment, int rank, std::vector<Rank> names)
       mine_(segment.rank(rank)),
       manners_(manners_for(segment.ranks())),
       idle_receipts_(RankBlock::receipt_count) {
-  for (int r = 0; r < segment.ranks(); ++r)
-    peers_.emplace_back(segment.ring(rank, r), segment.ring(r, rank));
+  for (int r = 0; r < segment.ranks(); ++r) peers_.emplace_back(segment.ring(rank, r), segment.ring(r, rank));
   std::iota(idle_receipts_.rbegin(), idle_receipts_.rend(), 0u);
 }
 

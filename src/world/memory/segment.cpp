@@ -34,7 +34,6 @@ std::byte* map(int descriptor, std::size_t bytes, int flags) {
     if (descriptor >= 0) close(descriptor);
     fail("cannot map {} bytes of shared memory (mmap: {})", bytes, std::strerror(reason));
   }
-  madvise(base, bytes, MADV_HUGEPAGE);  // a wish: fewer pages, fewer faults
   return static_cast<std::byte*>(base);
 }
 
@@ -77,6 +76,7 @@ std::unique_ptr<Segment> Segment::create(Reach reach, int ranks, std::size_t are
   header->rings = rings;
   header->arena = header->arena_end = arena;
   header->ranks = ranks;
+  madvise(base + arena, bytes - arena, MADV_HUGEPAGE);  // a wish: fewer pages, fewer faults
   for (std::size_t i = 0; i < n; ++i) new (base + rank_blocks + i * sizeof(RankBlock)) RankBlock;
   // Rings are good as zeros, and are not touched before they are used.
   header->ready.store(magic, std::memory_order_release);
