@@ -1,6 +1,7 @@
 #pragma once
 // CRC-32C (Castagnoli), and its masked form in which TFRecord files store it: a CRC over bytes that themselves contain
-// CRCs is weak, so the stored one is rotated and shifted first. Uses the processor's instruction (about 9 GB/s a core).
+// CRCs is weak, so the stored one is rotated and shifted first. Uses the processor's instruction on three streams at
+// once (about 20 GB/s on one core).
 
 #include <cstddef>
 #include <cstdint>

@@ -51,5 +51,20 @@ TEST(Crc32c, IsTheBitwiseDefinitionAtEveryLengthAndSplit) {
   }
 }
 
+// Long enough for the three streams: whole and in splits of every kind, against one byte at a time.
+TEST(Crc32c, LongTextsAreTheSameInOnePieceAndInMany) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) text.push_back(static_cast<char>(i * 37 + i / 251));
+  const auto bytes = std::as_bytes(std::span(text));
+  for (const std::size_t length : {3071, 3072, 3073, 6144, 9999, 20000}) {
+    std::uint32_t expected = 0;
+    for (std::size_t i = 0; i < length; ++i) expected = crc32c(bytes.subspan(i, 1), expected);
+    EXPECT_EQ(crc32c(bytes.first(length)), expected) << length;
+    for (const std::size_t split : {1, 100, 3000, 3071}) {
+      EXPECT_EQ(crc32c(bytes.subspan(split, length - split), crc32c(bytes.first(split))), expected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace echelon

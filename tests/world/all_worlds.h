@@ -12,6 +12,7 @@
 
 #include "world/launch.h"
 #include "world/sim/simulation.h"
+#include "world/tcp/join.h"
 
 namespace echelon::test {
 
@@ -20,6 +21,7 @@ struct WorldUnderTest {
   std::function<void(int ranks, const Program& program)> run;  // as in world/launch.h
   bool own_memory = false;  // ranks see nothing of each other's memory, and one can be killed
   bool real_time = true;    // its clock is the machine's
+  bool allocates = false;   // a library of others does so for each message
 };
 
 inline void PrintTo(const WorldUnderTest& world, std::ostream* out) { *out << world.name; }
@@ -41,6 +43,21 @@ inline const std::vector<WorldUnderTest>& all_worlds() {
          run_in_simulation(SimCluster::uniform(ranks, 1e-5, 1e9), options, program).throw_if_failed();
        },
        false, false},
+      {"tcp",
+       [](int ranks, const Program& program) {
+         TcpOptions options;
+         options.per_node = ranks;
+         run_on_tcp(options, {.seed = 7}, program);
+       },
+       true},
+      {"tcp_with_tls",
+       [](int ranks, const Program& program) {
+         TcpOptions options;
+         options.per_node = ranks;
+         options.tls = true;
+         run_on_tcp(options, {.seed = 7}, program);
+       },
+       true, true, true},
   };
   return worlds;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct Child {
 
 struct First {
   int rank;
-  char kind;  // b: BadInput, l: it only heard of another's failure, f: another failure, k: killed
+  char kind;  // b: BadInput, l: it only heard of another's failure (rank, reason), f: another failure, k: killed
   std::string text;
 };
 
@@ -40,7 +41,7 @@ struct First {
   } catch (const BadInput& e) {
     failure = std::string("b") + e.what();
   } catch (const PeerLost& e) {
-    failure = std::string("l") + e.what();
+    failure = fmt::format("l{} {}", e.rank(), e.reason());
   } catch (const std::exception& e) {
     failure = std::string("f") + e.what();
   }
@@ -121,6 +122,10 @@ void run_children(int count, int first_rank, const std::function<void(int)>& bod
   sigprocmask(SIG_SETMASK, &before, nullptr);
   if (!first) return;
   if (first->kind == 'b') throw BadInput(first->text);
+  if (first->kind == 'l') {  // the one who had it is on another machine, or gave up without a word of its own
+    const auto space = first->text.find(' ');
+    throw RankFailed(std::atoi(first->text.c_str()), first->text.substr(space + 1));
+  }
   throw RankFailed(first->rank, first->text);
 }
 

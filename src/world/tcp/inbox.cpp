@@ -31,6 +31,7 @@ Inbox::Lane& Inbox::lane(Channel channel) {
   if (!lane) {
     if (lanes_.size() > most_channels) refuse("a channel too many");
     lane = std::make_unique<Lane>();
+    lane->waiting.reserve(16);
   }
   return *lane;
 }
@@ -81,8 +82,11 @@ void Inbox::post(Transfer& t) {
   Lane& l = lane(t.channel);
   t.number = l.posted++;
   if (!l.waiting.empty()) {
-    Waiting message = std::move(l.waiting.front());
-    l.waiting.pop_front();
+    Waiting message = std::move(l.waiting[l.first_waiting++]);
+    if (l.first_waiting == l.waiting.size()) {
+      l.waiting.clear();
+      l.first_waiting = 0;
+    }
     l.waiting_cost -= cost_of(message.bytes.size());
     take(t.channel, l, message.bytes.size());
     deliver(t, message.label, message.bytes);
@@ -243,6 +247,10 @@ void Inbox::finish_data() {
   }
   if (header_.sequence >= l.posted) {
     l.waiting_cost += cost_of(arriving_.size());
+    if (l.first_waiting > l.waiting.size() / 2 && l.waiting.size() == l.waiting.capacity()) {
+      l.waiting.erase(l.waiting.begin(), l.waiting.begin() + static_cast<std::ptrdiff_t>(l.first_waiting));
+      l.first_waiting = 0;
+    }
     l.waiting.push_back({header_.label, std::move(arriving_)});
     return;
   }

@@ -8,7 +8,6 @@
 
 #include <sys/uio.h>
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -42,8 +41,9 @@ class Inbox {
   };
   struct Lane {
     std::uint64_t posted = 0, arrived = 0;
-    TransferQueue queue;  // those for which the message has not come; its first is number `arrived`
-    std::deque<Waiting> waiting;
+    TransferQueue queue;           // those for which the message has not come; its first is number `arrived`
+    std::vector<Waiting> waiting;  // from `first_waiting` on
+    std::size_t first_waiting = 0;
     std::size_t waiting_cost = 0;
     Transfer* receiving = nullptr;  // the first of the queue, when a part of its message is there
     bool discarding = false;        // the rest of this message goes nowhere

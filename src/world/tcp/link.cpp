@@ -33,12 +33,13 @@ Work Link::failed(Transfer& transfer, Transfer::State state) {
 
 Work Link::send(Channel channel, const Label& label, std::span<const std::byte> bytes) {
   const std::lock_guard lock(mutex_);
+  tell_doing();
   if (!failed_ && !closed_ && outbox_.send_copy(channel, label, bytes)) {
     write_from_program();
     return Work();
   }
   Transfer& t = pool_.take();
-  t.link = this;
+  t.carrier = this;
   t.peer = peer_;
   t.channel = channel;
   t.label = label;
@@ -57,7 +58,7 @@ Work Link::send(Channel channel, const Label& label, std::span<const std::byte> 
 
 Work Link::receive(Channel channel, const Label& label, std::byte* into, std::size_t bytes, Sink sink) {
   Transfer& t = pool_.take();
-  t.link = this;
+  t.carrier = this;
   t.peer = peer_;
   t.channel = channel;
   t.label = label;
@@ -196,6 +197,26 @@ void Link::pump() {
   write();
 }
 
+// Before a message: so that who has it also knows what we did when we sent it.
+void Link::tell_doing() {
+  if (host_.doing_version() == doing_told_ || closed_ || hung_up_) return;
+  const std::string text = host_.doing_now(doing_told_);
+  outbox_.note(FrameKind::doing, std::as_bytes(std::span(text)));
+}
+
+void Link::beat() {
+  const std::lock_guard lock(mutex_);
+  if (closed_ || hung_up_) return;
+  if (host_.doing_version() == doing_told_)
+    outbox_.note(FrameKind::alive, {});
+  else
+    tell_doing();
+  if (!writing_ && !write_locked(turn_bytes)) {
+    writing_ = true;
+    arm_write();
+  }
+}
+
 void Link::say(FrameKind kind, std::string_view text, std::uint64_t sequence) {
   const std::lock_guard lock(mutex_);
   if (closed_ || hung_up_) return;
@@ -211,6 +232,7 @@ void Link::hear(const FrameHeader& header, std::span<const std::byte> payload) {
     case FrameKind::alive: break;
     case FrameKind::doing: doing_ = text_of(payload); break;
     case FrameKind::bye:
+      if (lost_rank_ >= 0) break;  // not a good end
       peer_bye_ = true;
       inbox_.fail_all(Transfer::ended);
       outbox_.fail_unasked(Transfer::ended);

@@ -21,25 +21,27 @@ class LinkHost {
   virtual void wake() = 0;                                     // any thread: have the I/O thread call pump()
   virtual void lost(int rank, const std::string& reason) = 0;  // I/O thread
   virtual void changed() = 0;                                  // I/O thread: somebody may wait for `bye` or `quiet`
-  virtual bool broken() const = 0;
+  virtual std::uint64_t doing_version() const = 0;             // any thread: one more for each new text
+  virtual std::string doing_now(std::uint64_t& version) = 0;
 
  protected:
   ~LinkHost() = default;
 };
 
-class Link {
+class Link final : public Carrier {
  public:
   Link(LinkHost& host, TransferPool& pool, Clock& clock, int me, int peer, std::uint32_t epoch, Wire wire);
 
   Work send(Channel channel, const Label& label, std::span<const std::byte> bytes);
   Work receive(Channel channel, const Label& label, std::byte* into, std::size_t bytes, Sink sink);
-  void abandon(Transfer& transfer);
+  void abandon(Transfer& transfer) override;
   std::string doing();
 
   int peer() const { return peer_; }
   void start();
   void pump();  // writes what can be written, if somebody asked for it
   void say(FrameKind kind, std::string_view text, std::uint64_t sequence = 0);
+  void beat();                                     // a sign of life, with what we are doing
   void watch(double now, double silence_seconds);  // lost if it has been silent for so long
   void forgive(double now) { last_heard_ = now; }  // we were not listening
   void fail_all();                                 // the job has failed: ends all Transfers
@@ -57,6 +59,7 @@ class Link {
   void write();
   bool write_locked(std::size_t turn);  // false if something is left
   void write_from_program();
+  void tell_doing();
   bool read_locked(std::string& trouble);
   void hear(const FrameHeader& header, std::span<const std::byte> payload);
   void end(const std::string& reason);
@@ -73,6 +76,7 @@ class Link {
   bool writing_ = false;  // somebody is waiting for the socket to take more
   bool closed_ = false, hung_up_ = false, peer_bye_ = false, failed_ = false;
   std::string doing_;
+  std::uint64_t doing_told_ = 0;
   int lost_rank_ = -1;  // what the peer has told us, until the lock is released
   std::string lost_reason_;
 

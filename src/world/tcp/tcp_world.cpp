@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "world/tcp/link.h"
+#include "world/tcp/self_link.h"
 #include "world/thread_tasks.h"
 
 namespace echelon::tcp {
@@ -37,19 +38,24 @@ class TcpWorld final : public World, public LinkHost {
   std::unique_ptr<Event> make_event() override { return make_thread_event(*clock_); }
 
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override {
+    if (to == place_.rank) return self_.send(channel, label, bytes);
     return link(to).send(channel, label, bytes);
   }
   Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override {
+    if (from == place_.rank) return self_.receive(channel, label, into.data(), into.size(), {});
     return link(from).receive(channel, label, into.data(), into.size(), {});
   }
   Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) override {
+    if (from == place_.rank) return self_.receive(channel, label, nullptr, bytes, sink);
     return link(from).receive(channel, label, nullptr, bytes, sink);
   }
   SharedMemory* shared_memory() override { return nullptr; }
 
   void doing(std::string_view what) override {
     const std::lock_guard lock(mutex_);
+    if (doing_ == what) return;
     doing_ = what.substr(0, longest_doing);
+    doing_version_.fetch_add(1);
   }
   std::string doing_of(Rank rank) override;
   void give_up(std::string_view reason) override;
@@ -66,7 +72,12 @@ class TcpWorld final : public World, public LinkHost {
   void wake() override;
   void lost(int rank, const std::string& reason) override;
   void changed() override;
-  bool broken() const override { return fate_.known(); }
+  std::uint64_t doing_version() const override { return doing_version_.load(); }
+  std::string doing_now(std::uint64_t& version) override {
+    const std::lock_guard lock(mutex_);
+    version = doing_version_.load();
+    return doing_;
+  }
   template <typename Condition>
   bool wait_for(double seconds, Condition condition);
 
@@ -76,13 +87,13 @@ class TcpWorld final : public World, public LinkHost {
   std::unique_ptr<Disk> disk_ = make_real_disk();
   Fate fate_;
   TransferPool pool_{fate_, *clock_};
+  SelfLink self_;
 
   asio::io_context io_{1};
   asio::posix::stream_descriptor waker_{io_, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::atomic<bool> woken_ = false;
   asio::steady_timer beat_timer_{io_};
   double last_beat_ = 0;
-  std::string doing_told_;
   std::unique_ptr<Door> door_;
   std::vector<std::unique_ptr<Link>> links_;  // by rank; ours is null
   int missing_ = 0;
@@ -90,13 +101,14 @@ class TcpWorld final : public World, public LinkHost {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string doing_;
+  std::atomic<std::uint64_t> doing_version_ = 0;
   bool whole_ = false;                                  // all connections are there
   bool said_bye_ = false;                               // to all others
   bool over_ = false, quiet_ = false, closed_ = false;  // what `changed` found of all links
   std::unique_ptr<Task> thread_;
 };
 
-TcpWorld::TcpWorld(const Seat& seat) : seat_(seat) {
+TcpWorld::TcpWorld(const Seat& seat) : seat_(seat), self_(pool_, seat.rank) {
   const auto& peers = seat.table.peers;
   place_.world = "tcp";
   place_.rank = seat.rank;
@@ -226,21 +238,12 @@ void TcpWorld::beat() {
     const double now = clock_->seconds();
     // If we ourselves were stopped or starved, the others' words may still wait to be read.
     const bool was_away = now - std::exchange(last_beat_, now) > 2 * seat_.beat_seconds + 0.2;
-    std::string doing;
-    {
-      const std::lock_guard lock(mutex_);
-      doing = doing_;
-    }
     for (auto& link : links_) {
       if (!link) continue;
       if (was_away) link->forgive(now);
-      if (doing != doing_told_)
-        link->say(FrameKind::doing, doing);
-      else
-        link->say(FrameKind::alive, {});
+      link->beat();
       link->watch(now, seat_.silence_seconds);
     }
-    doing_told_ = doing;
     beat();
   });
 }
@@ -255,6 +258,7 @@ void TcpWorld::lost(int rank, const std::string& reason) {
 }
 
 void TcpWorld::fail_links() {
+  self_.fail_all();
   for (auto& link : links_) {
     if (link) link->fail_all();
   }
@@ -289,7 +293,7 @@ void TcpWorld::changed() {
 void TcpWorld::finish() {
   asio::post(io_, [this] {
     for (auto& link : links_) {
-      if (link) link->say(FrameKind::bye, {});
+      if (link && !fate_.known()) link->say(FrameKind::bye, {});
     }
     {
       const std::lock_guard lock(mutex_);

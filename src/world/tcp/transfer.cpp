@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "world/tcp/futex.h"
-#include "world/tcp/link.h"
 
 namespace echelon::tcp {
 
@@ -31,8 +30,16 @@ void Transfer::finish(State how) {
 }
 
 void Transfer::release() {
-  if (state.load(std::memory_order_acquire) < done) link->abandon(*this);
+  if (state.load(std::memory_order_acquire) < done) carrier->abandon(*this);
   pool->give_back(*this);
+}
+
+TransferPool::TransferPool(const Fate& fate, Clock& clock) : fate_(fate), clock_(clock) {
+  for (int i = 0; i < 64; ++i) {  // as many as most programs ever have at once
+    Transfer& t = all_.emplace_back();
+    t.pool = this;
+    give_back(t);
+  }
 }
 
 Transfer& TransferPool::take() {

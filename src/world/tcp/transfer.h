@@ -36,8 +36,17 @@ class Fate {
   std::string reason_;
 };
 
-class Link;
+struct Transfer;
 class TransferPool;
+
+// Who moves the bytes of a Transfer.
+class Carrier {
+ public:
+  virtual void abandon(Transfer& transfer) = 0;  // its memory will go away
+
+ protected:
+  ~Carrier() = default;
+};
 
 struct Transfer final : Operation {
   enum State : std::uint32_t { pending, awaited, done, lost, ended, mismatched };
@@ -46,7 +55,7 @@ struct Transfer final : Operation {
   void release() override;
   void finish(State state);  // wakes who waits; do not touch it afterwards
 
-  Link* link = nullptr;
+  Carrier* carrier = nullptr;
   TransferPool* pool = nullptr;
   int peer = 0;
   Channel channel = 0;
@@ -66,7 +75,7 @@ std::string describe(const Label& label, std::uint64_t bytes);  // "all-reduce 7
 
 class TransferPool {
  public:
-  TransferPool(const Fate& fate, Clock& clock) : fate_(fate), clock_(clock) {}
+  TransferPool(const Fate& fate, Clock& clock);
   Transfer& take();
   void give_back(Transfer& transfer);
 
