@@ -50,10 +50,19 @@ inline const std::vector<WorldUnderTest>& all_worlds() {
          run_on_tcp(options, {.seed = 7}, program);
        },
        true},
+      {"tcp_sockets",
+       [](int ranks, const Program& program) {
+         TcpOptions options;
+         options.per_node = ranks;
+         options.share_memory = false;
+         run_on_tcp(options, {.seed = 7}, program);
+       },
+       true},
       {"tcp_with_tls",
        [](int ranks, const Program& program) {
          TcpOptions options;
          options.per_node = ranks;
+         options.share_memory = false;
          options.tls = true;
          run_on_tcp(options, {.seed = 7}, program);
        },

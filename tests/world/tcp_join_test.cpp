@@ -206,9 +206,14 @@ TEST(TcpJoin, TooFewNodesIsSaidAtTheEndOfTheWait) {
 }
 
 // A rank that is killed has a name on all others, soon.
-TEST(TcpLoss, AKilledRankIsNamedOnEverySurvivor) {
+class TcpLoss : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Memory, TcpLoss, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Shared" : "Separate"; });
+
+TEST_P(TcpLoss, AKilledRankIsNamedOnEverySurvivor) {
   TcpOptions options;
   options.per_node = 4;
+  options.share_memory = GetParam();
   const test::TempDir dir;
   std::string what;
   const auto clock = make_real_clock();

@@ -46,6 +46,7 @@ inline std::vector<tcp::Seat> make_seats(int ranks, const TcpSettings& settings 
     seat.gate = gate;
     seat.silence_seconds = settings.silence_seconds;
     seat.mesh_seconds = settings.mesh_seconds;
+    seat.share_memory = false;
   }
   return seats;
 }

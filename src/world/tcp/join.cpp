@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "world/host.h"
-#include "world/tcp/children.h"
+#include "world/memory/segment.h"
+#include "world/processes/family.h"
 #include "world/tcp/tcp_world.h"
 
 namespace echelon {
@@ -16,14 +17,14 @@ namespace {
 using asio::ip::tcp;
 using namespace echelon::tcp;  // NOLINT: this file is the face of that namespace
 
-struct Endpoint {
+struct HostAndPort {
   std::string host;
   std::uint16_t port = 0;
 };
 
-Endpoint parse_endpoint(const std::string& text) {
+HostAndPort parse_endpoint(const std::string& text) {
   const auto colon = text.rfind(':');
-  Endpoint e;
+  HostAndPort e;
   if (colon != std::string::npos) {
     e.host = text.substr(0, colon);
     if (e.host.size() > 2 && e.host.front() == '[' && e.host.back() == ']')
@@ -127,7 +128,7 @@ Node gather_node(const TcpOptions& options, const LaunchOptions& launch, bool al
     }
     return node;
   }
-  const Endpoint endpoint = parse_endpoint(options.endpoint);
+  const HostAndPort endpoint = parse_endpoint(options.endpoint);
   RendezvousOptions meeting;
   meeting.host = endpoint.host;
   meeting.port = endpoint.port;
@@ -140,14 +141,49 @@ Node gather_node(const TcpOptions& options, const LaunchOptions& launch, bool al
   return node;
 }
 
-Seat seat_of(const Node& node, const TcpOptions& options, int local) {
+Seat seat_of(const Node& node, const TcpOptions& options, const LaunchOptions& launch, int local) {
   Seat seat;
   seat.rank = node.table.first_rank + local;
   seat.table = node.table;
   seat.listener = node.listeners[static_cast<std::size_t>(local)];
   seat.gate = node.gate;
   seat.silence_seconds = options.silence_seconds;
+  seat.share_memory = options.share_memory;
+  seat.launch = launch;
   return seat;
+}
+
+RankEnvironment place_of(const Node& node, const TcpOptions& options, int local) {
+  RankEnvironment place;
+  place.rank = node.table.first_rank + local;
+  place.size = static_cast<int>(node.table.peers.size());
+  place.local_rank = local;
+  place.local_size = options.per_node;
+  if (options.max_nodes > 1) {
+    const HostAndPort endpoint = parse_endpoint(options.endpoint);
+    place.master_address = endpoint.host;
+    place.master_port = endpoint.port;
+  }
+  return place;
+}
+
+// Runs a rank of this machine and writes its failure down. Who only heard that another rank of this machine was lost
+// leaves it to that one, or to the parent, who knows more.
+void live(Segment& board, int first_rank, int local, const std::function<void()>& body) {
+  const int me = first_rank + local;
+  try {
+    body();
+  } catch (const PeerLost& e) {
+    const bool here = e.rank() >= first_rank && e.rank() < first_rank + board.ranks();
+    if (!here || e.rank() == me) board.break_world(e.rank(), FailureKind::failure, e.reason());
+  } catch (const BadInput& e) {
+    board.break_world(me, FailureKind::bad_input, e.what());
+  } catch (const std::exception& e) {
+    board.break_world(me, FailureKind::failure, e.what());
+  } catch (...) {
+    board.break_world(me, FailureKind::failure, "it threw something that is no exception");
+  }
+  board.rank(local).ended.store(1, std::memory_order_release);
 }
 
 }  // namespace
@@ -161,23 +197,16 @@ void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Pr
       for (const int s : sockets) ::close(s);
     }
   } const close_all{node.listeners};
-  run_children(options.per_node, node.table.first_rank, [&](int local) {
+  // Where the first failure on this machine is written down; the ranks' messages go elsewhere.
+  const auto board = Segment::create(Segment::Reach::machine, options.per_node, 1 << 20);
+  run_family(*board, {node.table.first_rank, launch.grace_seconds}, [&](int local) {
     for (int i = 0; i < options.per_node; ++i) {
       if (i != local) ::close(node.listeners[static_cast<std::size_t>(i)]);
     }
-    RankEnvironment place;
-    place.rank = node.table.first_rank + local;
-    place.size = static_cast<int>(node.table.peers.size());
-    place.local_rank = local;
-    place.local_size = options.per_node;
-    if (!alone) {
-      const Endpoint endpoint = parse_endpoint(options.endpoint);
-      place.master_address = endpoint.host;
-      place.master_port = endpoint.port;
-    }
-    set_environment(torchrun_variables(place));
-    run_rank(seat_of(node, options, local), program);
+    set_environment(torchrun_variables(place_of(node, options, local)));
+    live(*board, node.table.first_rank, local, [&] { run_rank(seat_of(node, options, launch, local), program); });
   });
+  board->fate().throw_to_launcher();
 }
 
 void join_tcp(const TcpOptions& given, const RankEnvironment& place, const LaunchOptions& launch,
@@ -191,7 +220,7 @@ void join_tcp(const TcpOptions& given, const RankEnvironment& place, const Launc
   options.node_rank = place.rank;
   options.per_node = 1;
   const Node node = gather_node(options, launch, place.size == 1);
-  run_rank(seat_of(node, options, 0), program);
+  run_rank(seat_of(node, options, launch, 0), program);
 }
 
 std::string make_job_secret() { return to_hex(make_secret()); }

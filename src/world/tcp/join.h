@@ -31,6 +31,7 @@ struct TcpOptions {
   bool tls = false;                          // encrypt also on loopback; off the machine it is always done
   bool insecure = false;                     // do not encrypt off the machine either: who is on the way can read and
                                              // change everything
+  bool share_memory = true;                  // with ranks of the same machine, instead of connections to them
   double join_seconds = 300;                 // for min_nodes to come
   double last_call_seconds = 3;              // for more of them after that
   double silence_seconds = 2.2;              // after which a rank is lost

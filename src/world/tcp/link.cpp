@@ -69,7 +69,7 @@ Work Link::receive(Channel channel, const Label& label, std::byte* into, std::si
   const std::lock_guard lock(mutex_);
   if (failed_) return failed(t, Transfer::lost);
   inbox_.post(t);
-  if (t.state.load(std::memory_order_relaxed) == Transfer::pending && peer_bye_) {
+  if (!t.settled() && peer_bye_) {
     inbox_.abandon(t);
     return failed(t, Transfer::ended);
   }
@@ -86,7 +86,7 @@ void Link::write_from_program() {
 
 void Link::abandon(Transfer& transfer) {
   const std::lock_guard lock(mutex_);
-  if (transfer.state.load(std::memory_order_relaxed) >= Transfer::done) return;
+  if (transfer.settled()) return;
   if (transfer.sends)
     outbox_.abandon(transfer);
   else

@@ -52,7 +52,7 @@ Work SelfLink::receive(Channel channel, const Label& label, std::byte* into, std
 
 void SelfLink::abandon(Transfer& transfer) {
   const std::lock_guard lock(mutex_);
-  if (transfer.state.load(std::memory_order_relaxed) >= Transfer::done) return;
+  if (transfer.settled()) return;
   if (transfer.sends)
     outbox_.abandon(transfer);
   else

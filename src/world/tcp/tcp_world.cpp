@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <thread>
 
+#include "world/memory/neighbours.h"
 #include "world/tcp/link.h"
 #include "world/tcp/self_link.h"
 #include "world/thread_tasks.h"
@@ -19,6 +20,7 @@ namespace {
 using asio::ip::tcp;
 
 constexpr std::uint32_t epoch = 1;
+constexpr Channel neighbours_channel = 0xffffffff;
 constexpr std::size_t longest_doing = 63, longest_reason = 1000;
 
 class TcpWorld final : public World, public LinkHost {
@@ -26,6 +28,7 @@ class TcpWorld final : public World, public LinkHost {
   explicit TcpWorld(const Seat& seat);
   ~TcpWorld();
   void finish();  // after the program: waits for the others' end
+  bool broken() const { return fate_.known() || (neighbours_ && neighbours_->segment().fate().broken()); }
 
   const RankPlace& place() const override { return place_; }
   Clock& clock() override { return *clock_; }
@@ -38,36 +41,47 @@ class TcpWorld final : public World, public LinkHost {
   std::unique_ptr<Event> make_event() override { return make_thread_event(*clock_); }
 
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override {
+    if (near(to)) return neighbours_->endpoint().send(neighbours_->index(to), channel, label, bytes);
     if (to == place_.rank) return self_.send(channel, label, bytes);
     return link(to).send(channel, label, bytes);
   }
   Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override {
+    if (near(from)) {
+      return neighbours_->endpoint().receive(neighbours_->index(from), channel, label, into.size(), into.data(), {});
+    }
     if (from == place_.rank) return self_.receive(channel, label, into.data(), into.size(), {});
     return link(from).receive(channel, label, into.data(), into.size(), {});
   }
   Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) override {
+    if (near(from)) {
+      return neighbours_->endpoint().receive(neighbours_->index(from), channel, label, bytes, nullptr, sink);
+    }
     if (from == place_.rank) return self_.receive(channel, label, nullptr, bytes, sink);
     return link(from).receive(channel, label, nullptr, bytes, sink);
   }
-  SharedMemory* shared_memory() override { return nullptr; }
+  SharedMemory* shared_memory() override { return neighbours_ ? neighbours_->shared_memory() : nullptr; }
 
   void doing(std::string_view what) override {
     const std::lock_guard lock(mutex_);
     if (doing_ == what) return;
     doing_ = what.substr(0, longest_doing);
     doing_version_.fetch_add(1);
+    if (neighbours_) neighbours_->segment().rank(neighbours_->index(place_.rank)).doing.write(what);
   }
   std::string doing_of(Rank rank) override;
   void give_up(std::string_view reason) override;
 
  private:
+  bool near(Rank rank) const { return neighbours_ && rank >= 0 && rank < place_.size && neighbours_->has(rank); }
   Link& link(Rank rank);
   asio::awaitable<void> connect(int peer, Gate gate);
   void add_link(int peer, Wire wire);
   void await_mesh();
+  void meet_neighbours();
   void listen_for_wakes();
   void beat();
   void fail_links();
+  void tell_neighbours();
 
   void wake() override;
   void lost(int rank, const std::string& reason) override;
@@ -88,6 +102,7 @@ class TcpWorld final : public World, public LinkHost {
   Fate fate_;
   TransferPool pool_{fate_, *clock_};
   SelfLink self_;
+  std::unique_ptr<Neighbours> neighbours_;  // those on this machine, if memory can be shared with them
 
   asio::io_context io_{1};
   asio::posix::stream_descriptor waker_{io_, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -143,6 +158,7 @@ TcpWorld::TcpWorld(const Seat& seat) : seat_(seat), self_(pool_, seat.rank) {
   thread_ = start_thread("tcp", [this] { io_.run(); });
   try {
     await_mesh();
+    if (seat.share_memory) meet_neighbours();
   } catch (...) {
     io_.stop();
     thread_->join();
@@ -188,6 +204,8 @@ bool TcpWorld::wait_for(double seconds, Condition condition) {
 
 void TcpWorld::await_mesh() {
   const bool decided = wait_for(seat_.mesh_seconds + 1, [&] { return whole_ || fate_.known(); });
+  // One that has failed already was there before: its program ran, so shall ours, and hear of it where it waits.
+  if (fate_.known() && wait_for(1, [&] { return whole_; })) return;
   if (fate_.known()) throw PeerLost(fate_.rank(), fate_.reason(), "joining");
   if (!decided) {
     for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -199,6 +217,25 @@ void TcpWorld::await_mesh() {
   }
 }
 
+void TcpWorld::meet_neighbours() {
+  std::unique_ptr<Neighbours> found;
+  try {
+    found = Neighbours::find(*this, seat_.launch, neighbours_channel, now() + seat_.mesh_seconds);
+  } catch (const PeerLost&) {
+    return;  // the program will hear of it
+  }
+  if (!found) return;
+  const std::lock_guard lock(mutex_);  // the I/O thread looks at it when a rank is lost
+  pool_.wait_with(&found->endpoint());
+  neighbours_ = std::move(found);
+  if (fate_.known()) tell_neighbours();
+}
+
+// Ends the waits of the ranks on this machine that look at the common memory.
+void TcpWorld::tell_neighbours() {
+  if (neighbours_) neighbours_->segment().break_world(fate_.rank(), FailureKind::failure, fate_.reason());
+}
+
 Link& TcpWorld::link(Rank rank) {
   if (rank < 0 || rank >= place_.size || rank == place_.rank) {
     fail("rank {} of {} has no connection to rank {}", place_.rank, place_.size, rank);
@@ -207,6 +244,7 @@ Link& TcpWorld::link(Rank rank) {
 }
 
 std::string TcpWorld::doing_of(Rank rank) {
+  if (near(rank)) return neighbours_->segment().rank(neighbours_->index(rank)).doing.read();
   if (rank != place_.rank) return link(rank).doing();
   const std::lock_guard lock(mutex_);
   return doing_;
@@ -258,6 +296,10 @@ void TcpWorld::lost(int rank, const std::string& reason) {
 }
 
 void TcpWorld::fail_links() {
+  {
+    const std::lock_guard lock(mutex_);
+    tell_neighbours();
+  }
   self_.fail_all();
   for (auto& link : links_) {
     if (link) link->fail_all();
@@ -291,6 +333,7 @@ void TcpWorld::changed() {
 }
 
 void TcpWorld::finish() {
+  if (neighbours_) neighbours_->end();
   asio::post(io_, [this] {
     for (auto& link : links_) {
       if (link && !fate_.known()) link->say(FrameKind::bye, {});
@@ -330,6 +373,10 @@ void run_rank(const Seat& seat, const Program& program) {
   TcpWorld world(seat);
   try {
     program(world);
+  } catch (const PeerLost& e) {
+    if (world.broken()) throw;
+    world.give_up(e.what());  // nobody was lost: this program waited for one that has ended
+    throw Failure(e.what());
   } catch (const std::exception& e) {
     world.give_up(e.what());
     throw;

@@ -17,6 +17,8 @@ struct Seat {  // where a rank sits
   double mesh_seconds = 20;      // for all connections to be made
   double silence_seconds = 2.2;  // after which a rank is lost
   double beat_seconds = 0.4;
+  bool share_memory = true;  // with ranks of the same machine
+  LaunchOptions launch;
 };
 
 // Connects with all others (throws PeerLost, operation "joining"), runs the program, waits until all others have ended

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "world/tcp/futex.h"
+#include "world/memory/bell.h"
 
 namespace echelon::tcp {
 
@@ -11,26 +11,42 @@ std::string describe(const Label& label, std::uint64_t bytes) {
 }
 
 bool Transfer::wait(double deadline) {
-  std::uint32_t now = pending;
-  if (state.compare_exchange_strong(now, awaited, std::memory_order_acq_rel)) now = awaited;
-  while (now == awaited) {
-    const double left = deadline - pool->clock_.seconds();
-    if (left <= 0) return false;
-    futex_wait(state, awaited, std::min(left, 1e6));
-    now = state.load(std::memory_order_acquire);
+  if (pool->endpoint_) {
+    if (!pool->endpoint_->wait_until(over, deadline, [this] { return to_string(label); })) return false;
+  } else {
+    std::uint32_t now = pending;
+    if (state.compare_exchange_strong(now, awaited, std::memory_order_acq_rel)) now = awaited;
+    while (now == awaited) {
+      const double left = deadline - pool->clock_.seconds();
+      if (left <= 0) return false;
+      futex_wait(state, awaited, std::min(left, 1e6));
+      now = state.load(std::memory_order_acquire);
+    }
   }
-  if (now == done) return true;
-  if (now == mismatched) throw Mismatch(problem);
-  if (now == ended) throw PeerLost(peer, "its program has ended", to_string(label));
-  throw PeerLost(pool->fate_.rank(), pool->fate_.reason(), to_string(label));
+  switch (state.load(std::memory_order_acquire)) {
+    case done: return true;
+    case mismatched: throw Mismatch(problem);
+    case ended: throw PeerLost(peer, "its program has ended", to_string(label));
+    default: throw PeerLost(pool->fate_.rank(), pool->fate_.reason(), to_string(label));
+  }
 }
 
 void Transfer::finish(State how) {
-  if (state.exchange(how, std::memory_order_acq_rel) == awaited) futex_wake(state);
+  if (Endpoint* const endpoint = pool->endpoint_) {
+    state.store(how, std::memory_order_relaxed);
+    over.store(true, std::memory_order_seq_cst);
+    endpoint->wake();
+  } else if (state.exchange(how, std::memory_order_acq_rel) == awaited) {
+    futex_wake_all(state);
+  }
+}
+
+bool Transfer::settled() const {
+  return pool->endpoint_ ? over.load(std::memory_order_acquire) : state.load(std::memory_order_acquire) >= done;
 }
 
 void Transfer::release() {
-  if (state.load(std::memory_order_acquire) < done) carrier->abandon(*this);
+  if (!settled()) carrier->abandon(*this);
   pool->give_back(*this);
 }
 
@@ -52,6 +68,7 @@ Transfer& TransferPool::take() {
     t->pool = this;
   }
   t->state.store(Transfer::pending, std::memory_order_relaxed);
+  t->over.store(false, std::memory_order_relaxed);
   t->next = nullptr;
   return *t;
 }

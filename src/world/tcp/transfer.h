@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "world/memory/endpoint.h"
 #include "world/world.h"
 
 namespace echelon::tcp {
@@ -53,7 +54,8 @@ struct Transfer final : Operation {
 
   bool wait(double deadline) override;
   void release() override;
-  void finish(State state);  // wakes who waits; do not touch it afterwards
+  void finish(State how);  // wakes who waits; do not touch it afterwards
+  bool settled() const;    // finished, one way or another
 
   Carrier* carrier = nullptr;
   TransferPool* pool = nullptr;
@@ -69,6 +71,7 @@ struct Transfer final : Operation {
   std::string problem;       // of a mismatch
   Transfer* next = nullptr;  // in a queue, or in the pool
   std::atomic<std::uint32_t> state = pending;
+  std::atomic<bool> over = false;  // with neighbours: what their Endpoint looks at while it waits
 };
 
 std::string describe(const Label& label, std::uint64_t bytes);  // "all-reduce 7, step 2, of float32 (4096 bytes)"
@@ -78,6 +81,8 @@ class TransferPool {
   TransferPool(const Fate& fate, Clock& clock);
   Transfer& take();
   void give_back(Transfer& transfer);
+  // Who waits for a Transfer must also move the messages of the ranks on this machine. Before the first `take`.
+  void wait_with(Endpoint* endpoint) { endpoint_ = endpoint; }
 
  private:
   friend struct Transfer;
@@ -86,6 +91,7 @@ class TransferPool {
   std::mutex mutex_;
   std::deque<Transfer> all_;
   Transfer* free_ = nullptr;
+  Endpoint* endpoint_ = nullptr;
 };
 
 // First come, first served, through Transfer::next.

@@ -1,0 +1,22 @@
+#pragma once
+// Ranks as children of this process, which only watches them. If it dies, so do they; SIGINT, SIGTERM and SIGUSR1 that
+// are sent to it are passed on. Nothing is thrown for what happens to the children: the first failure is written into
+// the segment's fate, by the rank that has it or here if that one was killed.
+
+#include <functional>
+
+#include "world/memory/segment.h"
+
+namespace echelon {
+
+struct FamilyOptions {
+  int first_rank = 0;        // what the first child is called in messages
+  double grace_seconds = 5;  // after a failure the others have that long to end by themselves
+};
+
+// Forks one child for each rank of the segment (call it while this process has one thread), each of which runs
+// `body(index)`, and returns when all have ended. The body throws nothing, writes its failure into the fate, and marks
+// its rank in the segment as ended before it returns.
+void run_family(Segment& segment, const FamilyOptions& options, const std::function<void(int index)>& body);
+
+}  // namespace echelon
