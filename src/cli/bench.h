@@ -6,5 +6,6 @@
 namespace echelon::cli {
 
 void add_bench_train(CLI::App& bench);
+void add_bench_collective(CLI::App& bench);
 
 }  // namespace echelon::cli

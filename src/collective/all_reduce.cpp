@@ -10,6 +10,8 @@
 namespace echelon {
 
 const Algorithm& choose_all_reduce(Group& group, std::size_t bytes) {
+  GroupState& state = group.state();
+  if (state.chosen && state.chosen_bytes == bytes) return *state.chosen;
   const Link& link = link_of(group);
   const Algorithm* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
@@ -21,6 +23,8 @@ const Algorithm& choose_all_reduce(Group& group, std::size_t bytes) {
       best = &a;
     }
   }
+  state.chosen = best;
+  state.chosen_bytes = bytes;
   return *best;
 }
 

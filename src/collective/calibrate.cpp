@@ -24,7 +24,7 @@ double one_way(Group& group, const Call& call, int peer, bool begins, std::span<
   const Range all{0, memory.size()};
   MoveRunner runner(group, call, data, Reduction::sum);
   double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 12; ++i) {
     const double start = group.world().now();
     if (begins) runner.move({.to = peer, .out = all, .step = step});
     runner.move({.from = peer, .in = all, .step = step});
@@ -49,7 +49,8 @@ Cost play(Group& group, const Call& call, int peer, bool begins, std::span<std::
 Cost inside_host(Group& group, const Call& call, std::span<std::byte> memory) {
   const Site& site = group.state().site();
   const int peer = site.place ^ 1;
-  if (peer >= static_cast<int>(site.here.size())) return {};
+  constexpr double unknown = std::numeric_limits<double>::infinity();
+  if (peer >= static_cast<int>(site.here.size())) return {unknown, unknown};
   return play(group, call, site.here[static_cast<std::size_t>(peer)], site.place % 2 == 0, memory, 0);
 }
 
@@ -60,10 +61,18 @@ Cost between_hosts(Group& group, const Call& call, std::span<std::byte> memory) 
   return play(group, call, site.leaders[static_cast<std::size_t>(peer)], site.host % 2 == 0, memory, 2);
 }
 
+void agree(Group& group, const Call& call, std::span<double> figures, Reduction reduction, int step) {
+  MoveRunner runner(group, call, numbers(figures), reduction);
+  const Range all{0, figures.size()};
+  plan_binomial_reduce(group.size(), group.index(), 0, all, step, runner);
+  plan_binomial_broadcast(group.size(), group.index(), 0, all, step + 1, runner);
+  runner.finish();
+}
+
 template <typename F>
 double quickest(Group& group, const F& f) {
   double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 50; ++i) {
     const double start = group.world().now();
     f();
     best = std::min(best, group.world().now() - start);
@@ -79,40 +88,34 @@ Link measure_link(Group& group) {
   Buffer memory(large_bytes), other(large_bytes);
   const std::span<std::byte> bytes(memory.data(), large_bytes);
   const Cost inside = inside_host(group, call, bytes), across = between_hosts(group, call, bytes);
-  std::array<double, 7> figures{inside.latency, inside.per_byte, across.latency, across.per_byte};
   const auto total = static_cast<double>(large_bytes);
-  figures[4] = quickest(group,
-                        [&] {
-                          combine(NumberType::float32, Reduction::sum, memory.data(), memory.data(), other.data(),
-                                  large_bytes / 4);
-                        }) /
-               total;
-  figures[5] = quickest(group, [&] { std::memcpy(other.data(), memory.data(), large_bytes); }) / total;
+  std::array<double, 5> best{inside.latency, inside.per_byte};
+  best[2] = quickest(group,
+                     [&] {
+                       combine(NumberType::float32, Reduction::sum, memory.data(), memory.data(), other.data(),
+                               large_bytes / 4);
+                     }) /
+            total;
+  best[3] = quickest(group, [&] { std::memcpy(other.data(), memory.data(), large_bytes); }) / total;
   if (state.meeting) {
-    constexpr int meetings = 4;
-    figures[6] = quickest(group,
-                          [&] {
-                            for (int i = 0; i < meetings; ++i) state.meeting->meet(state.patience);
-                          }) /
-                 meetings;
+    for (int i = 0; i < 50; ++i) state.meeting->meet(state.patience);  // until both sides are awake
+    best[4] = quickest(group, [&] { state.meeting->meet(state.patience); });
   }
-
-  // Agreed: the worst that anybody saw.
-  MoveRunner runner(group, call, numbers(std::span<double>(figures)), Reduction::max);
-  const Range all{0, figures.size()};
-  plan_binomial_reduce(group.size(), group.index(), 0, all, 10, runner);
-  plan_binomial_broadcast(group.size(), group.index(), 0, all, 11, runner);
-  runner.finish();
+  std::array<double, 2> worst{across.latency, across.per_byte};
+  agree(group, call, best, Reduction::min, 10);
+  agree(group, call, worst, Reduction::max, 12);
 
   Link link;
   link.hosts = static_cast<int>(state.site().leaders.size());
-  link.host_latency = figures[0];
-  link.host_per_byte = figures[1];
-  link.latency = link.hosts > 1 ? figures[2] : figures[0];
-  link.per_byte = link.hosts > 1 ? figures[3] : figures[1];
-  link.combine_per_byte = figures[4];
-  link.touch_per_byte = figures[5];
-  link.meet = figures[6];
+  if (state.site().largest > 1) {
+    link.host_latency = best[0];
+    link.host_per_byte = best[1];
+  }
+  link.latency = link.hosts > 1 ? worst[0] : link.host_latency;
+  link.per_byte = link.hosts > 1 ? worst[1] : link.host_per_byte;
+  link.combine_per_byte = best[2];
+  link.touch_per_byte = best[3];
+  link.meet = best[4];
   return link;
 }
 

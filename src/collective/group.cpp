@@ -79,7 +79,7 @@ int Group::size() const { return state_->size(); }
 int Group::index() const { return state_->index; }
 Rank Group::rank_of(int member) const { return state_->rank(member); }
 Channel Group::channel() const { return state_->channel; }
-Patience& Group::patience() { return state_->patience; }
+GroupPatience& Group::patience() { return state_->patience; }
 
 namespace {
 

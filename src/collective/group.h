@@ -33,7 +33,7 @@ class Group {
   int index() const;               // of this rank among the members
   Rank rank_of(int member) const;  // in the world
   Channel channel() const;
-  Patience& patience();
+  GroupPatience& patience();
 
   // Collective. Those who say the same color become a group, ordered by key, then by their order here.
   Group split(int color, int key);

@@ -21,6 +21,8 @@
 
 namespace echelon {
 
+struct Algorithm;
+
 // What all groups that came from one `everyone` have in common.
 struct Family {
   Channel next_channel = 2;  // a number that no group of this rank uses yet
@@ -55,10 +57,12 @@ class GroupState {
   int index = 0;
   Channel channel;
   std::uint32_t number = 0;  // of the operation that is under way
-  Patience patience;
+  GroupPatience patience;
   std::unique_ptr<Meeting> meeting;  // null where the world has no shared memory
   std::optional<Link> link;          // measured when it is first needed
   std::span<std::byte> staging;      // in shared memory, for numbers that are not: see all_reduce/direct.cpp
+  std::size_t chosen_bytes = 0;      // what auto took last, and for how many bytes
+  const Algorithm* chosen = nullptr;
   std::uint64_t small_operations = 0;
   std::vector<PendingSend> sends, receives;  // these are kept for their memory
   std::vector<PartialSum> partials, nodes;

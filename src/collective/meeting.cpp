@@ -59,7 +59,7 @@ Rank Meeting::latecomer() const {
   return -1;
 }
 
-void Meeting::meet(Patience& patience) {
+void Meeting::meet(GroupPatience& patience) {
   Slot& slot = mine();
   slot.arrived.store(slot.arrived.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   patience.wait(*barrier_, [this] { return latecomer(); });

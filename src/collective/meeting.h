@@ -47,7 +47,7 @@ class Meeting {
   // Throws Mismatch, with both descriptions, if another member is in a different one with the same number.
   void compare() const;
   // All arrive, then all go on. What each wrote before is then seen by all.
-  void meet(Patience& patience);
+  void meet(GroupPatience& patience);
 
  private:
   Rank latecomer() const;

@@ -1,6 +1,7 @@
 #include "collective/patience.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.h"
 
@@ -14,30 +15,32 @@ std::string kind_text(const Label& label) {
   return whole.substr(0, whole.find(' '));
 }
 
+constexpr std::string_view waiting_for = "waiting for rank ";
+
 std::size_t index_of(MessageKind kind) { return static_cast<std::size_t>(kind) % 16; }
 
 }  // namespace
 
-Patience::Patience(World& world, PatienceOptions options) : world_(world), options_(std::move(options)) {}
+GroupPatience::GroupPatience(World& world, PatienceOptions options) : world_(world), options_(std::move(options)) {}
 
-void Patience::begin(const Label& label, std::string_view name) {
+void GroupPatience::begin(const Label& label, std::string_view name) {
   label_ = label;
   name_ = name;
   began_ = world_.now();
 }
 
 // Follows what gets slower at once and what gets faster gradually.
-void Patience::end() {
+void GroupPatience::end() {
   const double took = world_.now() - began_;
   double& usual = usual_[index_of(label_.kind)];
   usual = std::max(took, 0.9 * usual + 0.1 * took);
 }
 
-double Patience::late_after(MessageKind kind) const {
+double GroupPatience::late_after(MessageKind kind) const {
   return std::max(options_.floor, options_.factor * usual_[index_of(kind)]);
 }
 
-std::string Patience::text(double seconds, Rank peer) const {
+std::string GroupPatience::text(double seconds, Rank peer) const {
   const std::string what = name_.empty() ? fmt::format("{} {}", kind_text(label_), label_.number)
                                          : fmt::format("{} {}", kind_text(label_), name_);
   if (peer < 0) return fmt::format("waiting {:.1f} s for the other ranks: {}", seconds, what);
@@ -46,30 +49,51 @@ std::string Patience::text(double seconds, Rank peer) const {
                      doing.empty() ? "" : fmt::format("; rank {} is in {}", peer, doing));
 }
 
-template <typename Try, typename Who>
-void Patience::keep_trying(const Try& try_until, const Who& who) {
-  constexpr double doubt_every = 0.1;
-  const double start = world_.now(), give_up = start + options_.limit;
-  double now = start, late = late_after(label_.kind);
-  while (!try_until(std::min({give_up, start + late, now + (doubt_ ? doubt_every : options_.limit)}))) {
-    now = world_.now();
-    if (doubt_) doubt_();
-    if (now >= give_up)
-      throw TooLate(fmt::format("rank {} gave up: {}; the limit is {:.0f} s", world_.rank(), text(now - start, who()),
-                                options_.limit));
-    if (now < start + late) continue;
-    if (options_.notice) options_.notice(text(now - start, who()));
-    late *= 2;
+// The rank that we wait for may itself be waiting for somebody: the one at the end of the chain is to blame.
+Rank GroupPatience::last_in_chain(Rank peer) const {
+  for (int hops = 0; peer >= 0 && hops < world_.size(); ++hops) {
+    const std::string doing = world_.doing_of(peer);
+    if (!doing.starts_with(waiting_for)) break;
+    peer = std::atoi(doing.c_str() + waiting_for.size());
   }
-  if (const Rank peer = who(); peer >= 0) waited_[peer] += world_.now() - start;
+  return peer;
 }
 
-void Patience::wait(Work& work, Rank peer) {
+template <typename Try, typename Who>
+void GroupPatience::keep_trying(const Try& try_until, const Who& who) {
+  constexpr double doubt_every = 0.1;
+  const double start = world_.now(), give_up = start + options_.limit;
+  double now = start, late = late_after(label_.kind), next = start + late / 2;
+  std::string was_doing;
+  Rank awaited = -1;
+  while (!try_until(std::min({give_up, next, now + (doubt_ ? doubt_every : options_.limit)}))) {
+    now = world_.now();
+    if (doubt_) doubt_();
+    if (now < std::min(give_up, next)) continue;
+    if (next < start + late) {  // half-way to being late: time to say so, for those who wait for us
+      was_doing = world_.doing_of(world_.rank());
+      next = start + late;
+    }
+    if (who() >= 0) world_.doing(fmt::format("{}{}", waiting_for, who()));
+    if (now < std::min(give_up, start + late)) continue;
+    awaited = last_in_chain(who());
+    const std::string report = text(now - start, awaited);
+    if (now >= give_up)
+      throw TooLate(fmt::format("rank {} gave up: {}; the limit is {:.0f} s", world_.rank(), report, options_.limit));
+    if (options_.notice) options_.notice(report);
+    late *= 2;
+    next = start + late;
+  }
+  if (now != start && world_.doing_of(world_.rank()).starts_with(waiting_for)) world_.doing(was_doing);
+  if (const Rank peer = awaited >= 0 ? awaited : who(); peer >= 0) waited_[peer] += world_.now() - start;
+}
+
+void GroupPatience::wait(Work& work, Rank peer) {
   if (work.done()) return;
   keep_trying([&](double deadline) { return work.wait(deadline); }, [&] { return peer; });
 }
 
-void Patience::wait(SharedBarrier& barrier, const std::function<Rank()>& latecomer) {
+void GroupPatience::wait(SharedBarrier& barrier, const std::function<Rank()>& latecomer) {
   Rank missing = latecomer();  // whoever was seen missing last gets the blame: at the end all are there
   keep_trying([&](double deadline) { return barrier.wait(deadline); },
               [&] {

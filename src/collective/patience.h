@@ -5,6 +5,8 @@
 // An operation is late when it takes `factor` times as long as operations of its kind took before, and at least `floor`
 // seconds. Then, at growing intervals, the notice says who is waited for, and what that rank is busy with:
 //   waiting 4.2 s for rank 3: all-reduce bucket 7; rank 3 is in backward of conv2
+// If that rank is itself waiting for another, the one at the end of the chain is named: half-way to being late, a rank
+// says so in World::doing.
 // After `limit` seconds in one wait the operation gives up with TooLate. It also adds up the seconds waited for each
 // rank: what the summary of a run shows.
 //
@@ -28,9 +30,9 @@ struct PatienceOptions {
   std::function<void(const std::string&)> notice = {};
 };
 
-class Patience {
+class GroupPatience {
  public:
-  explicit Patience(World& world, PatienceOptions options = {});
+  explicit GroupPatience(World& world, PatienceOptions options = {});
 
   const PatienceOptions& options() const { return options_; }
   void set_options(PatienceOptions options) { options_ = std::move(options); }
@@ -54,6 +56,7 @@ class Patience {
   template <typename Try, typename Who>
   void keep_trying(const Try& try_until, const Who& who);
   std::string text(double seconds, Rank peer) const;
+  Rank last_in_chain(Rank peer) const;
 
   World& world_;
   PatienceOptions options_;

@@ -46,6 +46,7 @@ TreeNode tree_node(int i, int n, int shift) {
   const int p = (i + shift) % n + 1, half = lowest_bit(p) / 2;
   TreeNode node;
   if (const int q = parent_position(p, n)) node.parent = member(q);
+  for (int q = p; (q = parent_position(q, n)) != 0;) ++node.depth;
   if (half > 0) {
     node.child[0] = member(p - half);
     // Right of p: the root of what exists of (p, p + 2 * half), that is the first on the way down to the left.

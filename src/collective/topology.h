@@ -28,6 +28,7 @@ int binomial_span(int i, int n);  // 2^k for the largest k that could give i a c
 // positions are leaves. Two of them, shifted by one, make every member a leaf in at least one: the double binary tree.
 struct TreeNode {
   int parent = -1;          // -1: the root
+  int depth = 0;            // edges to the root
   int child[2] = {-1, -1};  // -1: none
   int degree() const { return (parent >= 0) + (child[0] >= 0) + (child[1] >= 0); }
 };

@@ -2,7 +2,7 @@
 // numbers each, up and down, in chunks that follow each other. A member with children in one tree is a leaf in the
 // other, so all links work all the time: nearly the ring's bytes at the tree's depth.
 //   messages (edges in both trees) * chunks    bytes (edges) * B/2
-//   time (2 log2 n + chunks) steps of three messages of a chunk each way
+//   time (2 log2 n + chunks) ticks of four messages of a chunk each way
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace echelon {
 
 namespace {
 
-constexpr std::size_t chunk_bytes = 128 * 1024;
+constexpr std::size_t chunk_bytes = 32 * 1024;  // short enough that no world waits for the receiver before it sends
 
 int chunks_of(std::size_t bytes) {
   return static_cast<int>(std::max<std::size_t>(1, (bytes + chunk_bytes - 1) / chunk_bytes));
@@ -34,21 +34,23 @@ Half half_of(const Case& c, int which) {
   return {tree_node(c.index, c.n, which), range, chunks_of(range.count() * c.item)};
 }
 
+// All members keep time together: what one sends at a tick its receiver takes at the next. A chunk rises one level a
+// tick, turns around at the root and sinks one level a tick; the next chunk follows a tick later.
 void plan(const Case& c, Mover& mover) {
   const Half half[2] = {half_of(c, 0), half_of(c, 1)};
-  // Results come back this many chunks later than their parts went up; until then more parts can go up.
-  const int behind = 2 * tree_depth(c.n), most = std::max(half[0].chunks, half[1].chunks);
-  for (int t = 0; t < most + behind; ++t) {
+  const int top = tree_depth(c.n), most = std::max(half[0].chunks, half[1].chunks);
+  for (int tick = 0; tick < most + 2 * top; ++tick) {
     for (int h = 0; h < 2; ++h) {
-      if (t >= half[h].chunks) continue;
-      const Range range = half[h].chunk(t);
-      const int step = 4 * t + h;
+      const int k = tick - (top - half[h].node.depth);
+      if (k < 0 || k >= half[h].chunks) continue;
+      const Range range = half[h].chunk(k);
+      const int step = 4 * k + h;
       for (const int child : half[h].node.child)
         if (child >= 0) mover.move({.from = child, .in = range, .reduce = true, .step = step});
       if (half[h].node.parent >= 0) mover.move({.to = half[h].node.parent, .out = range, .step = step});
     }
     for (int h = 0; h < 2; ++h) {
-      const int k = t - behind;
+      const int k = tick - top - half[h].node.depth;
       if (k < 0 || k >= half[h].chunks) continue;
       const Range range = half[h].chunk(k);
       const int step = 4 * k + 2 + h;
@@ -74,9 +76,9 @@ Traffic traffic(const Case& c) {
 double seconds(double bytes, int n, const Link& l) {
   const int chunks = chunks_of(static_cast<std::size_t>(bytes / 2));
   const double chunk = bytes / 2 / chunks;
-  // In every round a member sends and receives up to three chunks; the first one has to get to the root and back.
-  const double round = 3 * (l.latency + chunk * l.per_byte) + 2 * chunk * l.combine_per_byte;
-  return (chunks + 2 * tree_depth(n) - 1) * round;
+  // At every tick a member sends and receives four chunks, two of which it combines.
+  const double tick = l.latency + 4 * chunk * l.per_byte + 2 * chunk * l.combine_per_byte;
+  return (chunks + 2 * tree_depth(n)) * tick;
 }
 
 }  // namespace

@@ -27,17 +27,23 @@ class Barrier : public SharedBarrier {
         round_(memory.round.load(std::memory_order_acquire)) {}
 
   bool wait(double deadline) override {
-    ++round_;
-    if (memory_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == round_ * parties_) {
-      memory_.round.store(round_, std::memory_order_seq_cst);
-      memory_.bell.ring();
-      if (segment_.fate().broken()) lost();
-      return true;
+    if (!here_) {
+      ++round_;
+      if (memory_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == round_ * parties_) {
+        memory_.round.store(round_, std::memory_order_seq_cst);
+        memory_.bell.ring();
+        if (segment_.fate().broken()) lost();
+        return true;
+      }
+      here_ = true;
     }
     Patience patience(manners_, deadline);
     for (;;) {
       if (segment_.fate().broken()) lost();
-      if (open()) return true;
+      if (open()) {
+        here_ = false;
+        return true;
+      }
       switch (patience.pause()) {
         case Patience::Advice::look_again: break;
         case Patience::Advice::too_late: return false;
@@ -57,6 +63,7 @@ class Barrier : public SharedBarrier {
   const std::uint32_t parties_;
   const Manners manners_;
   std::uint32_t round_;
+  bool here_ = false;  // arrived in an earlier call, which came to its deadline
 };
 
 class Regions : public SharedMemory {
