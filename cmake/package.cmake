@@ -24,6 +24,9 @@ foreach(room ${rooms})
 endforeach()
 if(TARGET echelon)
   install(TARGETS echelon RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # Where the program looks (data/open.cpp, usual_places), and recipes to start from.
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/share/digits ${CMAKE_SOURCE_DIR}/recipes
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/echelon)
 endif()
 
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/echelonConfigVersion.cmake COMPATIBILITY SameMinorVersion)

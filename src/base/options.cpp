@@ -79,7 +79,13 @@ std::string to_text(const Option& option) {
   return std::visit(Write{}, option.value);
 }
 
-void Problems::add(Place place, std::string text) { list_.push_back({std::move(place), std::move(text)}); }
+void Problems::add(Place place, std::string text) {
+  // Once is enough: a missing folder is found by both splits of the data that lie in it.
+  const bool known = std::ranges::any_of(list_, [&](const Problem& p) {
+    return p.text == text && p.place.line == place.line && p.place.file == place.file;
+  });
+  if (!known) list_.push_back({std::move(place), std::move(text)});
+}
 
 std::string Problems::text(const std::string& file) const {
   std::vector<Problem> sorted = list_;

@@ -1,23 +1,44 @@
-// `echelon completion`: a bash script that completes verbs and flags. Made from the command line's own description, so
-// it is never out of date. (zsh reads it after `autoload bashcompinit && bashcompinit`.)
+// `echelon completion`: a bash script that completes verbs, flags and names. Made from the command line's own
+// description, so it is never out of date. (zsh reads it after `autoload bashcompinit && bashcompinit`.)
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/verbs.h"
+#include "data/catalog.h"
+#include "models/zoo.h"
 
 namespace echelon::cli {
 
 namespace {
 
-// "verb part" -> the words that may follow it.
-void collect(const CLI::App& app, const std::string& path, std::vector<std::pair<std::string, std::string>>& rows) {
-  std::string words;
-  for (const CLI::App* sub : app.get_subcommands({})) words += sub->get_name() + " ";
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
-  rows.emplace_back(path, words);
+// What may follow a verb.
+struct Row {
+  std::string path;   // "data get"
+  std::string words;  // flags, parts of the verb, names that the program knows
+  bool runs = false;  // the names of runs
+  bool files = false;
+};
+
+void add_positional(const std::string& name, Row& row) {
+  const bool model = row.path.starts_with("models");
+  if (model)
+    for (const models::Entry& m : models::zoo()) row.words += fmt::format("{} ", m.name);
+  if (!model && (name == "name" || name == "data"))
+    for (const data::CatalogEntry& d : data::catalog()) row.words += d.name + " ";
+  row.runs = row.runs || name == "run" || name == "runs";
+  row.files = row.files || name != "name";
+}
+
+void collect(const CLI::App& app, const std::string& path, std::vector<Row>& rows) {
+  Row row{.path = path, .words = ""};
+  for (const CLI::App* sub : app.get_subcommands({})) row.words += sub->get_name() + " ";
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) row.words += "--" + name + " ";
+    if (option->get_positional()) add_positional(option->get_name(true), row);
+  }
+  rows.push_back(std::move(row));
   for (const CLI::App* sub : app.get_subcommands({}))
     collect(*sub, path.empty() ? sub->get_name() : path + " " + sub->get_name(), rows);
 }
@@ -32,25 +53,28 @@ void add_completion(CLI::App& program) {
       "Example:\n  source <(echelon completion)\nFor ever:\n"
       "  echelon completion > ~/.local/share/bash-completion/completions/echelon");
   verb->callback([&program, json] {
-    std::vector<std::pair<std::string, std::string>> rows;
+    std::vector<Row> rows;
     collect(program, "", rows);
     if (*json) {
       nlohmann::ordered_json all;
-      for (const auto& [path, words] : rows) all[path] = words;
+      for (const Row& row : rows) all[row.path] = row.words;
       fmt::print("{}\n", all.dump());
       return;
     }
     fmt::print(
-        "_echelon() {{\n  local cur=${{COMP_WORDS[COMP_CWORD]}} path=\"\" words=\"\" i\n"
+        "_echelon() {{\n  local cur=${{COMP_WORDS[COMP_CWORD]}} path=\"\" words=\"\" files=\"\" i\n"
         "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
         "    [[ ${{COMP_WORDS[i]}} == -* ]] || path=\"${{path:+$path }}${{COMP_WORDS[i]}}\"\n  done\n"
         "  while :; do\n    case \"$path\" in\n");
-    for (const auto& [path, words] : rows) fmt::print("      \"{}\") words=\"{}\"; break ;;\n", path, words);
+    for (const Row& row : rows)
+      fmt::print("      \"{}\") words=\"{}{}\"; files={}; break ;;\n", row.path, row.words,
+                 row.runs ? "$(ls runs 2>/dev/null)" : "", row.files ? "yes" : "");
     fmt::print(
         "      *\" \"*) path=\"${{path% *}}\" ;;\n      *) path=\"\" ;;\n    esac\n  done\n"
+        "  [[ ${{COMP_WORDS[COMP_CWORD-1]}} == -* ]] && files=yes  # what a flag asks for may be a file\n"
         "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-        "  [[ $cur == -* ]] || COMPREPLY+=($(compgen -f -- \"$cur\"))\n}}\ncomplete -o filenames -F _echelon "
-        "echelon\n");
+        "  [[ $cur == -* || -z $files ]] || COMPREPLY+=($(compgen -f -- \"$cur\"))\n}}\n"
+        "complete -o filenames -F _echelon echelon\n");
   });
 }
 

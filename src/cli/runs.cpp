@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/verbs.h"
+#include "recipe/differences.h"
+#include "recipe/toml.h"
 #include "track/curve.h"
 #include "track/run.h"
 #include "world/host.h"
@@ -68,6 +70,13 @@ std::vector<Series> loss_curves(Disk& disk, const std::vector<RunFolder>& folder
   return all;
 }
 
+std::vector<Difference> recipe_differences(Disk& disk, const std::vector<RunFolder>& two) {
+  auto recipe = [&](const RunFolder& f) {
+    return parse_toml(read_text(disk, f.recipe(), TomlLimits{}.bytes), f.recipe());
+  };
+  return differences(recipe(two[0]), recipe(two[1]));
+}
+
 void show(const std::string& root, const std::vector<std::string>& names, const std::string& svg, bool json) {
   const auto disk = make_real_disk();
   std::vector<RunFolder> folders;
@@ -78,6 +87,9 @@ void show(const std::string& root, const std::vector<std::string>& names, const 
   if (json) {
     Json all = Json::array();
     for (const RunFolder& f : folders) all.push_back(to_json(read_run(*disk, f)));
+    if (folders.size() == 2)
+      for (const Difference& d : recipe_differences(*disk, folders))
+        all[0]["recipe"][d.key] = d.first, all[1]["recipe"][d.key] = d.second;
     fmt::print("{}\n", names.size() == 1 ? all[0].dump() : all.dump());
     return;
   }
@@ -104,7 +116,11 @@ void show(const std::string& root, const std::vector<std::string>& names, const 
     fmt::print("   {}", runs[0].summary.value("weights_sha256", "a") == runs[1].summary.value("weights_sha256", "b")
                             ? "the same bits"
                             : "different");
-  fmt::print("\n\n");
+  fmt::print("\n");
+  if (runs.size() == 2)
+    for (const Difference& d : recipe_differences(*disk, folders))
+      fmt::print("{:<18} {:>22} {:>22}\n", d.key, fit(d.first, 22), fit(d.second, 22));
+  fmt::print("\n");
   if (!curves.empty())
     fmt::print("{}\n", plot_text(curves, options, std::min(100, terminal_columns(1)), 18, is_terminal(1)));
   if (!svg.empty()) fmt::print("wrote {}\n", svg);

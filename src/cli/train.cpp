@@ -10,7 +10,9 @@
 #include "cli/report.h"
 #include "cli/run_listeners.h"
 #include "cli/verbs.h"
+#include "recipe/differences.h"
 #include "recipe/prepare.h"
+#include "recipe/toml.h"
 #include "run/job.h"
 #include "run/training.h"
 #include "track/run.h"
@@ -35,6 +37,23 @@ struct Settings {
 };
 
 std::string stem_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+RunFolder new_run(Disk& disk, const Settings& s, const std::string& recipe) try {
+  return s.run.empty() ? create_run(disk, s.root, stem_of(s.recipe), recipe) : create_run_at(disk, s.run, recipe);
+} catch (const DiskError& problem) {
+  bad_input("the run's folder cannot be made ({}); name another place with --run DIR", problem.what());
+}
+
+// Training::resume, with the settings that differ where it refuses.
+bool resume(Training& training, Disk& disk, const RunFolder& folder, const std::string& recipe) try {
+  return training.resume();
+} catch (const BadInput& problem) {
+  std::string text = problem.what();
+  for (const Difference& d :
+       differences(parse_toml(read_text(disk, folder.recipe(), TomlLimits{}.bytes), ""), parse_toml(recipe, "")))
+    text += fmt::format("\n  {} = {} in {}, {} here", d.key, d.first, folder.recipe(), d.second);
+  throw BadInput(text);
+}
 
 // The run to go on with: the one that was named, or the newest of this recipe.
 RunFolder run_to_resume(Disk& disk, const Settings& s) {
@@ -101,9 +120,7 @@ void train(const Settings& s) {
 
   // Whatever could be refused has been refused: from here on there is a run folder.
   const std::string resolved = resolved_toml(prepared.recipe);
-  const RunFolder folder = s.resume        ? run_to_resume(*disk, s)
-                           : s.run.empty() ? create_run(*disk, s.root, stem_of(s.recipe), resolved)
-                                           : create_run_at(*disk, s.run, resolved);
+  const RunFolder folder = s.resume ? run_to_resume(*disk, s) : new_run(*disk, s, resolved);
   const StopSignals signals;
   Training training(job, *disk, *clock, cores, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep));
   std::ostream& out = s.json ? std::cerr : std::cout;  // --json keeps stdout for the result
@@ -113,7 +130,7 @@ void train(const Settings& s) {
   training.add(log);
   const auto tell = [&](const std::string& note) { progress.on_note(note), log.on_note(note); };
   log.write("start", s.command());
-  if (s.resume && !training.resume())
+  if (s.resume && !resume(training, *disk, folder, resolved))
     tell("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
   MetricsListener metrics(*disk, *clock, folder, training.next_step(), log_every(prepared), tell);
   training.add(metrics);
@@ -138,6 +155,9 @@ void train(const Settings& s) {
     fmt::print("{}\n", json.dump());
   else
     print_result(out, prepared, training, summary, cores, folder, s.recipe);
+  if (!summary.not_saved.empty())
+    fail("the weights at the end were not saved ({}). Make room, then: echelon train {} --run {} --resume",
+         summary.not_saved, s.recipe, folder.path);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct Parameter {
 
   std::string name;  // "conv1.weight"; unique in a model
   Shape shape;
-  Init init;
+  Init init = {};
   Kind kind = Kind::weight;
   bool decays = true;  // whether weight decay applies (not to biases and normalisation)
   float rate = 0.1f;   // of a statistic

@@ -102,13 +102,14 @@ Value gan_generator(nn::Net& net, Value noise, Shape image, const GanOptions& o)
 }
 
 Value gan_discriminator(nn::Net& net, Value image, const GanOptions& o) {
+  const std::int64_t first = o.discriminator_width > 0 ? o.discriminator_width : o.width;
   Value x = image;
   if (!o.conv) {
-    x = net.dropout(net.leaky_relu(net.linear(net.flatten(x), 16 * o.width), 0.2f), 0.3f);
-    x = net.dropout(net.leaky_relu(net.linear(x, 8 * o.width), 0.2f), 0.3f);
+    x = net.dropout(net.leaky_relu(net.linear(net.flatten(x), 16 * first), 0.2f), 0.3f);
+    x = net.dropout(net.leaky_relu(net.linear(x, 8 * first), 0.2f), 0.3f);
     return net.linear(x, 1);
   }
-  for (std::int64_t width : {o.width, 2 * o.width})
+  for (std::int64_t width : {first, 2 * first})
     x = net.dropout(net.leaky_relu(net.conv2d(x, width, {.kernel = 4, .stride = 2, .padding = 1}), 0.2f), 0.3f);
   return net.linear(net.flatten(x), 1);
 }
@@ -117,6 +118,7 @@ std::unique_ptr<Model> make_gan(OptionReader& options, const InputSpec& inputs) 
   const GanOptions o{.conv = options.choice("kind", "conv", {"conv", "dense"}) == "conv",
                      .latent = options.integer("latent", 64, 1, 1 << 16),
                      .width = options.integer("width", 32, 1, 1 << 12),
+                     .discriminator_width = options.integer("discriminator_width", 0, 0, 1 << 12),
                      .real_target = static_cast<float>(options.number("real_target", 0.9, 0.5, 1))};
   const Shape& s = inputs.input.type.shape;
   const Shape image = s.rank() == 3 ? s : s.rank() == 2 ? Shape{1, s[0], s[1]} : Shape{1, 4, 4};

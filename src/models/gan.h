@@ -19,7 +19,8 @@ struct GanOptions {
   bool conv = true;
   std::int64_t latent = 64;  // numbers of noise for an image
   std::int64_t width = 32;   // channels (conv: this and twice this) or hidden units (dense: 8 and 16 times this)
-  float real_target = 0.9f;  // one-sided label smoothing (Salimans et al. 2016)
+  std::int64_t discriminator_width = 0;  // the discriminator's, which may well be the stronger one; 0: the same
+  float real_target = 0.9f;              // one-sided label smoothing (Salimans et al. 2016)
 };
 Value gan_generator(nn::Net& net, Value noise, Shape image, const GanOptions& options);  // -> [N, C, H, W] in [0, 1]
 Value gan_discriminator(nn::Net& net, Value image, const GanOptions& options);           // -> [N, 1], positive: real

@@ -101,7 +101,8 @@ constexpr auto table = std::to_array<Entry>({
     {"conv_autoencoder", "convolutional denoising autoencoder", "width = 16, code = 32, noise = 0.3, loss = \"bce\"",
      digits, make_conv_autoencoder},
     {"gan", "generative adversarial network (Goodfellow et al. 2014)",
-     "kind = \"conv\" or \"dense\", latent = 64, width = 32, real_target = 0.9", digits, make_gan},
+     "kind = \"conv\" or \"dense\", latent = 64, width = 32, discriminator_width = width, real_target = 0.9", digits,
+     make_gan},
     {"layers", "a network written in the recipe, layer by layer", "layers", digits, make_layers_model},
 });
 

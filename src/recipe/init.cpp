@@ -136,7 +136,7 @@ Options guess_data(Disk& disk, const std::string& what, const std::string& kind)
   }
   for (const auto& [end, format] : {std::pair{".csv", "csv"}, {".npz", "npz"}, {".tar", "tar"}, {".txt", "text"}})
     if (what.ends_with(end)) return table_with(format, what);
-  bad_input("{}: cannot tell its format from its name; say it: echelon init --kind csv {}", what, what);
+  bad_input("{}: cannot tell its format from its name; say it: echelon init --kind idx {}", what, what);
 }
 
 std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& places) {

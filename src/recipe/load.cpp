@@ -41,6 +41,7 @@ void look_beside(Disk& disk, const std::string& file, Options& tree) {
 Options load_file(Disk& disk, const std::string& path, LoadedOptions& loaded, Problems& problems) {
   loaded.files.push_back(path);
   if (!disk.exists(path)) bad_input("{}: there is no such recipe", path);
+  if (disk.is_directory(path)) bad_input("{}: is a folder; name a recipe in it", path);
   Options options = parse_toml(read_text(disk, path, TomlLimits{}.bytes), path);
   look_beside(disk, path, options);
   const auto extends = options.items.find("extends");
@@ -66,6 +67,13 @@ Options load_file(Disk& disk, const std::string& path, LoadedOptions& loaded, Pr
   return options;
 }
 
+// The other way to say the same: warmup_steps for warmup_epochs. Empty for other keys.
+std::string twin_of(const std::string& key) {
+  for (const auto& [one, other] : {std::pair("epochs", "steps"), std::pair("steps", "epochs")})
+    if (key.ends_with(one)) return key.substr(0, key.size() - std::string_view(one).size()) + other;
+  return "";
+}
+
 }  // namespace
 
 Options merged(const Options& bottom, const Options& top, std::vector<std::string>& notes) {
@@ -83,6 +91,10 @@ Options merged(const Options& bottom, const Options& top, std::vector<std::strin
     return out;
   }
   for (const auto& [key, below] : bottom.items) {
+    if (const std::string twin = twin_of(key); top.items.contains(twin) && !top.items.contains(key)) {
+      notes.push_back(fmt::format("{0}.{1} stands in for {0}.{2}", top.where, twin, key));
+      continue;
+    }
     const auto [it, only_below] = out.items.try_emplace(key, below);
     if (only_below) continue;
     const auto* lower = std::get_if<Option::Table>(&below.value);

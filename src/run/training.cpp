@@ -229,8 +229,11 @@ RunSummary Training::run(const StopFlag& stop) {
   if (evaluator_ && !last_test_ && p.stopped_by != "signal")
     last_test_ = evaluator_->run();  // resumed when all was done
   save(Checkpointer::IfBusy::wait);
-  if (checkpointer_) report_saves(checkpointer_->finish());
-  return summarise(loader.seconds_waited());
+  std::vector<SaveResult> saves;
+  if (checkpointer_) report_saves(saves = checkpointer_->finish());
+  RunSummary summary = summarise(loader.seconds_waited());
+  if (!saves.empty() && !saves.back().saved) summary.not_saved = saves.back().warning;
+  return summary;
 }
 
 RunSummary Training::summarise(double waited_for_input) {

@@ -48,7 +48,8 @@ struct RunSummary {
   double waited_for_input = 0;  // share of the training time
   double peak_share = 0;
   std::string weights_sha256;
-  std::string stopped_by;  // "end", "target", "patience", "signal"
+  std::string stopped_by;      // "end", "target", "patience", "signal"
+  std::string not_saved = "";  // why the last checkpoint is missing; empty if it is there or none was wanted
 };
 
 class Training {

@@ -100,8 +100,9 @@ RunFolder create_run_at(Disk& disk, const std::string& path, const std::string& 
 
 RunFolder open_run(Disk& disk, const std::string& root, const std::string& path_or_name) {
   const std::string wanted = without_slashes(path_or_name), parent = without_slashes(root);
-  for (const auto& path : {wanted, parent + "/" + wanted})
+  for (const auto& path : {wanted, parent.empty() ? wanted : parent + "/" + wanted})
     if (disk.exists(RunFolder{path}.recipe())) return {path};
+  if (parent.empty()) bad_input("{}: there is no run here", wanted);
   const auto names = run_names(disk, parent);
   bad_input("{}: there is no run here or in {}{}{}", wanted, parent, did_you_mean(wanted, names),
             names.empty() ? " (it has none)" : "");

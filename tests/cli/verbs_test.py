@@ -39,6 +39,18 @@ class Verbs(unittest.TestCase):
                 if not any(other.startswith(path + " ") for other in verbs):
                     self.assertIn("--json", text, path)
 
+    def test_bash_completes_verbs_flags_and_names(self):
+        def completed(*words):
+            script = f"""source <({PROGRAM} completion); COMP_WORDS=({' '.join(f"'{w}'" for w in words)})
+                COMP_CWORD={len(words) - 1}; _echelon; echo "${{COMPREPLY[@]}}\""""
+            return subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=SOURCE).stdout.split()
+        self.assertEqual(completed("echelon", "tr"), ["train"])
+        self.assertEqual(completed("echelon", "runs", ""), ["list", "show", "compare", "--help"])
+        self.assertEqual(completed("echelon", "train", "recipes/demo.toml", "--res"), ["--resume"])
+        self.assertEqual(completed("echelon", "train", "recipes/de"), ["recipes/demo.toml"])
+        self.assertEqual(completed("echelon", "data", "get", "fa"), ["fashion-mnist"])
+        self.assertEqual(completed("echelon", "models", "show", "resnet1"), ["resnet18"])
+
     def test_train_json_ends_with_the_result(self):
         for key in ("steps", "epochs", "train_loss", "test_accuracy", "samples_per_s", "weights_sha256", "run_dir", "stopped_by"):
             self.assertIn(key, self.result)

@@ -62,12 +62,14 @@ TEST(MemoryPlan, NothingThatIsStillNeededIsOverwritten) {
       const auto i = static_cast<std::size_t>(id);
       if (!in_arena(v) || born[i] >= static_cast<int>(n)) continue;
       for (Value w : nodes[n].out)  // read after this node: must survive what the node writes
-        if (in_arena(w) && last_read[i] > static_cast<int>(n))
+        if (in_arena(w) && last_read[i] > static_cast<int>(n)) {
           EXPECT_FALSE(overlap(offset(v), g.type(v).bytes(), offset(w), g.type(w).bytes()))
               << "value " << id << " under node " << n << "\n"
               << to_string(g);
-      if (scratch && last_read[i] >= static_cast<int>(n))
+        }
+      if (scratch && last_read[i] >= static_cast<int>(n)) {
         EXPECT_FALSE(overlap(offset(v), g.type(v).bytes(), plan.memory.scratch[n], scratch)) << id << " " << n;
+      }
     }
   }
 }

@@ -120,7 +120,9 @@ TEST(Ops, BlockedLayoutsSurviveBetweenConvolutions) {
     const Type& type = run.plan().graph.type(node.out[0]);
     if (type.shape.rank() != 4 || type.shape[1] != 32 || type.dtype != DType::f32) continue;
     EXPECT_NE(node.op->name(), "relayout") << to_string(run.plan().graph);
-    if (type.shape[2] > 3) EXPECT_EQ(type.layout, Layout::channel8) << to_string(run.plan().graph);
+    if (type.shape[2] > 3) {
+      EXPECT_EQ(type.layout, Layout::channel8) << to_string(run.plan().graph);
+    }
   }
 }
 

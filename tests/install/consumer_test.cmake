@@ -23,6 +23,8 @@ run(${CMAKE_COMMAND} -S ${SOURCE}/examples/consumer -B ${scratch}/build -G Ninja
 run(${CMAKE_COMMAND} --build ${scratch}/build)
 run(${scratch}/build/consumer)
 if(EXISTS ${BUILD}/echelon)
-  run(${scratch}/moved/bin/echelon --help)
+  # The program finds its digits from any folder, without the repository.
+  run(${CMAKE_COMMAND} -E chdir ${scratch} ${scratch}/moved/bin/echelon train
+      ${scratch}/moved/share/echelon/recipes/demo.toml --set train.steps=3)
 endif()
 file(REMOVE_RECURSE ${scratch})

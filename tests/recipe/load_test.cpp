@@ -56,6 +56,13 @@ TEST_F(Load, AnotherNameOrKindDropsTheKeysOfTheOld) {
   EXPECT_NE(overridden.find("[optim]\nname = \"sgd\"\nlr = 3\n"), std::string::npos) << overridden;
 }
 
+TEST_F(Load, ALengthInStepsStandsInForOneInEpochsAndTheOtherWayRound) {
+  write("base.toml", "[train]\nepochs = 3\neval_every_steps = 5\nbatch = 4\n");
+  const LoadedOptions loaded = load("base.toml", {"train.steps=100", "train.eval_every_epochs=1"});
+  EXPECT_EQ(write_toml(loaded.tree), "[train]\nbatch = 4\neval_every_epochs = 1\nsteps = 100\n");
+  EXPECT_EQ(loaded.notes.size(), 2u);
+}
+
 TEST_F(Load, DataAreLookedForBesideTheFileThatNamesThem) {
   write("sub/here.csv", "1,2");
   write("sub/base.toml", "[data]\nkind = 'csv'\npath = 'here.csv'");

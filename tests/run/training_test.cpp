@@ -192,11 +192,24 @@ TEST(Training, AFullDiskIsReportedAndTrainingGoesOn) {
   const Training::StopFlag never{false};
   const RunSummary r = training->run(never);
   EXPECT_EQ(r.stopped_by, "end");
+  EXPECT_EQ(r.not_saved, "");  // the last one was
   EXPECT_EQ(listener.refused, 1);
   EXPECT_GT(listener.saved, 0);
   ASSERT_FALSE(listener.notes.empty());
   EXPECT_NE(listener.notes[0].find("No space left"), std::string::npos) << listener.notes[0];
   EXPECT_TRUE(latest_valid(*real, dir.path("c")).found.has_value());
+}
+
+TEST(Training, SaysThatTheLastCheckpointIsMissing) {
+  const test::TempDir dir;
+  const RecipeText s{"name = \"mlp\"\nhidden = [9]\n", digits, "name = \"sgd\"\n", "checkpoint_every_epochs = 0\n"};
+  TestRun run(dir, s, 1);
+  const auto real = make_real_disk();
+  test::FaultyDisk disk(*real);
+  disk.fail_at(6, test::Fault::full);  // in the only save, which is the last
+  const Training::StopFlag never{false};
+  const RunSummary r = run.training(disk, dir.path("c"))->run(never);
+  EXPECT_NE(r.not_saved.find("No space left"), std::string::npos) << r.not_saved;
 }
 
 TEST(Training, StopsAtATargetAndAfterPatience) {
