@@ -35,15 +35,15 @@ int main() {
 
   constexpr int shards = 2, steps = 60;
   constexpr std::uint64_t seed = 1, batch = 32;
-  Cores cores(available_cores());  // the weights do not depend on how many
-  Trainer trainer(*model, momentum, train->fields(), shards, seed, cores);
+  LoneCrew alone(available_cores());  // the weights do not depend on how many cores
+  Trainer trainer(*model, momentum, train->fields(), shards, seed, alone.crew);
   data::Loader loader(train, {.seed = seed, .batches = {{0, batch}}, .shards = shards});
   for (std::uint64_t step = 0; step < steps; ++step) {
     const StepResult result = trainer.step(step, 0.02, loader.at(step));
     if (step % 10 == 0) fmt::print("step {:>3}  loss {:.4f}\n", step, result.loss);
   }
 
-  Evaluator evaluator(*model, trainer.table(), trainer.parameters(), test, 256, cores);
+  Evaluator evaluator(*model, trainer.table(), trainer.parameters(), test, 256, alone.crew);
   const Evaluation result = evaluator.run();
   fmt::print("{} of {} weights: {:.1f} % of {} other pictures\n", model->name(), trainer.table().weights(),
              100 * result.accuracy, result.samples);

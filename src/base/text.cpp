@@ -170,6 +170,16 @@ std::string fit(std::string_view text, int columns) {
   return kept + std::string(static_cast<std::size_t>(std::max(0, columns - used)), ' ');
 }
 
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
 std::string utf8(char32_t c) {
   std::string s;
   if (c < 0x80) return s += static_cast<char>(c);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace echelon {
 
@@ -29,6 +30,9 @@ int display_width(std::string_view text);
 
 // `text` cut (with an ellipsis) or padded with blanks to exactly `columns`. Colour sequences are kept whole.
 std::string fit(std::string_view text, int columns);
+
+// The parts of `text` between separators; one more than there are separators. They refer to `text`.
+std::vector<std::string_view> split(std::string_view text, char separator);
 
 // A code point as UTF-8.
 std::string utf8(char32_t code_point);

@@ -2,19 +2,19 @@
 // do at all. Data is made up and stays in memory, so this is the engine alone.
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/bench.h"
+#include "cli/world_flags.h"
 #include "data/formats/synthetic.h"
 #include "data/loader.h"
 #include "kernels/peak.h"
 #include "models/zoo.h"
 #include "parallel/trainer.h"
-#include "world/clock.h"
-#include "world/cores.h"
 #include "world/host.h"
 
 namespace echelon::cli {
@@ -24,7 +24,7 @@ namespace {
 struct Settings {
   std::string model = "lenet5";
   std::int64_t batch = 0;
-  int cores = available_cores();
+  WorldFlags world;
   int shards = 0;
   double seconds = 1.0;
   bool json = false, profile = false;
@@ -104,39 +104,41 @@ void print_profile(Trainer& trainer, const data::Batch& batch, Clock& clock, dou
   }
 }
 
-void run(Settings s) {
-  const models::Entry& entry = models::find_model(s.model);
-  const models::InputSpec inputs = entry.usual_inputs();
+void run_rank(const Settings& s, World& world) {
+  const models::InputSpec inputs = models::find_model(s.model).usual_inputs();
   const auto model = models::make_model(s.model, inputs);
-  if (s.batch == 0) s.batch = usual_batch(s.model);
-  if (s.shards == 0) s.shards = std::max(2, s.cores);  // as recipes have: one result for one core and for two
-  if (s.batch < s.shards) bad_input("--batch {} is smaller than --shards {}", s.batch, s.shards);
-
-  const auto clock = make_real_clock();
-  Cores cores(s.cores);
+  Clock& clock = world.clock();
+  Cores cores(s.world.cores_each());
+  Crew crew(world, cores);
+  const ShardRange own = shards_of(world.rank(), world.size(), s.shards);
   data::Loader loader(made_up_data(inputs, s.batch), {.batches = {{0, static_cast<std::uint64_t>(s.batch)}},
                                                       .shards = static_cast<std::uint64_t>(s.shards),
+                                                      .own = data::Slice{static_cast<std::uint64_t>(own.first),
+                                                                         static_cast<std::uint64_t>(own.count())},
                                                       .prefetch = 0});
   std::vector<data::Field> fields = loader.dataset().fields();
   fields[0].name = inputs.input.name;
   if (fields.size() > 1) fields[1].name = inputs.target.name;
   Trainer trainer(
-      *model, [&] { return usual_optim(model->task()); }, fields, s.shards, 1, cores);
+      *model, [&] { return usual_optim(model->task()); }, fields, s.shards, 1, crew);
 
-  const double peak = peak_gflops(cores, *clock);
+  const double peak = peak_gflops(cores, clock) * world.size();
   const data::Batch& batch = loader.at(0);
   std::uint64_t step = 0;
   for (int i = 0; i < 4; ++i) trainer.step(step++, 1e-4, batch);
-  double start = clock->seconds();
+  double start = clock.seconds();
   trainer.step(step++, 1e-4, batch);
-  const int steps = std::max(1, static_cast<int>(s.seconds / (clock->seconds() - start)));
+  double steps = std::max(1.0, std::floor(s.seconds / (clock.seconds() - start)));
+  crew.broadcast(std::as_writable_bytes(std::span(&steps, 1)));  // all ranks do the same number
   std::vector<double> rates;
   for (int window = 0; window < 7; ++window) {
-    start = clock->seconds();
+    start = clock.seconds();
     for (int i = 0; i < steps; ++i) trainer.step(step++, 1e-4, batch);
-    rates.push_back(static_cast<double>(s.batch * steps) / (clock->seconds() - start));
+    rates.push_back(static_cast<double>(s.batch) * steps / (clock.seconds() - start));
   }
+  if (world.rank() > 0) return;
   std::ranges::sort(rates);
+  const int all_cores = cores.count() * world.size();
   const double rate = rates[3], gflops = rate * trainer.flops_per_sample() / 1e9;
   const double peak_rss = static_cast<double>(peak_resident_bytes()) / (1 << 20);
   if (s.json) {
@@ -144,7 +146,9 @@ void run(Settings s) {
                                      {"params", trainer.table().weights()},
                                      {"batch", s.batch},
                                      {"shards", s.shards},
-                                     {"cores", s.cores},
+                                     {"workers", world.size()},
+                                     {"world", world.place().world},
+                                     {"cores", all_cores},
                                      {"samples_per_s", rate},
                                      {"gflops", gflops},
                                      {"peak_gflops", peak},
@@ -153,14 +157,22 @@ void run(Settings s) {
                                      {"peak_rss_mb", peak_rss}};
     fmt::print("{}\n", out.dump());
   } else {
-    fmt::print("{}: {} parameters, batch {} in {} shard(s) on {} core(s)\n", s.model, trainer.table().weights(),
-               s.batch, s.shards, s.cores);
+    fmt::print("{}: {} parameters, batch {} in {} shard(s) on {}\n", s.model, trainer.table().weights(), s.batch,
+               s.shards, s.world.in_words());
     fmt::print("  {:.1f} samples/s   {:.1f} GFLOP/s = {:.0f} % of the cores' {:.1f}\n", rate, gflops,
                100 * gflops / peak, peak);
     fmt::print("  memory: {:.0f} MiB planned, {:.0f} MiB resident at most\n",
                static_cast<double>(trainer.planned_bytes()) / (1 << 20), peak_rss);
   }
-  if (s.profile) print_profile(trainer, batch, *clock, peak / s.cores);
+  if (s.profile) print_profile(trainer, batch, clock, peak / all_cores);
+}
+
+void run(Settings s) {
+  models::find_model(s.model);  // BadInput before anything is started
+  if (s.batch == 0) s.batch = usual_batch(s.model);
+  if (s.shards == 0) s.shards = std::max(2, s.world.cores_each() * s.world.workers);
+  if (s.batch < s.shards) bad_input("--batch {} is smaller than --shards {}", s.batch, s.shards);
+  run_on_world(s.world, 1, [&](World& world) { run_rank(s, world); });
 }
 
 }  // namespace
@@ -170,14 +182,15 @@ void add_bench_train(CLI::App& bench) {
   auto s = std::make_shared<Settings>();
   verb->add_option("--model", s->model, "A network of `echelon models list`")->capture_default_str();
   verb->add_option("--batch", s->batch, "Samples in a step, over all cores (default: the network's usual one)");
-  verb->add_option("--cores", s->cores, "Cores to use")->capture_default_str()->check(CLI::Range(1, 1024));
+  add_world_flags(*verb, s->world);
   verb->add_option("--shards", s->shards, "Logical shards of a batch (default: as many as cores, at least two)");
   verb->add_option("--seconds", s->seconds, "Length of each of the seven windows")->capture_default_str();
   verb->add_flag("--profile", s->profile, "Also print where the time goes, operation by operation");
   verb->add_flag("--json", s->json, "Print one JSON object");
   verb->footer(
       "Examples:\n  echelon bench train --model resnet18 --cores 2\n"
-      "  echelon bench train --model gpt --batch 16 --profile");
+      "  echelon bench train --model gpt --batch 16 --profile\n"
+      "  echelon bench train --model mlp --workers 2 --cores 1");
   verb->callback([s] { run(*s); });
 }
 

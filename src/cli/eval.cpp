@@ -21,9 +21,9 @@ void eval(const Settings& s) {
   const auto disk = make_real_disk();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint);
   const auto data = data::open_dataset(*disk, run.prepared.recipe.data, s.split);
-  Cores cores(s.cores);
+  LoneCrew alone(s.cores);
   Evaluator evaluator(*run.prepared.model, run.table, run.parameters.as<float>(), data,
-                      static_cast<std::int64_t>(std::min<std::uint64_t>(data->size(), 256)), cores);
+                      static_cast<std::int64_t>(std::min<std::uint64_t>(data->size(), 256)), alone.crew);
   const Evaluation e = evaluator.run();
   if (s.json) {
     nlohmann::ordered_json j{{"run_dir", run.folder.path},

@@ -47,7 +47,9 @@ Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) 
   const bool drawable = image.rank() == 3 && image[0] == 1 && image[1] <= 64 && image[2] <= 64;
   const auto pixels = static_cast<std::size_t>(image.elements());
   Predictions result{std::vector<std::int64_t>(classes * classes), {}};
-  Evaluator evaluator(*p.model, training.trainer().table(), training.trainer().parameters(), p.test, 256, cores);
+  const auto alone = make_world_alone();
+  Crew crew(*alone, cores);
+  Evaluator evaluator(*p.model, training.trainer().table(), training.trainer().parameters(), p.test, 256, crew);
   evaluator.run([&](const data::Batch& batch, int shard, Executor& executor) {
     const auto s = static_cast<std::uint64_t>(shard);
     const auto logits = executor.output("logits");
@@ -76,15 +78,32 @@ std::vector<std::string> class_names(const data::DatasetInfo& info) {
   return names;
 }
 
+// Where each rank's time went; the longest wait is for somebody.
+std::string rank_table(const RunSummary& r) {
+  std::string text = "rank    compute   exchange      input    waiting, most of it for\n";
+  for (std::size_t i = 0; i < r.ranks.size(); ++i) {
+    const auto& waits = r.ranks[i].times.waiting_for;
+    double waited = 0;
+    for (double w : waits) waited += w;
+    const auto most = std::ranges::max_element(waits) - waits.begin();
+    text += fmt::format("{:<5} {:>8.2f} s {:>8.2f} s {:>8.2f} s {:>8.2f} s{}\n", i, r.ranks[i].times.compute,
+                        r.ranks[i].times.exchange, r.ranks[i].input, waited,
+                        waited > 0 ? fmt::format("  rank {}", most) : "");
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string opening(const PreparedRun& p, int cores, Training& training, const RunFolder& folder) {
+std::string opening(const PreparedRun& p, const WorldFlags& world, int cores, Training& training,
+                    const RunFolder& folder) {
   const TrainSpec& t = p.recipe.train;
   const ParameterTable& table = training.trainer().table();
   std::string text = fmt::format("{}: {} parameters, {} training samples{}\n", p.model->name(),
                                  human_count(static_cast<double>(table.weights())), p.train->size(),
                                  p.test ? fmt::format(", {} to test with", p.test->size()) : "");
-  text += describe_batch(t.batch, t.shards, cores) + "\n";
+  text += describe_batch(t.batch, t.shards, cores * world.workers) + "\n";
+  if (world.workers > 1) text += world.in_words() + "\n";
   for (const std::string& note : p.recipe.notes) text += note + "\n";
   if (training.next_step() > 0)
     text += fmt::format("resuming after step {} of {}\n", training.next_step(), p.total_steps);
@@ -117,6 +136,7 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
       "training       {} steps, {:.2f} epochs in {}; {} samples/s, {:.0f} % of the FMA peak, input-bound {:.1f} %\n",
       r.steps, r.epochs, human_duration(r.seconds), human_count(r.samples_per_s), 100 * r.peak_share,
       100 * r.waited_for_input);
+  if (r.ranks.size() > 1) out << rank_table(r);
   out << fmt::format("stopped by     {}\nweights        sha256 {}\nrun folder     {}\n", r.stopped_by, r.weights_sha256,
                      folder.path);
   out << fmt::format(

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <string>
 
+#include "cli/world_flags.h"
 #include "recipe/prepare.h"
 #include "run/training.h"
 #include "track/run.h"
@@ -11,7 +12,8 @@
 namespace echelon::cli {
 
 // What is going to be trained, in a few lines.
-std::string opening(const PreparedRun& prepared, int cores, Training& training, const RunFolder& folder);
+std::string opening(const PreparedRun& prepared, const WorldFlags& world, int cores, Training& training,
+                    const RunFolder& folder);
 
 // Accuracy, confusion matrix, some misread images, the weights' hash, the run's folder and what to try next.
 void print_result(std::ostream& out, const PreparedRun& prepared, Training& training, const RunSummary& summary,

@@ -48,38 +48,4 @@ void MetricsListener::finish() {
   pass_warnings();
 }
 
-TraceListener::TraceListener(Disk& disk, Clock& clock, Cores& cores, Trainer& trainer, const RunFolder& folder,
-                             TellNote tell)
-    : disk_(disk),
-      path_(folder.trace()),
-      tell_(std::move(tell)),
-      origin_(clock.seconds()),
-      operations_(static_cast<std::size_t>(cores.count())) {
-  for (auto& of_core : operations_) of_core.reserve(most_operations);
-  trainer.watch({.now = [&clock] { return clock.seconds(); },
-                 .saw =
-                     [this](int core, const Node& node, double begin, double end) {
-                       auto& list = operations_[static_cast<std::size_t>(core)];
-                       if (list.size() < most_operations) list.push_back({&node, begin, end});
-                     }});
-}
-
-void TraceListener::finish() {
-  Trace trace(origin_, most_operations);
-  const Trace::Name run = trace.name("run"), forward = trace.name("forward"), backward = trace.name("backward");
-  Trace::Lane& lane = trace.lane(0, 0, "training");
-  for (const Span& s : spans_) lane.add(trace.name(s.name), run, s.begin, s.end);
-  for (std::size_t core = 0; core < operations_.size(); ++core) {
-    Trace::Lane& of_core = trace.lane(0, static_cast<int>(core) + 1, fmt::format("core {}", core));
-    for (const Operation& o : operations_[core])
-      of_core.add(trace.name(fmt::format("{} {}", o.node->layer, o.node->op->name())),
-                  o.node->backward ? backward : forward, o.begin, o.end);
-  }
-  try {
-    trace.write(disk_, path_);
-  } catch (const Failure& problem) {
-    tell_(fmt::format("the trace was not written: {}", problem.what()));
-  }
-}
-
 }  // namespace echelon::cli

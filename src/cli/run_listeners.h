@@ -1,17 +1,15 @@
 #pragma once
-// Who hears what happens in a run (run/events.h): the metrics files and the trace. The progress bar is in
-// cli/progress_listener.h.
+// Who hears what happens in a run (run/events.h): the metrics files. The progress bar is in
+// cli/progress_listener.h, the trace in cli/trace_listener.h.
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "parallel/trainer.h"
 #include "run/events.h"
 #include "track/metrics.h"
 #include "track/run.h"
-#include "track/trace.h"
 #include "world/clock.h"
 #include "world/disk.h"
 
@@ -37,29 +35,6 @@ class MetricsListener : public RunListener {
   TellNote tell_;
   std::unique_ptr<MetricsWriter> writer_;
   double loss_sum_ = 0, correct_sum_ = 0, terms_ = 0;  // since the last point
-};
-
-// trace.json: what the driving thread did when (steps, waiting for input, evaluations), and every operation of every
-// core. Watches the trainer from its construction on.
-class TraceListener : public RunListener {
- public:
-  TraceListener(Disk& disk, Clock& clock, Cores& cores, Trainer& trainer, const RunFolder& folder, TellNote tell);
-  void on_span(const Span& span) override { spans_.push_back(span); }
-  void finish();
-
- private:
-  struct Operation {
-    const Node* node;
-    double begin, end;
-  };
-  static constexpr std::size_t most_operations = 200'000;  // on a core: what a viewer can still show
-
-  Disk& disk_;
-  std::string path_;
-  TellNote tell_;
-  double origin_;
-  std::vector<Span> spans_;
-  std::vector<std::vector<Operation>> operations_;  // by core
 };
 
 }  // namespace echelon::cli

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "kernels/vector.h"
+#include "tensor/buffer.h"
 
 namespace echelon {
 
@@ -34,64 +35,73 @@ bool is_node(int lo, int hi, int first, int last) {
   return true;
 }
 
-// How many partial sums are held at most while [first, last) is folded from the left.
-std::size_t most_partials(int shards, int first, int last) {
+// How folding [first, last) from the left goes: `stack` holds the complete sums after each shard.
+struct Folding {
   std::vector<std::pair<int, int>> stack;
-  std::size_t most = 0;
+  std::size_t most = 0;  // sums held at once
+  std::vector<int> joins;
+};
+
+Folding folding(int shards, int first, int last) {
+  Folding f;
   for (int s = first; s < last; ++s) {
-    stack.push_back({s, s + 1});
-    most = std::max(most, stack.size());
-    while (stack.size() > 1 && is_node(0, shards, stack[stack.size() - 2].first, stack.back().second)) {
-      stack[stack.size() - 2].second = stack.back().second;
-      stack.pop_back();
+    f.stack.push_back({s, s + 1});
+    f.joins.push_back(0);
+    f.most = std::max(f.most, f.stack.size());
+    while (f.stack.size() > 1 && is_node(0, shards, f.stack[f.stack.size() - 2].first, f.stack.back().second)) {
+      f.stack[f.stack.size() - 2].second = f.stack.back().second;
+      f.stack.pop_back();
+      ++f.joins.back();
     }
   }
-  return most;
+  return f;
 }
+
+std::size_t stride(std::size_t floats) { return aligned(floats * sizeof(float)) / sizeof(float); }
+
+// The newest leaf stays where the shard wrote it; older sums need places of their own. A single shard needs none.
+std::size_t levels_for(const Folding& f) { return f.joins.size() > 1 ? f.most : 0; }
 
 }  // namespace
 
 bool is_tree_node(int shards, int first, int last) { return first < last && is_node(0, shards, first, last); }
 
-ShardFolder::ShardFolder(int shards, int first, int last, std::size_t floats)
-    : shards_(shards), first_(first), next_(first), contribution_(floats * sizeof(float)) {
-  // The newest leaf stays where the shard wrote it; older partial sums need places of their own. A range that is a
-  // single shard needs none.
-  if (last - first > 1)
-    for (std::size_t i = 0; i < most_partials(shards, first, last); ++i) levels_.emplace_back(floats * sizeof(float));
-  partials_.reserve(levels_.size() + 1);
+std::size_t ShardFolder::memory_bytes(int shards, int first, int last, std::size_t floats) {
+  return (1 + levels_for(folding(shards, first, last))) * stride(floats) * sizeof(float);
 }
 
-void ShardFolder::start_step() {
-  next_ = first_;
-  partials_.clear();
+ShardFolder::ShardFolder(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory)
+    : first_(first), next_(first) {
+  invariant(memory.size() >= memory_bytes(shards, first, last, floats), "a folder has the memory it needs");
+  auto* at = reinterpret_cast<float*>(memory.data());
+  const Folding f = folding(shards, first, last);
+  contribution_ = {at, floats};
+  for (std::size_t i = 0; i < levels_for(f); ++i) levels_.emplace_back(at += stride(floats), floats);
+  int held = 0;
+  for (int joins : f.joins) {
+    held -= joins;
+    steps_.push_back({joins, held++});
+  }
+  for (std::size_t i = 0; i < f.stack.size(); ++i)
+    partials_.push_back(
+        {f.stack[i].first, f.stack[i].second, levels_.empty() ? contribution_.data() : levels_[i].data()});
+}
+
+void ShardFolder::fold_part(std::size_t begin, std::size_t end) {
+  if (levels_.empty()) return;  // a single shard: its contribution is the sum
+  const auto [joins, place] = steps_[static_cast<std::size_t>(next_ - first_)];
+  const float* sum = contribution_.data() + begin;
+  for (int left = place + joins - 1; left >= place; --left) {
+    float* into = levels_[static_cast<std::size_t>(left)].data() + begin;
+    kernels::add(into, into, sum, end - begin);
+    sum = into;
+  }
+  if (joins == 0) kernels::copy(levels_[static_cast<std::size_t>(place)].data() + begin, sum, end - begin);
 }
 
 void ShardFolder::fold() {
-  const std::size_t n = contribution_.as<float>().size();
-  PartialSum leaf{next_, next_ + 1, contribution_.as<float>().data()};
-  ++next_;
-  if (levels_.empty()) {
-    partials_.push_back(leaf);
-    return;
-  }
-  // Join with the sums to the left as long as both make up one node. The result is written over the left one.
-  while (!partials_.empty() && is_node(0, shards_, partials_.back().first, leaf.last)) {
-    float* left = levels_[partials_.size() - 1].as<float>().data();
-    kernels::add(left, left, leaf.data, n);
-    leaf = {partials_.back().first, leaf.last, left};
-    partials_.pop_back();
-  }
-  float* place = levels_[partials_.size()].as<float>().data();
-  if (leaf.data != place) kernels::copy(place, leaf.data, n);
-  leaf.data = place;
-  partials_.push_back(leaf);
-}
-
-std::size_t ShardFolder::bytes() const {
-  std::size_t sum = contribution_.bytes();
-  for (const Buffer& b : levels_) sum += b.bytes();
-  return sum;
+  fold_part(0, contribution_.size());
+  end_shard();
 }
 
 namespace {

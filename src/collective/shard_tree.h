@@ -10,8 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "tensor/buffer.h"
-
 namespace echelon {
 
 // A sum over the shards [first, last), which are the leaves of one node of the tree.
@@ -47,23 +45,33 @@ void for_each_tree_node(int lo, int hi, ShardRange range, const F& f) {
 
 class ShardFolder {
  public:
-  // For the shards [first, last) of `shards`, in that order, contributing `floats` numbers each. Allocates all it
-  // needs.
-  ShardFolder(int shards, int first, int last, std::size_t floats);
+  // For the shards [first, last) of `shards`, in that order, contributing `floats` numbers each. `memory` has
+  // `memory_bytes(...)` bytes and outlives the folder; whoever sees the same memory can make a folder of his own on it
+  // to learn where the sums lie.
+  ShardFolder(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory);
+  static std::size_t memory_bytes(int shards, int first, int last, std::size_t floats);
 
   // Where the next shard is to write its contribution.
-  std::span<float> contribution() { return contribution_.as<float>(); }
-  void start_step();
-  void fold();  // the next shard's contribution is complete
+  std::span<float> contribution() { return contribution_; }
+  void start_step() { next_ = first_; }
+  void fold();                                         // the next shard's contribution is complete
+  void fold_part(std::size_t begin, std::size_t end);  // the same for these numbers only; once for each, then
+  void end_shard() { ++next_; }                        // goes on to the next shard
+
+  // The sums once all shards are folded: always in the same places.
   std::span<const PartialSum> partial_sums() const { return partials_; }
-  // The memory in which the leftmost partial sum ends up, in every step: a place for the sum over all shards.
-  std::span<float> total() { return levels_.empty() ? contribution() : levels_[0].as<float>(); }
-  std::size_t bytes() const;  // of memory held
+  // The memory of the leftmost of them: a place for the sum over all shards.
+  std::span<float> total() { return levels_.empty() ? contribution_ : levels_[0]; }
 
  private:
-  int shards_, first_, next_;
-  Buffer contribution_;
-  std::vector<Buffer> levels_;  // places for partial sums, used as a stack
+  struct Step {  // what folding one shard does: add it to that many sums on its left, the nearest first
+    int joins;
+    int place;  // where the result goes: a level, the one of the leftmost sum joined
+  };
+  int first_, next_;
+  std::span<float> contribution_;
+  std::vector<std::span<float>> levels_;  // places for partial sums, used as a stack
+  std::vector<Step> steps_;               // by shard
   std::vector<PartialSum> partials_;
 };
 

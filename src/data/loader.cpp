@@ -12,8 +12,8 @@ constexpr std::size_t most_fields = 16;
 
 void check(const Dataset& dataset, const LoaderOptions& options) {
   if (options.shards == 0) bad_input("a batch has at least one shard");
-  if (options.own.first + options.own.count > options.shards)
-    bad_input("shards {} to {} of {} were asked for", options.own.first, options.own.first + options.own.count,
+  if (options.own && options.own->first + options.own->count > options.shards)
+    bad_input("shards {} to {} of {} were asked for", options.own->first, options.own->first + options.own->count,
               options.shards);
   if (options.prefetch < 0 || options.prefetch > 1024)
     bad_input("prefetch lies between 0 and 1024, not {}", options.prefetch);
@@ -37,17 +37,17 @@ std::span<const std::byte> Batch::field(std::uint64_t shard, std::size_t field) 
 Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
     : dataset_(std::move(dataset)),
       options_(options),
+      own_(options.own.value_or(Slice{0, options.shards})),
       walk_(dataset_->size(), options.batches, options.drop_partial),
       ring_(Ahead::slots(options.prefetch < 0 ? 0 : options.prefetch)) {
   check(*dataset_, options_);
-  if (options_.own.count == 0) options_.own = {0, options_.shards};
   for (Batch& batch : ring_) {
     batch.shards_ = options_.shards;
-    batch.first_own_ = options_.own.first;
+    batch.first_own_ = own_.first;
     for (const auto& field : dataset_->fields()) {
       batch.sample_bytes_.push_back(field.bytes());
       batch.shard_bytes_.push_back(aligned(largest_slice() * field.bytes()));
-      batch.memory_.emplace_back(options_.own.count * batch.shard_bytes_.back());
+      batch.memory_.emplace_back(own_.count * batch.shard_bytes_.back());
     }
   }
   ahead_ = std::make_unique<Ahead>(
@@ -65,10 +65,10 @@ void Loader::fill(std::uint64_t step, Batch& batch) const {
   const SampleContext context{options_.seed, batch.cursor_.epoch};
   const std::size_t fields = dataset_->fields().size();
   std::array<std::byte*, most_fields> sample{};
-  for (std::uint64_t shard = options_.own.first; shard < options_.own.first + options_.own.count; ++shard) {
+  for (std::uint64_t shard = own_.first; shard < own_.first + own_.count; ++shard) {
     const Slice slice = batch.slice(shard);
     for (std::size_t f = 0; f < fields; ++f)
-      sample[f] = batch.memory_[f].data() + (shard - options_.own.first) * batch.shard_bytes_[f];
+      sample[f] = batch.memory_[f].data() + (shard - own_.first) * batch.shard_bytes_[f];
     for (std::uint64_t i = 0; i < slice.count; ++i) {
       dataset_->get(slice.first + i, context, {sample.data(), fields});
       for (std::size_t f = 0; f < fields; ++f) sample[f] += batch.sample_bytes_[f];

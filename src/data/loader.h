@@ -8,6 +8,7 @@
 // the next `at`. In the steady state nothing is allocated (see data/dataset.h).
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct LoaderOptions {
   std::vector<BatchPhase> batches = {{0, 1}};  // the global batch, from which step on
   bool drop_partial = false;                   // leave out the last batch of an epoch if it is not full
   std::uint64_t shards = 1;                    // logical shards of the global batch, on all workers together
-  Slice own{0, 0};                             // the shards that are loaded here; none given: all of them
+  std::optional<Slice> own = {};               // the shards that are loaded here (may be none); not given: all of them
   int prefetch = 2;                            // batches ahead; 0: each is made when it is asked for
   int threads = 1;                             // that make them
   std::uint64_t first_step = 0;                // where reading ahead begins (the step of a resumed run)
@@ -76,6 +77,7 @@ class Loader {
 
   DatasetPtr dataset_;
   LoaderOptions options_;
+  Slice own_;
   Walk walk_;
   std::vector<Batch> ring_;
   std::unique_ptr<Ahead> ahead_;  // last: stops before what it uses goes away

@@ -111,14 +111,21 @@ void Executor::run(const StepContext& step) {
     if (kernel) kernel(step);
 }
 
-void Executor::run_watched(const StepContext& step, const std::function<double()>& now, const Saw& saw) {
+void Executor::run_node(const StepContext& step, std::size_t node) {
+  if (kernels_[node]) kernels_[node](step);
+}
+
+void Executor::run_watched(const StepContext& step, const std::function<double()>& now, const Saw& saw,
+                           const std::function<void(std::size_t)>& after) {
   double before = now();
   for (std::size_t n = 0; n < kernels_.size(); ++n) {
-    if (!kernels_[n]) continue;
-    kernels_[n](step);
-    const double after = now();
-    saw(plan_.graph.nodes()[n], before, after);
-    before = after;
+    if (kernels_[n]) {
+      kernels_[n](step);
+      const double end = now();
+      saw(plan_.graph.nodes()[n], before, end);
+      before = end;
+    }
+    if (after) after(n);
   }
 }
 

@@ -21,7 +21,7 @@ void clamp(float* x, float limit, std::size_t n) {
 }  // namespace
 
 Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<Segment> segments, std::span<float> parameters,
-               std::span<float> contributions)
+               std::span<float> contributions, const Memory& memory)
     : rule_(std::move(rule)),
       clip_(clip),
       segments_(std::move(segments)),
@@ -30,10 +30,15 @@ Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<Segment>
   invariant(parameters.size() == contributions.size(), "parameters and contributions have the same length");
   const std::vector<std::string> names = rule_->slots();
   invariant(names.size() <= most_slots, "a rule has few slots");
-  const std::size_t stride = aligned(parameters.size() * sizeof(float)) / sizeof(float);
-  memory_ = Buffer(names.size() * stride * sizeof(float));
-  for (std::size_t i = 0; i < names.size(); ++i)
-    slots_.push_back({names[i], memory_.as<float>().subspan(i * stride, parameters.size())});
+  auto get = [&]<typename T>(const std::string& name, std::size_t count, T) -> std::span<T> {
+    std::span<std::byte> bytes;
+    if (memory)
+      bytes = memory(name, count * sizeof(T));
+    else
+      bytes = own_.emplace_back(count * sizeof(T)).as<std::byte>();
+    return {reinterpret_cast<T*>(bytes.data()), count};
+  };
+  for (const std::string& name : names) slots_.push_back({name, get(name, parameters.size(), float{})});
 
   std::size_t end = 0;
   for (std::size_t s = 0; s < segments_.size(); ++s) {
@@ -52,8 +57,10 @@ Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<Segment>
   if (clip_.norm > 0 || rule_->norm() == Rule::Norm::gradient) phases_.push_back(Phase::measure);
   if (rule_->norm() == Rule::Norm::direction) phases_.push_back(Phase::direct);
   phases_.push_back(Phase::apply);
-  weight_squares_.resize(blocks_.size());
-  other_squares_.resize(blocks_.size());
+  if (phases_.size() > 1) {
+    weight_squares_ = get("squares of weights", blocks_.size(), double{});
+    other_squares_ = get("squares", blocks_.size(), double{});
+  }
   trust_.assign(segments_.size(), 1);
 }
 
@@ -130,7 +137,7 @@ Piece Update::piece(const Block& run, std::span<float*> slots) const {
 
 StepScale Update::clipped() const { return {step_.number, step_.lr, step_.grad_scale * clip_scale_}; }
 
-double Update::sum(const std::vector<double>& squares, std::size_t segment) const {
+double Update::sum(std::span<const double> squares, std::size_t segment) const {
   double total = 0;
   for (std::size_t i = first_block_[segment]; i < first_block_[segment + 1]; ++i) total += squares[i];
   return total;

@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,10 +61,14 @@ class Update {
     std::span<float> values;  // as long as the parameters, at the same offsets
   };
 
+  // Gives memory by name, zeroed, that outlives the update.
+  using Memory = std::function<std::span<std::byte>(const std::string& name, std::size_t bytes)>;
+
   // Segments are in the order of their offsets and do not overlap. `parameters` and `contributions` are flat buffers of
-  // equal length.
+  // equal length. Several updates can do one piece of work together, each its own blocks, when parameters,
+  // contributions and what `memory` gives are the same for all of them; without `memory` the update has its own.
   Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<Segment> segments, std::span<float> parameters,
-         std::span<float> contributions);
+         std::span<float> contributions, const Memory& memory = {});
 
   const std::vector<Slot>& slots() const { return slots_; }  // the state, for checkpoints
   const std::vector<Block>& blocks() const { return blocks_; }
@@ -88,14 +93,14 @@ class Update {
   void apply(const Block& run);
   void move_statistic(const Block& run);
   Piece piece(const Block& run, std::span<float*> slots) const;
-  StepScale clipped() const;                                                  // the step as the rule sees it
-  double sum(const std::vector<double>& squares, std::size_t segment) const;  // in the order of blocks
+  StepScale clipped() const;                                               // the step as the rule sees it
+  double sum(std::span<const double> squares, std::size_t segment) const;  // in the order of blocks
 
   std::unique_ptr<const Rule> rule_;
   Clip clip_;
   std::vector<Segment> segments_;
   std::span<float> parameters_, contributions_;
-  Buffer memory_;  // of the slots
+  std::vector<Buffer> own_;  // of slots and squares, if no memory was given
   std::vector<Slot> slots_;
   std::vector<Block> blocks_;
   std::vector<std::size_t> first_block_;      // of each segment, and the end
@@ -104,8 +109,8 @@ class Update {
 
   StepScale step_;
   double clip_scale_ = 1, gradient_norm_ = 0;
-  std::vector<double> weight_squares_, other_squares_;  // each block's sum of squares
-  std::vector<double> trust_;                           // of each segment
+  std::span<double> weight_squares_, other_squares_;  // each block's sum of squares
+  std::vector<double> trust_;                         // of each segment
 };
 
 }  // namespace echelon

@@ -1,5 +1,6 @@
 #include "parallel/shard_runner.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -11,17 +12,24 @@ void SlicePlans::prepare(std::int64_t slice) {
   plans_[slice] = std::make_unique<const Plan>(compile(make_(slice)));
 }
 
-CarryStore::CarryStore(const Graph& graph, int shards) {
+CarryStore::CarryStore(const Graph& graph, int shards, const std::function<std::span<std::byte>(std::size_t)>& memory) {
   for (const auto& c : graph.carries()) bytes_per_shard_ += aligned(graph.type(c.from).bytes());
-  memory_ = Buffer(bytes_per_shard_ * static_cast<std::size_t>(shards));
+  if (!empty()) memory_ = memory(bytes_per_shard_ * static_cast<std::size_t>(shards));
 }
 
-void CarryStore::reset() {
-  if (!empty()) std::memset(memory_.data(), 0, memory_.bytes());
+CarryStore::CarryStore(const Graph& graph, int shards)
+    : CarryStore(graph, shards, [this](std::size_t bytes) {
+        own_ = Buffer(bytes);
+        return own_.as<std::byte>();
+      }) {}
+
+void CarryStore::reset(int first, int last) {
+  if (!empty()) std::ranges::fill(of(first, last), std::byte{});
 }
 
-std::span<std::byte> CarryStore::of(int shard) {
-  return all().subspan(static_cast<std::size_t>(shard) * bytes_per_shard_, bytes_per_shard_);
+std::span<std::byte> CarryStore::of(int first, int last) {
+  return memory_.subspan(static_cast<std::size_t>(first) * bytes_per_shard_,
+                         static_cast<std::size_t>(last - first) * bytes_per_shard_);
 }
 
 Executor& ShardRunner::executor(std::int64_t slice) {

@@ -29,14 +29,18 @@ class SlicePlans {
 class CarryStore {
  public:
   CarryStore(const Graph& graph, int shards);
+  // On memory of that many bytes, given by the caller.
+  CarryStore(const Graph& graph, int shards, const std::function<std::span<std::byte>(std::size_t bytes)>& memory);
   bool empty() const { return bytes_per_shard_ == 0; }
-  void reset();
-  std::span<std::byte> of(int shard);
-  std::span<std::byte> all() { return {memory_.data(), memory_.bytes()}; }
+  void reset(int first, int last);  // those of the shards [first, last)
+  std::span<std::byte> of(int shard) { return of(shard, shard + 1); }
+  std::span<std::byte> of(int first, int last);
+  std::span<std::byte> all() { return memory_; }
 
  private:
   std::size_t bytes_per_shard_ = 0;
-  Buffer memory_;
+  Buffer own_;
+  std::span<std::byte> memory_;
 };
 
 // One core's executors. Belongs to that core's thread.
@@ -66,5 +70,11 @@ class ShardRunner {
   std::shared_ptr<std::vector<Buffer>> arenas_;  // phases of one core take turns in the same memory
   std::map<std::int64_t, std::unique_ptr<Executor>> executors_;
 };
+
+// The shards that a core of a rank runs: neighbours, so that it can fold most of their sum by itself.
+inline ShardRange shards_of(int rank, int ranks, int core, int cores, int shards) {
+  const ShardRange mine = shards_of(rank, ranks, shards), part = shards_of(core, cores, mine.last - mine.first);
+  return {mine.first + part.first, mine.first + part.last};
+}
 
 }  // namespace echelon

@@ -1,22 +1,12 @@
 #include "parallel/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "nn/initialise.h"
+#include "parallel/trainer_phase.h"
 
 namespace echelon {
-
-struct Trainer::PhaseState {
-  std::string name;
-  std::int64_t loss_terms;
-  SlicePlans plans;
-  CarryStore carries;
-  std::unique_ptr<Update> update;
-  std::vector<ShardRunner> runners;   // by core
-  std::vector<double> loss, correct;  // by shard
-  double total_loss = 0, total_correct = 0;
-  bool finite = true;
-};
 
 namespace {
 
@@ -43,141 +33,219 @@ std::vector<Segment> trained_segments(const Graph& graph, const ParameterTable& 
 }  // namespace
 
 Trainer::Trainer(const models::Model& model, const std::function<Optim()>& make_optim, std::vector<data::Field> fields,
-                 int shards, std::uint64_t seed, Cores& cores)
-    : model_(model), fields_(std::move(fields)), shards_(shards), seed_(seed), cores_(cores) {
+                 int shards, std::uint64_t seed, Crew& crew)
+    : model_(model), fields_(std::move(fields)), shards_(shards), seed_(seed), crew_(crew), cores_(crew.cores()) {
   const auto graphs = model.training(1);
   for (const auto& phase : graphs) table_.include(phase.graph);
   table_.include(model.evaluation(1));
-  parameters_ = Buffer(table_.floats() * sizeof(float));
-  nn::initialise(table_, seed, parameters());
+  auto floats = [&](const std::string& name, std::size_t count) {
+    return std::span(reinterpret_cast<float*>(crew.memory(name, count * sizeof(float)).data()), count);
+  };
+  auto doubles = [&](const std::string& name, int count) {
+    const auto n = static_cast<std::size_t>(count);
+    return std::span(reinterpret_cast<double*>(crew.memory(name, n * sizeof(double)).data()), n);
+  };
+  parameters_ = floats("parameters", table_.floats());
+  if (crew.number(0) == 0) nn::initialise(table_, seed, parameters_);
+  wants_stop_ = doubles("wants to stop", crew.world().size());
+  times_.waiting_for.resize(static_cast<std::size_t>(crew.world().size()));
 
+  const World& world = crew.world();
   std::vector<std::shared_ptr<std::vector<Buffer>>> arenas;
-  for (int core = 0; core < cores.count(); ++core) {
-    const ShardRange r = shards_of(core, cores.count(), shards);
-    folders_.push_back(r.first < r.last ? std::make_unique<ShardFolder>(shards, r.first, r.last, table_.floats())
-                                        : nullptr);
-    arenas.push_back(std::make_shared<std::vector<Buffer>>());
+  for (int member = 0; member < crew.size(); ++member) {
+    const int rank = crew.is_everyone() ? member / cores_.count() : world.rank();
+    const ShardRange r = shards_of(rank, world.size(), member % cores_.count(), cores_.count(), shards);
+    folders_.push_back(nullptr);
+    if (r.first == r.last) continue;
+    const std::size_t bytes = ShardFolder::memory_bytes(shards, r.first, r.last, table_.floats());
+    const auto memory = crew.memory(fmt::format("contributions {}", member), bytes);
+    folders_.back() = std::make_unique<ShardFolder>(shards, r.first, r.last, table_.floats(), memory);
+    for (const PartialSum& p : folders_.back()->partial_sums()) partials_.push_back(p);
+    if (total_.empty()) total_ = folders_.back()->total();  // over the leftmost partial sum
   }
-  partials_.reserve(static_cast<std::size_t>(2 * shards));
+  if (!crew.is_everyone()) {
+    const auto busy = std::ranges::count_if(folders_, [](const auto& f) { return f != nullptr; });
+    rank_sum_ = std::make_unique<RankSum>(crew.group(), shards, partials_, table_.floats(), static_cast<int>(busy));
+    total_ = rank_sum_->total();
+    partials_ = {{0, shards, total_.data()}};
+  }
 
-  for (auto& f : folders_)
-    if (f && total_.empty()) total_ = f->total();
+  for (int core = 0; core < cores_.count(); ++core) arenas.push_back(std::make_shared<std::vector<Buffer>>());
   for (std::size_t i = 0; i < graphs.size(); ++i) {
+    const std::string prefix = graphs[i].name + " ";
+    auto memory = [&](const std::string& name, std::size_t bytes) { return crew.memory(prefix + name, bytes); };
     auto make = [this, i](std::int64_t slice) { return phase_for(model_, slice, i).graph; };
-    phases_.push_back(
-        std::make_unique<PhaseState>(PhaseState{.name = graphs[i].name,
-                                                .loss_terms = graphs[i].loss_terms,
-                                                .plans = SlicePlans(make),
-                                                .carries = CarryStore(make(1), shards),
-                                                .update = nullptr,
-                                                .runners = {},
-                                                .loss = std::vector<double>(static_cast<std::size_t>(shards)),
-                                                .correct = std::vector<double>(static_cast<std::size_t>(shards))}));
-    PhaseState& phase = *phases_.back();
+    phases_.push_back(std::make_unique<TrainerPhase>(TrainerPhase{
+        .name = graphs[i].name,
+        .loss_terms = graphs[i].loss_terms,
+        .plans = SlicePlans(make),
+        .carries = CarryStore(make(1), shards, [&](std::size_t bytes) { return memory("carries", bytes); }),
+        .segments = trained_segments(graphs[i].graph, table_),
+        .loss = doubles(prefix + "loss", shards),
+        .correct = doubles(prefix + "correct", shards)}));
+    TrainerPhase& phase = *phases_.back();
     Optim optim = make_optim();
-    phase.update = std::make_unique<Update>(std::move(optim.rule), optim.clip,
-                                            trained_segments(graphs[i].graph, table_), parameters(), total_);
-    for (std::size_t core = 0; core < folders_.size(); ++core)
-      phase.runners.emplace_back(phase.plans, table_, parameters(),
-                                 folders_[core] ? folders_[core]->contribution() : std::span<float>{}, arenas[core]);
+    phase.update =
+        std::make_unique<Update>(std::move(optim.rule), optim.clip, phase.segments, parameters_, total_, memory);
+    for (int core = 0; core < cores_.count(); ++core) {
+      ShardFolder* folder = folders_[static_cast<std::size_t>(crew.number(core))].get();
+      phase.runners.emplace_back(phase.plans, table_, parameters_, folder ? folder->contribution() : std::span<float>{},
+                                 arenas[static_cast<std::size_t>(core)]);
+    }
   }
+  spread();
 }
 
 Trainer::~Trainer() = default;
 
-StepResult Trainer::step(std::uint64_t step, double lr, const data::Batch& batch) {
+ShardRange Trainer::shards_of_core(int core) const {
+  return shards_of(crew_.world().rank(), crew_.world().size(), core, cores_.count(), shards_);
+}
+
+StepResult Trainer::step(std::uint64_t step, double lr, const data::Batch& batch, bool wants_to_stop) {
   const auto samples = static_cast<std::int64_t>(batch.samples());
-  for (auto& phase : phases_) {
-    phase->finite = true;
-    for (int s = 0; s < shards_; ++s)
-      phase->plans.prepare(static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count));
-    if (batch.cursor().batch == 0) phase->carries.reset();
-  }
-  StepContext context{.seed = seed_, .step = static_cast<std::uint32_t>(step)};
+  wants_stop_[static_cast<std::size_t>(crew_.world().rank())] = wants_to_stop;
+  for (auto& phase : phases_) prepare(*phase, batch);
+  const StepContext context{.seed = seed_, .step = static_cast<std::uint32_t>(step)};
+  StepResult result;
   cores_.run([&](int core) {
     for (auto& phase : phases_) {
       run_phase(*phase, core, batch, context, lr);
       if (!phase->finite) return;
+      if (core == 0) result.stop = std::ranges::any_of(wants_stop_, [](double wish) { return wish != 0; });
+      update(*phase, core);
     }
   });
   for (auto& phase : phases_)
     if (!phase->finite) explain_not_finite(*phase, batch, context);
 
-  const PhaseState& last = *phases_.back();
-  const std::int64_t terms = samples * last.loss_terms;
-  return {.loss = last.total_loss / static_cast<double>(terms),
-          .correct = last.total_correct,
-          .samples = samples,
-          .terms = terms,
-          .gradient_norm = last.update->gradient_norm()};
+  ++steps_;
+  const TrainerPhase& last = *phases_.back();
+  result.samples = samples;
+  result.terms = samples * last.loss_terms;
+  result.loss = last.total_loss / static_cast<double>(result.terms);
+  result.correct = last.total_correct;
+  result.gradient_norm = last.update->gradient_norm();
+  return result;
 }
 
-void Trainer::run_phase(PhaseState& phase, int core, const data::Batch& batch, StepContext context, double lr) {
-  const auto c = static_cast<std::size_t>(core);
+// What must be there before the cores start: compiled plans, the order of things.
+void Trainer::prepare(TrainerPhase& phase, const data::Batch& batch) {
+  phase.finite = true;
+  const ShardRange own = own_shards();
+  for (int s = own.first; s < own.last; ++s)
+    phase.plans.prepare(static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count));
+  if (batch.cursor().batch == 0) phase.carries.reset(own.first, own.last);
+  if (crew_.world().size() > 1) prepare_ranks(phase, batch);
+}
+
+void Trainer::run_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, double lr) {
+  World& world = crew_.world();
+  const double begin = world.now();
+  if (core == 0 && rank_sum_) rank_sum_->begin(phase.buckets);
+  if (rank_sum_) cores_.barrier();
   const auto samples = static_cast<double>(batch.samples());
   context.loss_scale = static_cast<float>(1.0 / (samples * static_cast<double>(phase.loss_terms)));
-  CarryStore* carries = phase.carries.empty() ? nullptr : &phase.carries;
-
-  if (ShardFolder* folder = folders_[c].get()) {
+  if (ShardFolder* folder = folders_[static_cast<std::size_t>(crew_.number(core))].get()) {
     folder->start_step();
-    const ShardRange range = shards_of(core, cores_.count(), shards_);
+    const ShardRange range = shards_of_core(core);
     for (int s = range.first; s < range.last; ++s) {
-      const auto shard = static_cast<std::size_t>(s);
       const auto count = batch.slice(static_cast<std::uint64_t>(s)).count;
-      phase.loss[shard] = phase.correct[shard] = 0;
-      if (count == 0) {  // more shards than samples in an epoch's last batch
-        std::ranges::fill(folder->contribution(), 0.0f);
-      } else {
-        context.shard = static_cast<std::uint32_t>(s);
-        context.share = static_cast<float>(static_cast<double>(count) / samples);
-        std::function<void(Executor&)> watched;
-        if (watch_.saw)
-          watched = [&](Executor& e) {
-            e.run_watched(context, watch_.now,
-                          [&](const Node& node, double begin, double end) { watch_.saw(core, node, begin, end); });
-          };
-        Executor& e = phase.runners[c].run(batch, fields_, context, carries, watched);
-        phase.loss[shard] = *reinterpret_cast<const float*>(e.output("loss").data());
-        if (e.has_output("correct")) phase.correct[shard] = *reinterpret_cast<const float*>(e.output("correct").data());
-      }
-      folder->fold();
+      context.shard = static_cast<std::uint32_t>(s);
+      context.share = static_cast<float>(static_cast<double>(count) / samples);
+      run_shard(phase, core, batch, context, s + 1 == range.last);
     }
   }
-  cores_.barrier();
+  if (core == 0) {
+    times_.compute += phase.compute_seconds = world.now() - begin;
+    if (world.size() > 1) world.doing("the exchange of gradients");
+  }
+  const double computed = world.now();
+  crew_.barrier(core, "the end of backward");
+  const double met = world.now();
 
   if (core == 0) {
+    if (rank_sum_) share_losses(phase);
     phase.total_loss = phase.total_correct = 0;
     for (double l : phase.loss) phase.total_loss += l;
     for (double n : phase.correct) phase.total_correct += n;
     phase.finite = std::isfinite(phase.total_loss);
-    partials_.clear();
-    for (const auto& folder : folders_)
-      if (folder)
-        for (const PartialSum& p : folder->partial_sums()) partials_.push_back(p);
     phase.update->begin({.number = static_cast<std::int64_t>(context.step) + 1, .lr = lr, .grad_scale = 1});
+    if (rank_sum_) rank_sum_->finish();
+    if (watch_.did) {
+      watch_.did("wait for the other cores and ranks", computed, met);
+      if (rank_sum_) watch_.did("sum over ranks", met, world.now());
+    }
   }
   cores_.barrier();
-  if (!phase.finite) return;
+}
 
+void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, bool last) {
+  ShardFolder& folder = *folders_[static_cast<std::size_t>(crew_.number(core))];
+  const auto shard = static_cast<std::size_t>(context.shard);
+  const auto slice = static_cast<std::int64_t>(batch.slice(shard).count);
+  phase.loss[shard] = phase.correct[shard] = 0;
+  last = last && rank_sum_;  // then buckets go out one by one, and no fold is left to do
+  if (slice == 0) {          // more shards than samples in an epoch's last batch
+    std::ranges::fill(folder.contribution(), 0.0f);
+    if (last)
+      for (std::size_t b = 0; b < phase.buckets.size(); ++b) complete(phase, core, b);
+  } else {
+    std::function<void(Executor&)> execute;
+    if (watch_.saw)
+      execute = [&](Executor& e) {
+        e.run_watched(
+            context, watch_.now,
+            [&](const Node& node, double begin, double end) { watch_.saw(core, node, begin, end); },
+            [&](std::size_t node) { after_node(phase, core, slice, node, last); });
+      };
+    else if (crew_.world().size() > 1)
+      execute = [&](Executor& e) {
+        for (std::size_t node = 0; node < e.plan().graph.nodes().size(); ++node) {
+          e.run_node(context, node);
+          after_node(phase, core, slice, node, last);
+        }
+      };
+    CarryStore* carries = phase.carries.empty() ? nullptr : &phase.carries;
+    Executor& e = phase.runners[static_cast<std::size_t>(core)].run(batch, fields_, context, carries, execute);
+    phase.loss[shard] = *reinterpret_cast<const float*>(e.output("loss").data());
+    if (e.has_output("correct")) phase.correct[shard] = *reinterpret_cast<const float*>(e.output("correct").data());
+  }
+  if (last)
+    folder.end_shard();
+  else
+    folder.fold();
+}
+
+void Trainer::update(TrainerPhase& phase, int core) {
+  const double begin = crew_.world().now();
   // Each block is summed over the shards and used while it is in the nearest cache.
   Update& update = *phase.update;
-  const Update::Range part = update.part(c, static_cast<std::size_t>(cores_.count()));
+  const Update::Range part =
+      update.part(static_cast<std::size_t>(crew_.number(core)), static_cast<std::size_t>(crew_.size()));
   for (int p = 0; p < update.phases(); ++p) {
     for (std::size_t b = part.first; b < part.last; ++b) {
       const Update::Block& block = update.blocks()[b];
       if (p == 0) sum_over_shards(shards_, partials_, block.offset, block.offset + block.size, total_.data());
       update.run(p, {b, b + 1});
     }
-    cores_.barrier();
-    if (p + 1 == update.phases()) break;
+    if (core == 0 && p + 1 == update.phases()) {
+      const double end = crew_.world().now();
+      times_.exchange += end - begin;
+      if (watch_.did) watch_.did("update", begin, end);
+    }
+    crew_.barrier(core, "the end of the update");
     if (core == 0) update.fold(p);
-    cores_.barrier();
+    if (p + 1 < update.phases()) crew_.barrier(core, "a norm of the update");
   }
-  if (core == 0) update.fold(update.phases() - 1);
 }
 
-// Runs the step again, node by node, to name the place where numbers stopped being numbers.
-void Trainer::explain_not_finite(PhaseState& phase, const data::Batch& batch, StepContext context) {
+// Runs the step again, node by node, to name the place where numbers stopped being numbers. That is for the rank that
+// has the shard; the others wait for its word.
+void Trainer::explain_not_finite(TrainerPhase& phase, const data::Batch& batch, StepContext context) {
+  const auto bad = std::ranges::find_if(phase.loss, [](double l) { return !std::isfinite(l); });
+  const int shard = static_cast<int>(bad - phase.loss.begin());
+  if (const ShardRange own = own_shards(); shard < own.first || shard >= own.last) wait_for_the_end_of(rank_of(shard));
   for (const auto& e : table_.entries())
     for (std::size_t i = 0; i < e.size; ++i)
       if (!std::isfinite(parameters()[e.offset + i]))
@@ -186,22 +254,17 @@ void Trainer::explain_not_finite(PhaseState& phase, const data::Batch& batch, St
                         "update overflowed. "
                         "Try a smaller optim.lr, a warm-up (schedule.warmup_steps) or optim.clip_norm",
                         context.step, i, e.parameter.name, parameters()[e.offset + i]));
-  for (int s = 0; s < shards_; ++s) {
-    if (std::isfinite(phase.loss[static_cast<std::size_t>(s)])) continue;
-    context.shard = static_cast<std::uint32_t>(s);
-    const int core = [&] {
-      for (int c = 0;; ++c)
-        if (s < shards_of(c, cores_.count(), shards_).last) return c;
-    }();
-    Executor& e = phase.runners[static_cast<std::size_t>(core)].load(batch, fields_, s, nullptr);
-    const int node = e.run_until_not_finite(context);
-    if (node < 0) continue;
+  context.shard = static_cast<std::uint32_t>(shard);
+  int core = 0;
+  while (shard >= shards_of_core(core).last) ++core;
+  Executor& e = phase.runners[static_cast<std::size_t>(core)].load(batch, fields_, shard, nullptr);
+  if (const int node = e.run_until_not_finite(context); node >= 0) {
     const Node& n = e.plan().graph.nodes()[static_cast<std::size_t>(node)];
     throw NotFinite(fmt::format(
         "step {}: the loss is not a number. The first operation with a result that is not finite was {} in layer '{}' "
         "(shard {}). Try a smaller optim.lr, a warm-up (schedule.warmup_steps) or optim.clip_norm, and look at the "
         "data",
-        context.step, n.op->name(), n.layer, s));
+        context.step, n.op->name(), n.layer, shard));
   }
   throw NotFinite(fmt::format("step {}: the loss is not a number", context.step));
 }
@@ -227,13 +290,7 @@ double Trainer::flops_per_sample() const {
 }
 
 std::size_t Trainer::planned_bytes() const {
-  std::size_t sum = parameters_.bytes();
-  for (const auto& f : folders_)
-    if (f) sum += f->bytes();
-  for (const auto& phase : phases_) {
-    for (const auto& slot : phase->update->slots()) sum += slot.values.size_bytes();
-    sum += phase->carries.all().size();
-  }
+  std::size_t sum = crew_.bytes() + (rank_sum_ ? table_.floats() * sizeof(float) : 0);
   for (const auto& runner : phases_.front()->runners) sum += runner.arena_bytes();
   return sum;
 }

@@ -1,23 +1,29 @@
 #pragma once
-// Synchronous training of one model on the cores of one worker. A step: every core runs its logical shards forward and
-// backward, the shards' contributions are summed in the fixed tree, and the update runs over the cores by ranges of
-// elements. The weights after any number of steps are the same bits for any number of cores (law 1).
+// Synchronous training of one model on the cores of all ranks of a world. A step: every core runs its logical shards
+// forward and backward, the shards' contributions are summed in the fixed tree, and the update runs over the cores by
+// ranges of elements. The weights after any number of steps are the same bits for any number of cores and ranks (law
+// 1).
 //
-// Owns parameters, contributions, the optimizer's state and carried values; allocates nothing in a step once every size
-// of slice has occurred. One thread drives it; the cores work inside step().
+// Where ranks share memory (parallel/crew.h) there is one copy of the parameters and of the optimizer's state, and all
+// cores of all ranks split the sum and the update. Where they do not, every rank has its own; sums go out in buckets
+// while backward still runs (parallel/rank_sum.h), and every rank does the whole update.
+//
+// Allocates nothing in a step once every size of slice has occurred. One thread of each rank drives it, all with the
+// same steps; the cores work inside step().
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "collective/shard_tree.h"
 #include "data/loader.h"
 #include "graph/program.h"
 #include "models/model.h"
 #include "optim/optim.h"
+#include "parallel/crew.h"
+#include "parallel/rank_sum.h"
 #include "parallel/shard_runner.h"
-#include "collective/shard_tree.h"
-#include "world/cores.h"
 
 namespace echelon {
 
@@ -32,19 +38,32 @@ struct StepResult {
   double correct = 0;  // terms that were predicted right
   std::int64_t samples = 0, terms = 0;
   double gradient_norm = 0;  // before clipping; 0 unless something needed it
+  bool stop = false;         // whether any rank wants to stop after this step
 };
+
+// Where a rank's time in steps went, in seconds.
+struct RankTimes {
+  double compute = 0;               // forward and backward
+  double exchange = 0;              // summing, sending, updating
+  std::vector<double> waiting_for;  // by rank
+};
+
+struct TrainerPhase;  // parallel/trainer_phase.h
+struct Milestone;
 
 class Trainer {
  public:
   // `make_optim` is called once for each phase of the model's training step. `fields` are the data set's.
+  // The batches given to step() need to hold own_shards() only.
   Trainer(const models::Model& model, const std::function<Optim()>& make_optim, std::vector<data::Field> fields,
-          int shards, std::uint64_t seed, Cores& cores);
+          int shards, std::uint64_t seed, Crew& crew);
   ~Trainer();
 
-  StepResult step(std::uint64_t step, double lr, const data::Batch& batch);
+  StepResult step(std::uint64_t step, double lr, const data::Batch& batch, bool wants_to_stop = false);
+  ShardRange own_shards() const { return shards_of(crew_.world().rank(), crew_.world().size(), shards_); }
 
   const ParameterTable& table() const { return table_; }
-  std::span<float> parameters() { return parameters_.as<float>(); }
+  std::span<float> parameters() { return parameters_; }
 
   // All that a checkpoint must hold besides the parameters, by name: the optimizer's state and the carried values.
   struct State {
@@ -52,6 +71,16 @@ class Trainer {
     std::span<std::byte> bytes;
   };
   std::vector<State> state();
+  // Before parameters and state are read on rank 0 to be saved: all ranks call it, and it is all there. Afterwards all
+  // ranks call end_of_reading(), and may go on.
+  void begin_reading();
+  void end_of_reading();
+  // After rank 0 has loaded parameters and state: all ranks call it, and have them too.
+  void spread();
+
+  RankTimes times() const;
+  // The buckets in which sums go out, in numbers; none where ranks share memory.
+  std::vector<std::size_t> bucket_sizes() const;
 
   std::int64_t shards() const { return shards_; }
   double flops_per_sample() const;    // of a training step, forward and backward
@@ -61,6 +90,7 @@ class Trainer {
   struct Watch {
     std::function<double()> now;
     std::function<void(int core, const Node& node, double begin, double end)> saw;
+    std::function<void(const char* what, double begin, double end)> did = {};  // the driving core, besides operations
   };
   void watch(Watch watch) { watch_ = std::move(watch); }
 
@@ -73,22 +103,42 @@ class Trainer {
   std::vector<Profile> profile(const data::Batch& batch, int repeats, const std::function<double()>& now);
 
  private:
-  struct PhaseState;
-  void run_phase(PhaseState& phase, int core, const data::Batch& batch, StepContext context, double lr);
-  [[noreturn]] void explain_not_finite(PhaseState& phase, const data::Batch& batch, StepContext context);
+  void prepare(TrainerPhase& phase, const data::Batch& batch);
+  void run_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, double lr);
+  void run_shard(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, bool last);
+  void after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last);
+  void complete(TrainerPhase& phase, int core, std::size_t bucket);
+  void update(TrainerPhase& phase, int core);
+  [[noreturn]] void explain_not_finite(TrainerPhase& phase, const data::Batch& batch, StepContext context);
+  ShardRange shards_of_core(int core) const;
+  Rank rank_of(int shard) const;
+
+  // parallel/trainer_ranks.cpp
+  std::vector<Milestone> milestones(const TrainerPhase& phase, std::int64_t slice) const;
+  void prepare_ranks(TrainerPhase& phase, const data::Batch& batch);
+  std::vector<Bucket> agree_on_buckets(TrainerPhase& phase, const data::Batch& batch);
+  void share_losses(TrainerPhase& phase);
+  [[noreturn]] void wait_for_the_end_of(Rank rank);
 
   const models::Model& model_;
   std::vector<data::Field> fields_;
   int shards_;
   std::uint64_t seed_;
+  Crew& crew_;
   Cores& cores_;
   ParameterTable table_;
-  Buffer parameters_;
-  std::vector<std::unique_ptr<ShardFolder>> folders_;  // by core; null for a core without shards
-  std::vector<PartialSum> partials_;                   // of all cores, in the order of shards
-  std::span<float> total_;                             // the sum over all shards: over the partial sum of shard 0
-  std::vector<std::unique_ptr<PhaseState>> phases_;
+  std::span<float> parameters_;
+  std::vector<std::unique_ptr<ShardFolder>> folders_;  // of the crew's cores; null for a core without shards
+  std::unique_ptr<RankSum> rank_sum_;                  // null if the crew is everyone
+  std::vector<PartialSum> partials_;                   // that make up the whole sum, in the order of shards
+  std::span<float> total_;                             // the sum over all shards
+  std::span<double> wants_stop_;                       // by rank
+  std::vector<std::unique_ptr<TrainerPhase>> phases_;
   Watch watch_;
+  RankTimes times_;
+  std::int64_t steps_ = 0;                  // done by this object
+  std::vector<double> shared_;              // losses and wishes on their way
+  std::vector<std::size_t> shared_counts_;  // by rank
 };
 
 }  // namespace echelon

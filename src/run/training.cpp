@@ -1,6 +1,7 @@
 #include "run/training.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -52,25 +53,26 @@ double score_of(const Evaluation& e) { return e.accuracy >= 0 ? e.accuracy : -e.
 
 }  // namespace
 
-Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Cores& cores, std::string checkpoints, int keep)
+Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Crew& crew, std::string checkpoints, int keep)
     : job_(job),
       disk_(disk),
       clock_(clock),
-      cores_(cores),
+      crew_(crew),
       directory_(std::move(checkpoints)),
       walk_(job.train->size(), job.batches, job.drop_partial),
-      trainer_(std::make_unique<Trainer>(*job.model, job.make_optim, job.train->fields(), job.shards, job.seed, cores)),
+      trainer_(std::make_unique<Trainer>(*job.model, job.make_optim, job.train->fields(), job.shards, job.seed, crew)),
       progress_(std::make_unique<Progress>()),
-      core_peak_(measure_core_peak(clock)),
+      core_peak_(crew.world().place().threads ? measure_core_peak(clock) : 0),
       flops_per_sample_(trainer_->flops_per_sample()) {
   if (job.test) {
     const auto batch = static_cast<std::int64_t>(std::min<std::uint64_t>(job.test->size(), 256));
     evaluator_ =
-        std::make_unique<Evaluator>(*job.model, trainer_->table(), trainer_->parameters(), job.test, batch, cores);
+        std::make_unique<Evaluator>(*job.model, trainer_->table(), trainer_->parameters(), job.test, batch, crew);
   }
-  if (!directory_.empty())
-    checkpointer_ = std::make_unique<Checkpointer>(disk, clock, make_background("checkpoints", 1), directory_,
-                                                   CheckpointPolicy{.keep_last = keep});
+  if (!directory_.empty() && crew.world().rank() == 0)
+    checkpointer_ = std::make_unique<Checkpointer>(
+        disk, clock, crew.world().place().threads ? make_background("checkpoints", 1) : make_inline_background(),
+        directory_, CheckpointPolicy{.keep_last = keep});
 }
 
 Training::~Training() = default;
@@ -88,12 +90,27 @@ bool Training::due(const Duration& every, std::int64_t step) const {
   return std::floor(after / every.amount + 1e-9) > std::floor(before / every.amount + 1e-9);
 }
 
+// Rank 0 loads; the others get the tensors and what else a checkpoint remembers from it.
 bool Training::resume() {
-  CheckpointSearch search = latest_valid(disk_, directory_);
-  for (const std::string& problem : search.skipped)
-    tell([&](RunListener& l) { l.on_note("skipped a checkpoint: " + problem); });
-  if (!search.found) return false;
-  load(*search.found);
+  std::array<std::int64_t, 3> head{};  // found, step, bytes of the progress
+  std::string progress;
+  if (crew_.world().rank() == 0) {
+    CheckpointSearch search = latest_valid(disk_, directory_);
+    for (const std::string& problem : search.skipped)
+      tell([&](RunListener& l) { l.on_note("skipped a checkpoint: " + problem); });
+    if (search.found) {
+      load(*search.found);
+      progress = progress_->to_json().dump();
+      head = {1, next_, static_cast<std::int64_t>(progress.size())};
+    }
+  }
+  crew_.broadcast(std::as_writable_bytes(std::span(head)));
+  if (head[0] == 0) return false;
+  progress.resize(static_cast<std::size_t>(head[2]));
+  crew_.broadcast(std::as_writable_bytes(std::span(progress)));
+  progress_->read(Json::parse(progress));
+  next_ = last_saved_ = head[1];
+  trainer_->spread();
   return true;
 }
 
@@ -140,14 +157,22 @@ Moment Training::moment() const {
 
 void Training::save(Checkpointer::IfBusy if_busy) {
   // A finished run is saved once more even if its last step was: the reason why it ended belongs to it.
-  if (!checkpointer_ || (last_saved_ == next_ && progress_->stopped_by.empty())) return;
-  const auto weights = weight_views(trainer_->table(), trainer_->parameters());
-  const auto state = state_views(trainer_->state());
-  checkpointer_->save(moment(), weights, state, if_busy, before_save_ ? before_save_() : std::shared_future<void>());
+  if (directory_.empty() || (last_saved_ == next_ && progress_->stopped_by.empty())) return;
+  trainer_->begin_reading();
+  if (checkpointer_) {
+    const auto weights = weight_views(trainer_->table(), trainer_->parameters());
+    const auto state = state_views(trainer_->state());
+    checkpointer_->save(moment(), weights, state, if_busy, before_save_ ? before_save_() : std::shared_future<void>());
+  }
+  trainer_->end_of_reading();
   last_saved_ = next_;
 }
 
-void Training::do_step(data::Loader& loader) {
+bool Training::wants_to_stop(const StopFlag& stop) const {
+  return crew_.world().size() > 1 ? stop_agreed_ : stop.load(std::memory_order_relaxed);
+}
+
+void Training::do_step(data::Loader& loader, const StopFlag& stop) {
   const std::int64_t step = next_;
   const double started = clock_.seconds();
   const data::Batch& batch = loader.at(static_cast<std::uint64_t>(step));
@@ -155,7 +180,9 @@ void Training::do_step(data::Loader& loader) {
   const double lr = job_.schedule.lr(step);
   Progress& p = *progress_;
   if (batch.cursor().batch == 0) p.epoch_loss = p.epoch_correct = p.epoch_terms = 0;
-  const StepResult result = trainer_->step(static_cast<std::uint64_t>(step), lr, batch);
+  const StepResult result =
+      trainer_->step(static_cast<std::uint64_t>(step), lr, batch, stop.load(std::memory_order_relaxed));
+  stop_agreed_ = result.stop;
   const double ended = clock_.seconds();
   ++next_;
   p.epoch_loss += result.loss * static_cast<double>(result.terms);
@@ -185,9 +212,11 @@ void Training::do_step(data::Loader& loader) {
 
 void Training::do_evaluation(const StopFlag& stop) {
   const double started = clock_.seconds();
-  const Evaluation test = evaluator_->run({}, [&] { return !stop.load(std::memory_order_relaxed); });
+  std::function<bool()> keep_going;  // several ranks finish what they have begun together
+  if (crew_.world().size() == 1) keep_going = [&] { return !wants_to_stop(stop); };
+  const Evaluation test = evaluator_->run({}, keep_going);
   tell([&](RunListener& l) { l.on_span({"evaluate", started, clock_.seconds()}); });
-  if (stop.load(std::memory_order_relaxed)) return;  // cut short: it stays due, also after resuming
+  if (keep_going && !keep_going()) return;  // cut short: it stays due, also after resuming
   Progress& p = *progress_;
   p.evaluation_due = false;
   last_test_ = test;
@@ -204,26 +233,29 @@ void Training::do_evaluation(const StopFlag& stop) {
 }
 
 RunSummary Training::run(const StopFlag& stop) {
+  const ShardRange own = trainer_->own_shards();
   data::Loader loader(job_.train, {.seed = job_.seed,
                                    .batches = job_.batches,
                                    .drop_partial = job_.drop_partial,
                                    .shards = static_cast<std::uint64_t>(job_.shards),
+                                   .own = data::Slice{static_cast<std::uint64_t>(own.first),
+                                                      static_cast<std::uint64_t>(own.last - own.first)},
+                                   .prefetch = crew_.world().place().threads ? 2 : 0,
                                    .first_step = static_cast<std::uint64_t>(next_)});
   Progress& p = *progress_;
   if (p.stopped_by == "signal") p.stopped_by.clear();  // that is what resuming is for
   pace_ = {.begin = clock_.seconds(), .first_step = next_};
-  auto wants_to_stop = [&] { return stop.load(std::memory_order_relaxed); };
   while (p.stopped_by.empty()) {
-    if (p.evaluation_due && !wants_to_stop()) do_evaluation(stop);
+    if (p.evaluation_due && !wants_to_stop(stop)) do_evaluation(stop);
     if (!p.stopped_by.empty()) break;
     if (next_ > pace_.first_step && due(job_.checkpoint_every, next_ - 1)) save(Checkpointer::IfBusy::skip);
     if (checkpointer_) report_saves(checkpointer_->results());
-    if (wants_to_stop()) {
+    if (wants_to_stop(stop)) {
       p.stopped_by = "signal";
     } else if (next_ == job_.total_steps) {
       p.stopped_by = "end";
     } else {
-      do_step(loader);
+      do_step(loader, stop);
     }
   }
   if (evaluator_ && !last_test_ && p.stopped_by != "signal")
@@ -252,11 +284,43 @@ RunSummary Training::summarise(double waited_for_input) {
     s.waited_for_input = waited_for_input / pace_.training_seconds;
     s.peak_share = peak_share(s.samples_per_s);
   }
+  share_times(s, waited_for_input);
+  check_agreement(s.weights_sha256);
   return s;
 }
 
+void Training::share_times(RunSummary& summary, double waited_for_input) {
+  const World& world = crew_.world();
+  const auto ranks = static_cast<std::size_t>(world.size());
+  const std::size_t each = 3 + ranks;
+  std::vector<double> all(ranks * each);
+  const RankTimes mine = trainer_->times();
+  const std::span own = std::span(all).subspan(static_cast<std::size_t>(world.rank()) * each, each);
+  own[0] = waited_for_input, own[1] = mine.compute, own[2] = mine.exchange;
+  std::ranges::copy(mine.waiting_for, own.begin() + 3);
+  crew_.share(all, std::vector<std::size_t>(ranks, each));
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const std::span of = std::span(all).subspan(r * each, each);
+    summary.ranks.push_back(
+        {.input = of[0], .times = {.compute = of[1], .exchange = of[2], .waiting_for = {of.begin() + 3, of.end()}}});
+  }
+}
+
+// Ranks that were given the same recipe have the same bits. If they have not, nobody may go on as if nothing were.
+void Training::check_agreement(const std::string& hash) {
+  const auto ranks = static_cast<std::size_t>(crew_.world().size());
+  std::vector<double> hashes(ranks);
+  hashes[static_cast<std::size_t>(crew_.world().rank())] =
+      static_cast<double>(std::stoull(hash.substr(0, 12), nullptr, 16));
+  crew_.share(hashes, std::vector<std::size_t>(ranks, 1));
+  for (std::size_t r = 1; r < ranks; ++r)
+    if (hashes[r] != hashes[0])
+      fail("rank {} has other weights than rank 0 after step {}: do all ranks run the same program?", r, next_);
+}
+
 double Training::peak_share(double samples_per_s) const {
-  return samples_per_s * flops_per_sample_ / 1e9 / (core_peak_ * cores_.count());
+  const double cores = crew_.cores().count() * crew_.world().size();
+  return core_peak_ > 0 ? samples_per_s * flops_per_sample_ / 1e9 / (core_peak_ * cores) : 0;
 }
 
 void Training::Pace::add(double step_seconds, std::int64_t step_samples) {

@@ -15,7 +15,6 @@
 #include "run/events.h"
 #include "track/checkpointer.h"
 #include "world/clock.h"
-#include "world/cores.h"
 #include "world/disk.h"
 
 namespace echelon {
@@ -50,6 +49,11 @@ struct RunSummary {
   std::string weights_sha256;
   std::string stopped_by;      // "end", "target", "patience", "signal"
   std::string not_saved = "";  // why the last checkpoint is missing; empty if it is there or none was wanted
+  struct Rank {
+    double input = 0;  // seconds waited for samples
+    RankTimes times;
+  };
+  std::vector<Rank> ranks = {};
 };
 
 class Training {
@@ -57,8 +61,9 @@ class Training {
   // Where the run may stand still from outside: set to true to save and stop at the next step's end.
   using StopFlag = std::atomic<bool>;
 
-  // `job`, `disk`, `clock` and `cores` must outlive the training. `checkpoints`: the directory; empty: none are kept.
-  Training(const TrainingJob& job, Disk& disk, Clock& clock, Cores& cores, std::string checkpoints, int keep);
+  // `job`, `disk`, `clock` and `crew` must outlive the training. `checkpoints`: the directory; empty: none are kept.
+  // Of several ranks all make one and call the same functions; rank 0 alone uses the disk.
+  Training(const TrainingJob& job, Disk& disk, Clock& clock, Crew& crew, std::string checkpoints, int keep);
   ~Training();
 
   void add(RunListener& listener) { listeners_.push_back(&listener); }
@@ -85,10 +90,13 @@ class Training {
 
   Moment moment() const;  // where the training stands
   void load(Checkpoint& checkpoint);
-  void do_step(data::Loader& loader);
+  void do_step(data::Loader& loader, const StopFlag& stop);
   void do_evaluation(const StopFlag& stop);
+  bool wants_to_stop(const StopFlag& stop) const;
   void save(Checkpointer::IfBusy if_busy);
   RunSummary summarise(double waited_for_input);
+  void share_times(RunSummary& summary, double waited_for_input);
+  void check_agreement(const std::string& hash);
   bool due(const Duration& every, std::int64_t step) const;  // after the step (counted from 0)
   double epochs_after(std::int64_t step) const;
   double peak_share(double samples_per_s) const;
@@ -98,7 +106,7 @@ class Training {
   const TrainingJob& job_;
   Disk& disk_;
   Clock& clock_;
-  Cores& cores_;
+  Crew& crew_;
   std::string directory_;
   data::Walk walk_;
   std::unique_ptr<Trainer> trainer_;
@@ -111,6 +119,7 @@ class Training {
   std::int64_t last_saved_ = -1;
   std::optional<Evaluation> last_test_;
   Pace pace_;
+  bool stop_agreed_ = false;  // some rank wants to stop
   double core_peak_ = 0, flops_per_sample_ = 0;
 };
 

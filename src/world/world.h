@@ -41,8 +41,11 @@ struct RankPlace {    // where a rank stands; the same on all ranks but for `ran
   int size = 1;
   std::vector<int> host;   // of every rank: ranks with the same number share a machine
   std::uint64_t seed = 0;  // of the job's random streams
-  bool threads = true;      // whether tasks run beside each other, on threads of the machine
+  bool threads = true;     // whether tasks run beside each other, on threads of the machine
 };
+
+// Whether other ranks live in the same process.
+inline bool shares_process(const RankPlace& place) { return place.world == "threads" || place.world == "sim"; }
 
 // Something to wait for within one rank: a counter that only grows.
 class Event {

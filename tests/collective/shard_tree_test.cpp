@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/random.h"
+#include "tensor/buffer.h"
 
 namespace echelon {
 namespace {
@@ -23,17 +24,24 @@ float tree_sum(int lo, int hi, std::size_t i) {
 }
 
 std::vector<float> sum_with_cores(int shards, int cores, std::size_t floats) {
+  std::vector<Buffer> memory;
   std::vector<ShardFolder> folders;
   std::vector<PartialSum> all;
   for (int c = 0; c < cores; ++c) {
     const int first = c * shards / cores, last = (c + 1) * shards / cores;
     if (first == last) continue;
-    folders.emplace_back(shards, first, last, floats);
+    memory.emplace_back(ShardFolder::memory_bytes(shards, first, last, floats));
+    folders.emplace_back(shards, first, last, floats, memory.back().as<std::byte>());
     for (int step = 0; step < 2; ++step) {  // twice: a step leaves nothing behind for the next
       folders.back().start_step();
       for (int s = first; s < last; ++s) {
         for (std::size_t i = 0; i < floats; ++i) folders.back().contribution()[i] = number(s, i);
-        folders.back().fold();
+        if (step == 0) {
+          folders.back().fold();
+          continue;
+        }
+        for (std::size_t at = 0; at < floats; at += 1000) folders.back().fold_part(at, std::min(floats, at + 1000));
+        folders.back().end_shard();
       }
     }
   }
@@ -60,8 +68,8 @@ TEST(ShardTree, TheSumHasTheSameBitsForAnyNumberOfCores) {
 }
 
 TEST(ShardTree, OneCoreHoldsOneSumPerLevel) {
-  EXPECT_EQ(ShardFolder(1, 0, 1, 16).bytes(), 64u);
-  EXPECT_LE(ShardFolder(16, 0, 16, 16).bytes(), (1u + 5u) * 64u);
+  EXPECT_EQ(ShardFolder::memory_bytes(1, 0, 1, 16), 64u);
+  EXPECT_LE(ShardFolder::memory_bytes(16, 0, 16, 16), (1u + 5u) * 64u);
 }
 
 }  // namespace

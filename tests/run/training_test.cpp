@@ -31,7 +31,7 @@ struct RecipeText {
 class TestRun {
  public:
   TestRun(const test::TempDir& dir, const RecipeText& s, int cores)
-      : cores_(cores), disk_(make_real_disk()), clock_(make_real_clock()) {
+      : alone_(cores), disk_(make_real_disk()), clock_(make_real_clock()) {
     const std::string path = dir.path("recipe.toml");
     write_file_atomically(*disk_, path,
                           fmt::format("[model]\n{}[data]\n{}[optim]\n{}[train]\nepochs = 3\nbatch = 20\nshards = 4\n"
@@ -43,13 +43,13 @@ class TestRun {
     job_ = std::make_unique<TrainingJob>(make_job(prepared_));
   }
   std::unique_ptr<Training> training(Disk& disk, const std::string& checkpoints) {
-    return std::make_unique<Training>(*job_, disk, *clock_, cores_, checkpoints, 2);
+    return std::make_unique<Training>(*job_, disk, *clock_, alone_.crew, checkpoints, 2);
   }
   std::unique_ptr<Training> training(const std::string& checkpoints) { return training(*disk_, checkpoints); }
   std::int64_t steps() const { return job_->total_steps; }
 
  private:
-  Cores cores_;
+  LoneCrew alone_;
   std::unique_ptr<Disk> disk_;
   std::unique_ptr<Clock> clock_;
   PreparedRun prepared_;

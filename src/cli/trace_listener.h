@@ -1,0 +1,39 @@
+#pragma once
+// trace.json of a run: for every rank what its driving thread did when (steps, waiting for input and for other ranks,
+// updates, evaluations) and every operation of every core, all on rank 0's clock. Watches the trainer from its
+// construction on. All ranks have one.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "parallel/crew.h"
+#include "parallel/trainer.h"
+#include "run/events.h"
+
+namespace echelon::cli {
+
+class TraceListener : public RunListener {
+ public:
+  TraceListener(Crew& crew, Trainer& trainer);
+  void on_span(const Span& span) override { spans_.push_back(span); }
+  // All ranks call it; rank 0 writes the file, and tells if it could not.
+  void write(Disk& disk, const std::string& path, const std::function<void(const std::string&)>& tell);
+
+ private:
+  struct Operation {
+    const Node* node;
+    double begin, end;
+  };
+  static constexpr std::size_t most_operations = 200'000;  // on a core: what a viewer can still show
+
+  std::string in_text() const;  // this rank's part, one line for each bar
+
+  Crew& crew_;
+  double offset_;  // of rank 0's clock from ours
+  double origin_;
+  std::vector<Span> spans_;
+  std::vector<std::vector<Operation>> operations_;  // by core
+};
+
+}  // namespace echelon::cli

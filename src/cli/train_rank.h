@@ -1,0 +1,27 @@
+#pragma once
+// What one rank of `echelon train` does, from the first look at its world to the summary that rank 0 prints.
+
+#include <string>
+#include <vector>
+
+#include "cli/world_flags.h"
+#include "recipe/prepare.h"
+#include "run/training.h"
+#include "world/world.h"
+
+namespace echelon::cli {
+
+struct TrainSettings {
+  std::string recipe;
+  std::vector<std::string> overrides;
+  WorldFlags world;
+  std::string run, root = "runs";
+  bool resume = false, json = false, trace = false;
+
+  std::string command() const;  // that does the same
+};
+
+// `prepared` and `job` may be shared by ranks that are threads.
+void train_rank(World& world, const TrainSettings& settings, const PreparedRun& prepared, const TrainingJob& job);
+
+}  // namespace echelon::cli

@@ -1,0 +1,118 @@
+#include "parallel/crew.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/error.h"
+#include "collective/collectives.h"
+
+namespace echelon {
+
+Crew::Crew(World& world, Cores& cores, bool apart)
+    : world_(world), cores_(cores), waited_(static_cast<std::size_t>(world.size())) {
+  if (world.size() > 1)
+    group_ = Group::everyone(world, {.notice = [this](const std::string& text) { say_late(text); }});
+  SharedMemory* shared = apart || world.size() == 1 ? nullptr : world.shared_memory();
+  if (!shared) return;
+  ranks_ = world.size();
+  const auto bytes = memory("crew arrivals", sizeof(Arrival) * static_cast<std::size_t>(ranks_));
+  arrivals_ = {reinterpret_cast<Arrival*>(bytes.data()), static_cast<std::size_t>(ranks_)};
+  barrier_ = shared->barrier("crew", world.rank(), ranks_);
+}
+
+std::span<std::byte> Crew::memory(const std::string& name, std::size_t bytes) {
+  bytes_ += bytes;
+  if (ranks_ > 1) return world_.shared_memory()->get(name, std::max<std::size_t>(bytes, 1)).first(bytes);
+  return own_.emplace_back(bytes).as<std::byte>();
+}
+
+void Crew::barrier(int core, const char* what) {
+  if (ranks_ == 1) return cores_.barrier();
+  if (cores_.count() > 1) cores_.barrier();
+  if (core == 0) meet_ranks(what);
+  if (cores_.count() > 1) cores_.barrier();
+}
+
+void Crew::meet_ranks(const char* what) {
+  const double begin = world_.now();
+  Arrival& mine = arrivals_[static_cast<std::size_t>(world_.rank())];
+  std::atomic_ref(mine.time).store(begin, std::memory_order_relaxed);
+  std::atomic_ref(mine.number).store(++meetings_, std::memory_order_release);
+  for (double notice = 2; !barrier_->wait(begin + std::min(notice, patience)); notice *= 2) {
+    const std::string late = late_text(what, world_.now() - begin);
+    if (world_.now() - begin >= patience) throw TooLate(late);
+    say_late(late);
+  }
+  // Who came last? A rank may already be at its next meeting; then it was not the last by much.
+  std::size_t last = 0;
+  double latest = begin;
+  for (std::size_t r = 0; r < arrivals_.size(); ++r) {
+    const double time = std::atomic_ref(arrivals_[r].time).load(std::memory_order_relaxed);
+    if (time >= latest && std::atomic_ref(arrivals_[r].number).load(std::memory_order_acquire) == meetings_)
+      latest = time, last = r;
+  }
+  waited_[last] += world_.now() - begin;
+}
+
+void Crew::say_late(const std::string& text) {
+  if (on_late) on_late(text);
+}
+
+void Crew::share(std::span<double> values, std::span<const std::size_t> counts) {
+  if (group_) share(numbers(values), counts);
+}
+
+void Crew::share(std::span<std::byte> values, std::span<const std::size_t> counts) {
+  if (group_) share(numbers(values), counts);
+}
+
+void Crew::share(Numbers values, std::span<const std::size_t> counts) {
+  parts_.clear();
+  std::size_t at = 0;
+  for (std::size_t count : counts) {
+    parts_.push_back({at, at + count});
+    at += count;
+  }
+  all_gather(*group_, values, parts_);
+}
+
+void Crew::broadcast(std::span<std::byte> bytes) {
+  if (group_) echelon::broadcast(*group_, numbers(bytes), 0);
+}
+
+double Crew::clock_offset() {
+  const std::vector<int>& host = world_.place().host;
+  double offset = 0;
+  for (Rank r = 1; r < world_.size(); ++r) {
+    if (host[static_cast<std::size_t>(r)] == host[0] || (world_.rank() != 0 && world_.rank() != r)) continue;
+    constexpr Channel channel = 0xFFFFFFFE;
+    double best = 1e9;
+    for (int i = 0; i < 10; ++i) {  // the quickest answer is the one that says most
+      const double sent = world_.now(), limit = sent + patience;
+      double theirs = sent;
+      if (world_.rank() == r) {
+        world_.send(0, channel, {}, std::as_bytes(std::span(&sent, 1))).wait(limit);
+        world_.receive(0, channel, {}, std::as_writable_bytes(std::span(&theirs, 1))).wait(limit);
+        const double took = world_.now() - sent;
+        if (took < best) best = took, offset = theirs - (sent + took / 2);
+      } else {
+        world_.receive(r, channel, {}, std::as_writable_bytes(std::span(&theirs, 1))).wait(limit);
+        theirs = world_.now();
+        world_.send(r, channel, {}, std::as_bytes(std::span(&theirs, 1))).wait(limit);
+      }
+    }
+  }
+  return offset;
+}
+
+std::string Crew::late_text(const char* what, double waited) {
+  std::string who, state;
+  for (std::size_t r = 0; r < arrivals_.size(); ++r) {
+    if (std::atomic_ref(arrivals_[r].number).load(std::memory_order_acquire) >= meetings_) continue;
+    who += fmt::format("{}rank {}", who.empty() ? "" : " and ", r);
+    state += fmt::format("; rank {} is in {}", r, world_.doing_of(static_cast<Rank>(r)));
+  }
+  return fmt::format("waiting {:.1f} s for {}: {}{}", waited, who, what, state);
+}
+
+}  // namespace echelon

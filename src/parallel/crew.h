@@ -1,0 +1,93 @@
+#pragma once
+// The cores that train on one memory: those of one process, or of all ranks of a job whose world has memory in common.
+// They share one copy of the parameters and of the optimizer's state, and split the update among them.
+//
+// All ranks make their crew with the same number of cores and ask for the same memory in the same order.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective/group.h"
+#include "collective/numbers.h"
+#include "collective/topology.h"
+#include "tensor/buffer.h"
+#include "world/alone.h"
+#include "world/cores.h"
+#include "world/world.h"
+
+namespace echelon {
+
+class Crew {
+ public:
+  // Both must outlive the crew. `apart`: do not share memory with other ranks even if it is possible.
+  Crew(World& world, Cores& cores, bool apart = false);
+
+  World& world() { return world_; }
+  Cores& cores() { return cores_; }
+  bool is_everyone() const { return ranks_ == world_.size(); }  // else the ranks have to send each other messages
+  int ranks() const { return ranks_; }                          // that belong to the crew
+  int size() const { return ranks_ * cores_.count(); }          // cores of all together
+  int number(int core) const { return (ranks_ > 1 ? world_.rank() * cores_.count() : 0) + core; }  // among them
+
+  // Zeroed memory that the whole crew sees, under a name that is used once.
+  std::span<std::byte> memory(const std::string& name, std::size_t bytes);
+  std::size_t bytes() const { return bytes_; }
+
+  // Every core of the crew calls it and returns when all have. `what` names the moment, for whoever has to wait long.
+  // Throws PeerLost, or TooLate after `patience` seconds.
+  void barrier(int core, const char* what);
+
+  // Between all ranks of the world, not only the crew's. One thread of each rank calls these, all in the same order;
+  // alone they do nothing.
+  // Every rank has filled in its part of `values` (counts[0] of rank 0, counts[1] of rank 1, ...): then all have all.
+  void share(std::span<double> values, std::span<const std::size_t> counts);
+  void share(std::span<std::byte> values, std::span<const std::size_t> counts);
+  void broadcast(std::span<std::byte> bytes);  // from rank 0 to all
+  Group& group() { return *group_; }           // not if alone
+  // Seconds to add to this rank's clock to get rank 0's, as well as messages can tell; 0 on the same machine.
+  double clock_offset();
+
+  // Seconds that this rank has waited in barriers for the rank that came last, by rank.
+  std::span<const double> waited() const { return waited_; }
+
+  // Called (at growing intervals) while this rank waits for a long time, with a sentence about it.
+  std::function<void(const std::string&)> on_late;
+  double patience = 300;  // seconds
+
+ private:
+  struct Arrival {  // of a rank at the barrier: the last one it has reached, and when
+    std::uint64_t number;
+    double time;
+    std::byte padding[48];  // a cache line each
+  };
+  void share(Numbers values, std::span<const std::size_t> counts);
+  void meet_ranks(const char* what);
+  void say_late(const std::string& text);
+  std::string late_text(const char* what, double waited);
+
+  World& world_;
+  Cores& cores_;
+  int ranks_ = 1;
+  std::size_t bytes_ = 0;
+  std::vector<Buffer> own_;
+  std::optional<Group> group_;
+  std::vector<Range> parts_;
+  std::unique_ptr<SharedBarrier> barrier_;
+  std::span<Arrival> arrivals_;
+  std::uint64_t meetings_ = 0;
+  std::vector<double> waited_;
+};
+
+// A crew of this process alone, with all that it needs.
+struct LoneCrew {
+  explicit LoneCrew(int core_count) : world(make_world_alone()), cores(core_count), crew(*world, cores) {}
+  std::unique_ptr<World> world;
+  Cores cores;
+  Crew crew;
+};
+
+}  // namespace echelon

@@ -1,0 +1,201 @@
+// What a trainer does only if it is not alone: saying where it is, sending buckets, sharing losses, handing state
+// around.
+
+#include <algorithm>
+
+#include "parallel/trainer_phase.h"
+
+namespace echelon {
+
+// With several ranks: says where this one is, lets simulated time pass, and sends what is complete.
+void Trainer::after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last) {
+  if (crew_.world().size() == 1) return;
+  const Milestone& m = phase.milestones.at(slice)[node];
+  if (core == 0) {
+    crew_.world().doing(m.doing);
+    crew_.world().compute(m.flops);
+  }
+  if (last)
+    for (std::size_t bucket : m.completes) complete(phase, core, bucket);
+}
+
+void Trainer::complete(TrainerPhase& phase, int core, std::size_t bucket) {
+  const Bucket& b = phase.buckets[bucket];
+  folders_[static_cast<std::size_t>(crew_.number(core))]->fold_part(b.begin, b.end);
+  rank_sum_->ready(bucket);
+}
+
+namespace {
+
+// The node after which a parameter's contribution is complete, for every parameter of the plan's graph; -1: it has
+// none.
+std::vector<int> completing_nodes(const Graph& graph) {
+  std::vector<int> nodes;
+  for (const auto& contribution : graph.contributions()) {
+    nodes.push_back(-1);
+    if (!contribution) continue;
+    for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+      if (std::ranges::find(graph.nodes()[n].out, contribution) != graph.nodes()[n].out.end())
+        nodes.back() = static_cast<int>(n);
+  }
+  return nodes;
+}
+
+double flops_of(const Graph& graph, const Node& node) {
+  return node.op->flops(graph.types(node.in), graph.types(node.out));
+}
+
+}  // namespace
+
+std::vector<Milestone> Trainer::milestones(const TrainerPhase& phase, std::int64_t slice) const {
+  const Graph& graph = phase.plans.at(slice).graph;
+  std::vector<Milestone> list;
+  for (const Node& node : graph.nodes())
+    list.push_back({.doing = fmt::format("{} of {}", node.backward ? "backward" : "forward",
+                                         node.layer.empty() ? node.op->name() : node.layer),
+                    .flops = flops_of(graph, node),
+                    .completes = {}});
+  const std::vector<int> nodes = completing_nodes(graph);
+  for (std::size_t b = 0; b < phase.buckets.size(); ++b) {
+    int last = 0;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const std::size_t offset = table_.find(graph.parameters()[i].name).offset;
+      if (offset >= phase.buckets[b].begin && offset < phase.buckets[b].end) last = std::max(last, nodes[i]);
+    }
+    list[static_cast<std::size_t>(last)].completes.push_back(b);
+  }
+  return list;
+}
+
+void Trainer::prepare_ranks(TrainerPhase& phase, const data::Batch& batch) {
+  constexpr std::int64_t warm_up = 2;  // steps until the times mean something
+  if (rank_sum_ && phase.buckets.empty())
+    phase.buckets = {{phase.segments.front().offset, phase.segments.back().offset + phase.segments.back().size}};
+  if (rank_sum_ && steps_ == warm_up) {
+    phase.buckets = agree_on_buckets(phase, batch);
+    phase.milestones.clear();
+  }
+  const ShardRange own = own_shards();
+  for (int s = own.first; s < own.last; ++s) {
+    const auto slice = static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count);
+    if (slice > 0 && !phase.milestones.contains(slice)) phase.milestones[slice] = milestones(phase, slice);
+  }
+}
+
+// Rank 0 chooses from when it expects each gradient (the last step took so long) and what a sum costs (measured as
+// well); the others do as it says.
+std::vector<Bucket> Trainer::agree_on_buckets(TrainerPhase& phase, const data::Batch& batch) {
+  std::vector<double> borders(2 * phase.segments.size() + 1);
+  if (crew_.world().rank() == 0) {
+    const auto slice = static_cast<std::int64_t>(batch.slice(0).count);
+    phase.plans.prepare(slice);  // with more ranks than shards rank 0 may have none
+    const Graph& graph = phase.plans.at(slice).graph;
+    const ShardRange own = shards_of_core(0);
+    const double shards = std::max(1, own.count());
+    const double speed = std::max(1.0, phase.plans.at(slice).flops * shards / phase.compute_seconds);
+    std::vector<double> after(graph.nodes().size());
+    double time = 0;
+    for (const Node& node : graph.nodes()) time += flops_of(graph, node) / speed;
+    time *= shards - 1;  // buckets go out during the last shard
+    for (std::size_t n = 0; n < after.size(); ++n) after[n] = time += flops_of(graph, graph.nodes()[n]) / speed;
+    std::vector<ReadyPiece> pieces;
+    const std::vector<int> nodes = completing_nodes(graph);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i] < 0) continue;
+      const ParameterTable::Entry& e = table_.find(graph.parameters()[i].name);
+      pieces.push_back({e.offset, e.offset + e.size, after[static_cast<std::size_t>(nodes[i])]});
+    }
+    const auto chosen = choose_buckets(pieces, [&](std::size_t bytes) { return rank_sum_->seconds(bytes); });
+    borders[0] = static_cast<double>(chosen.size());
+    for (std::size_t b = 0; b < chosen.size(); ++b)
+      borders[2 * b + 1] = static_cast<double>(chosen[b].begin),
+                      borders[2 * b + 2] = static_cast<double>(chosen[b].end);
+  }
+  crew_.broadcast(std::as_writable_bytes(std::span(borders)));
+  std::vector<Bucket> buckets;
+  for (std::size_t b = 0; b < static_cast<std::size_t>(borders[0]); ++b)
+    buckets.push_back({static_cast<std::size_t>(borders[2 * b + 1]), static_cast<std::size_t>(borders[2 * b + 2])});
+  return buckets;
+}
+
+// How the others get to know this rank's losses and wish to stop, where there is no memory in common.
+void Trainer::share_losses(TrainerPhase& phase) {
+  const World& world = crew_.world();
+  auto for_each_number = [&](auto&& visit) {  // in the order of ranks
+    for (Rank r = 0; r < world.size(); ++r) {
+      visit(r, wants_stop_[static_cast<std::size_t>(r)]);
+      const ShardRange range = shards_of(r, world.size(), shards_);
+      for (int s = range.first; s < range.last; ++s) visit(r, phase.loss[static_cast<std::size_t>(s)]);
+      for (int s = range.first; s < range.last; ++s) visit(r, phase.correct[static_cast<std::size_t>(s)]);
+    }
+  };
+  if (shared_.empty()) {
+    shared_.resize(static_cast<std::size_t>(2 * shards_ + world.size()));
+    shared_counts_.resize(static_cast<std::size_t>(world.size()));
+    for_each_number([&](Rank r, double&) { ++shared_counts_[static_cast<std::size_t>(r)]; });
+  }
+  std::size_t i = 0;
+  for_each_number([&](Rank, double& number) { shared_[i++] = number; });
+  crew_.share(shared_, shared_counts_);
+  i = 0;
+  for_each_number([&](Rank, double& number) { number = shared_[i++]; });
+}
+
+Rank Trainer::rank_of(int shard) const {
+  Rank r = 0;
+  while (shard >= shards_of(r, crew_.world().size(), shards_).last) ++r;
+  return r;
+}
+
+void Trainer::wait_for_the_end_of(Rank rank) {
+  std::byte none;
+  World& world = crew_.world();
+  world.doing("waiting for what went wrong");
+  Work never = world.receive(rank, 0xFFFFFFFF, {}, std::span(&none, 1));
+  never.wait(world.now() + 60);
+  throw Failure(fmt::format("rank {} did not say what went wrong with its loss", rank));
+}
+
+void Trainer::begin_reading() {
+  if (!rank_sum_) return;  // all ranks have met at the end of the update
+  std::vector<std::size_t> counts;
+  for (auto& phase : phases_) {
+    if (phase->carries.empty()) continue;
+    counts.clear();
+    for (Rank r = 0; r < crew_.world().size(); ++r) {
+      const ShardRange range = shards_of(r, crew_.world().size(), shards_);
+      counts.push_back(phase->carries.of(range.first, range.last).size());
+    }
+    crew_.share(phase->carries.all(), counts);
+  }
+}
+
+// Carried values are written from the start of a step on; everything else only after all ranks have met.
+void Trainer::end_of_reading() {
+  const bool carries = std::ranges::any_of(phases_, [](const auto& phase) { return !phase->carries.empty(); });
+  if (carries && crew_.ranks() > 1) cores_.run([&](int core) { crew_.barrier(core, "a checkpoint"); });
+}
+
+void Trainer::spread() {
+  if (crew_.world().size() == 1) return;
+  if (!rank_sum_) return cores_.run([&](int core) { crew_.barrier(core, "the start"); });
+  crew_.broadcast(std::as_writable_bytes(parameters_));
+  for (State& s : state()) crew_.broadcast(s.bytes);
+}
+
+RankTimes Trainer::times() const {
+  RankTimes t = times_;
+  const auto waited = rank_sum_ ? rank_sum_->waited() : crew_.waited();
+  std::ranges::copy(waited, t.waiting_for.begin());
+  if (rank_sum_) t.exchange += rank_sum_->busy();
+  return t;
+}
+
+std::vector<std::size_t> Trainer::bucket_sizes() const {
+  std::vector<std::size_t> sizes;
+  for (const auto& phase : phases_)
+    for (const Bucket& b : phase->buckets) sizes.push_back(b.end - b.begin);
+  return sizes;
+}
+
+}  // namespace echelon
