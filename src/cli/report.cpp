@@ -95,6 +95,10 @@ std::string rank_table(const RunSummary& r) {
 
 }  // namespace
 
+std::string resuming_command(const RunFolder& folder) {
+  return fmt::format("echelon train {} --run {} --resume", folder.recipe(), folder.path);
+}
+
 std::string opening(const PreparedRun& p, const WorldFlags& world, int cores, Training& training,
                     const RunFolder& folder) {
   const TrainSpec& t = p.recipe.train;
@@ -114,7 +118,8 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
                   const RunFolder& folder, const std::string& recipe_path) {
   const int columns = terminal_columns(1);
   const bool colour = is_terminal(1);
-  if (r.test && p.model->task() == models::Task::classify && p.test->info().classes <= 20) {
+  const bool stopped = r.stopped_by == "signal";  // the last evaluation was of earlier weights
+  if (r.test && !stopped && p.model->task() == models::Task::classify && p.test->info().classes <= 20) {
     const Predictions predictions = predict_all(p, training, cores);
     const auto names = class_names(p.test->info());
     out << "\n" << draw_confusion(predictions.confusion, names, columns, colour) << "\n";
@@ -128,8 +133,8 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
     if (!pictures.empty()) out << "its most confident mistakes\n" << side_by_side(pictures, columns) << "\n";
   }
   if (r.test && r.test->accuracy >= 0)
-    out << fmt::format("test accuracy  {:.2f} %   (loss {:.4f}, {} samples)\n", 100 * r.test->accuracy, r.test->loss,
-                       r.test->samples);
+    out << fmt::format("test accuracy  {:.2f} %   (loss {:.4f}, {} samples{})\n", 100 * r.test->accuracy, r.test->loss,
+                       r.test->samples, stopped ? ", when last measured" : "");
   else if (r.test)
     out << fmt::format("test loss      {:.4f}   ({} samples)\n", r.test->loss, r.test->samples);
   out << fmt::format(
@@ -139,10 +144,13 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
   if (r.ranks.size() > 1) out << rank_table(r);
   out << fmt::format("stopped by     {}\nweights        sha256 {}\nrun folder     {}\n", r.stopped_by, r.weights_sha256,
                      folder.path);
-  out << fmt::format(
-      "\nTry next:\n  echelon runs show {}\n  echelon eval {}\n  echelon train {} --cores 1        the same weights, "
-      "bit for bit\n",
-      folder.path, folder.path, recipe_path);
+  out << "\nTry next:\n";
+  if (stopped) out << "  " << resuming_command(folder) << "\n";
+  out << fmt::format("  echelon runs show {0}\n  echelon eval {0}\n", folder.path);
+  if (!stopped) out << fmt::format("  echelon train {} --cores 1        the same weights, bit for bit\n", recipe_path);
+  if (p.model->task() == models::Task::language) out << fmt::format("  echelon sample {}\n", folder.path);
+  if (p.model->task() == models::Task::reconstruct || p.model->task() == models::Task::generate)
+    out << fmt::format("  echelon sample {} --png pictures.png\n", folder.path);
 }
 
 }  // namespace echelon::cli

@@ -11,6 +11,9 @@
 
 namespace echelon::cli {
 
+// The command that goes on with a run. By its own recipe, in which every --set is written down.
+std::string resuming_command(const RunFolder& folder);
+
 // What is going to be trained, in a few lines.
 std::string opening(const PreparedRun& prepared, const WorldFlags& world, int cores, Training& training,
                     const RunFolder& folder);

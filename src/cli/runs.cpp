@@ -70,6 +70,8 @@ std::vector<Series> loss_curves(Disk& disk, const std::vector<RunFolder>& folder
   return all;
 }
 
+std::string brief(const std::string& value) { return display_width(value) > 22 ? fit(value, 22) : value; }
+
 std::vector<Difference> recipe_differences(Disk& disk, const std::vector<RunFolder>& two) {
   auto recipe = [&](const RunFolder& f) {
     return parse_toml(read_text(disk, f.recipe(), TomlLimits{}.bytes), f.recipe());
@@ -119,7 +121,7 @@ void show(const std::string& root, const std::vector<std::string>& names, const 
   fmt::print("\n");
   if (runs.size() == 2)
     for (const Difference& d : recipe_differences(*disk, folders))
-      fmt::print("{:<18} {:>22} {:>22}\n", d.key, fit(d.first, 22), fit(d.second, 22));
+      fmt::print("{:<18} {:>22} {:>22}\n", d.key, brief(d.first), brief(d.second));
   fmt::print("\n");
   if (!curves.empty())
     fmt::print("{}\n", plot_text(curves, options, std::min(100, terminal_columns(1)), 18, is_terminal(1)));

@@ -157,15 +157,15 @@ class Narrator {
     write_summary(disk_, folder_, Json(json));
     log_.write("end", json.dump());
     if (summary.stopped_by == "signal")
-      fmt::print(stderr, "stopped by a signal: saved at step {}. Go on with: echelon train {} --run {} --resume\n",
-                 summary.steps, settings_.recipe, folder_.path);
+      fmt::print(stderr, "stopped by a signal: saved at step {}. Go on with: {}\n", summary.steps,
+                 resuming_command(folder_));
     if (settings_.json)
       fmt::print("{}\n", json.dump());
     else
       print_result(out_, prepared_, training, summary, cores, folder_, settings_.recipe);
     if (!summary.not_saved.empty())
-      fail("the weights at the end were not saved ({}). Make room, then: echelon train {} --run {} --resume",
-           summary.not_saved, settings_.recipe, folder_.path);
+      fail("the weights at the end were not saved ({}). Make room, then: {}", summary.not_saved,
+           resuming_command(folder_));
   }
 
   RunListener& progress() { return progress_; }

@@ -102,6 +102,23 @@ std::function<void()> sequence(onednn::Call first, onednn::Call second) {
   };
 }
 
+// Where oneDNN has nothing but its reference (hundreds of times slower) for a change of layout, the output's gradient
+// is made plain first, into the beginning of the scratch; `make` binds what follows.
+template <typename Make>
+std::function<void()> on_plain_output(const ConvShape& s, ConvLayouts layouts, const float* dy, std::byte* scratch,
+                                      Make make) {
+  float* plain = reinterpret_cast<float*>(scratch);
+  return [shape = s.out_shape(), from = layouts.out, dy, plain,
+          conv = std::function<void()>(make(plain, scratch + plain_bytes(s.out_shape())))] {
+    relayout(shape, from, dy, Layout::plain, plain);
+    conv();
+  };
+}
+
+bool by_plain_output(const dnnl::convolution_backward_weights::primitive_desc& pd, ConvLayouts layouts) {
+  return layouts.in != layouts.out && std::string_view(pd.impl_info_str()).starts_with("ref");
+}
+
 }  // namespace
 
 std::size_t conv_onednn_forward_scratch(const ConvShape& s, ConvLayouts layouts) {
@@ -144,14 +161,10 @@ std::size_t conv_onednn_backward_data_scratch(const ConvShape& s, ConvLayouts la
 
 std::function<void()> make_conv_onednn_backward_data(const ConvShape& s, ConvLayouts layouts, const float* dy,
                                                      const float* w, float* dx, std::byte* scratch) {
-  if (layouts.in != layouts.out) {  // plain dx from channel8 dy: oneDNN has only its slow reference for that
-    float* plain = reinterpret_cast<float*>(scratch);
-    auto conv = make_conv_onednn_backward_data(s, {}, plain, w, dx, scratch + plain_bytes(s.out_shape()));
-    return [shape = s.out_shape(), from = layouts.out, dy, plain, conv = std::move(conv)] {
-      relayout(shape, from, dy, Layout::plain, plain);
-      conv();
-    };
-  }
+  if (layouts.in != layouts.out)  // plain dx from channel8 dy: oneDNN has only its slow reference for that
+    return on_plain_output(s, layouts, dy, scratch, [&](const float* plain, std::byte* rest) {
+      return make_conv_onednn_backward_data(s, {}, plain, w, dx, rest);
+    });
   const auto engine = onednn::cpu();
   const auto pd = backward_data_pd(engine, s, layouts);
   const Descs d(s, layouts);
@@ -174,7 +187,11 @@ std::size_t conv_onednn_backward_weights_scratch(const ConvShape& s, ConvLayouts
   std::size_t most = 0;
   for (const bool bias : {false, true}) {
     const auto pd = backward_weights_pd(engine, s, layouts, bias);
-    most = std::max(most, Scratch(pd.diff_weights_desc(), Descs(s, layouts).w_plain, pd.scratchpad_desc()).total);
+    const std::size_t bytes =
+        by_plain_output(pd, layouts)
+            ? plain_bytes(s.out_shape()) + conv_onednn_backward_weights_scratch(s, ConvLayouts{})
+            : Scratch(pd.diff_weights_desc(), Descs(s, layouts).w_plain, pd.scratchpad_desc()).total;
+    most = std::max(most, bytes);
   }
   return most;
 }
@@ -183,6 +200,10 @@ std::function<void()> make_conv_onednn_backward_weights(const ConvShape& s, Conv
                                                         const float* dy, float* dw, float* db, std::byte* scratch) {
   const auto engine = onednn::cpu();
   const auto pd = backward_weights_pd(engine, s, layouts, db != nullptr);
+  if (by_plain_output(pd, layouts))
+    return on_plain_output(s, layouts, dy, scratch, [&](const float* plain, std::byte* rest) {
+      return make_conv_onednn_backward_weights(s, {}, x, plain, dw, db, rest);
+    });
   const Descs d(s, layouts);
   const Scratch plan(pd.diff_weights_desc(), d.w_plain, pd.scratchpad_desc());
   onednn::Call conv(engine, dnnl::convolution_backward_weights(pd),

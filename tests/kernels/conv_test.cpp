@@ -95,6 +95,18 @@ const ConvShape shapes[] = {
      .stride_w = 5,
      .pad_h = 1,
      .pad_w = 1},
+    // The first layer of a GAN's discriminator: a weight gradient that oneDNN has no fast kernel for.
+    {.n = 3,
+     .c = 1,
+     .h = 12,
+     .w = 12,
+     .out_c = 32,
+     .kh = 4,
+     .kw = 4,
+     .stride_h = 2,
+     .stride_w = 2,
+     .pad_h = 1,
+     .pad_w = 1},
 };
 
 std::string describe(const ConvShape& s, ConvLayouts l) {
