@@ -1,4 +1,4 @@
-// A network trained by the installed library: LeNet-5 on pictures made up on the spot, a few steps of momentum, then
+// A network trained by the installed library: LeNet-5 on pictures made up on the spot, a few steps of Adam, then
 // the share of other pictures of the same kind that it tells apart.
 
 #include <fmt/format.h>
@@ -14,9 +14,9 @@ using namespace echelon;
 
 namespace {
 
-Optim momentum() {
+Optim adam() {
   Problems problems;
-  const Options table = parse_toml("name = 'momentum'\nlr = 0.02\n", "main.cpp");
+  const Options table = parse_toml("name = 'adam'\nlr = 0.002\n", "main.cpp");
   OptionReader reader(table, problems);
   Optim optim = read_optim(reader);
   problems.throw_if_any("main.cpp");
@@ -33,13 +33,13 @@ int main() {
   const auto test = data::open_dataset(*disk, table, "test");
   const auto model = models::make_model("lenet5", input_spec(train->info()));
 
-  constexpr int shards = 2, steps = 60;
+  constexpr int shards = 2, steps = 80;
   constexpr std::uint64_t seed = 1, batch = 32;
   LoneCrew alone(available_cores());  // the weights do not depend on how many cores
-  Trainer trainer(*model, momentum, train->fields(), shards, seed, alone.crew);
+  Trainer trainer(*model, adam, train->fields(), shards, seed, alone.crew);
   data::Loader loader(train, {.seed = seed, .batches = {{0, batch}}, .shards = shards});
   for (std::uint64_t step = 0; step < steps; ++step) {
-    const StepResult result = trainer.step(step, 0.02, loader.at(step));
+    const StepResult result = trainer.step(step, 0.002, loader.at(step));
     if (step % 10 == 0) fmt::print("step {:>3}  loss {:.4f}\n", step, result.loss);
   }
 
