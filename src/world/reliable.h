@@ -35,7 +35,7 @@ struct ReliableOptions {
   double least_timeout = 0.0005;
   double longest_timeout = 2;
   double seconds_per_byte = 0;                        // of the wire: added to the timeout for all that is on its way
-  int most_tries = 12;                                // of one frame; then the peer is lost
+  int most_tries = 16;                                // of one frame; then the peer is lost
   std::uint64_t window = 64;                          // frames on their way at once
   std::uint64_t most_bytes = std::uint64_t{1} << 32;  // in a message
 };

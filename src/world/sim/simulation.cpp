@@ -85,10 +85,15 @@ void Machinery::tell_everybody(int teller, int lost, const std::string& reason) 
   if (std::exchange(told_, true)) return;
   for (const auto& other : ranks_) {
     const int r = other->rank();
-    if (r == teller || r == lost) continue;
+    if (r == teller) continue;
     const double news = post_.cut(teller, r) ? options_.detection_seconds : network_.latency(teller, r);
-    scheduler_.at(scheduler_.now() + news, r, What::lost,
-                  [&other = *other, lost, reason] { other.lose(lost, reason); });
+    scheduler_.at(scheduler_.now() + news, r, What::lost, [&other = *other, teller, lost, reason] {
+      if (other.rank() == lost) {
+        other.lose(teller, "it gave up on this rank: " + reason);  // which is there after all
+      } else {
+        other.lose(lost, reason);
+      }
+    });
   }
 }
 
