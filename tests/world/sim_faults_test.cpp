@@ -15,6 +15,7 @@ using test::bytes_of;
 using test::tree_all_reduce;
 
 constexpr int ranks = 6, steps = 20, channels = 4;
+constexpr std::uint64_t seeds_to_try = test::sanitized ? 60 : 400;
 
 // Every step each rank sends its number to the next one on several channels at once and mixes what it gets into it; now
 // and then all sum up, write that down on their disk, and a lost message, a double one or a wrong one changes the end.
@@ -82,9 +83,9 @@ TEST(SimFaults, FineWeatherNeedsNoFrames) { EXPECT_EQ(run(1, {}).report.frames, 
 
 // The essential promise, over many seeds.
 TEST(SimFaults, TheCleanResultOrANamedReason) {
-  int finished = 0, stopped = 0;
+  std::uint64_t finished = 0, stopped = 0;
   FaultCounts sum;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < seeds_to_try; ++seed) {
     const FaultPlan plan = random_faults(seed, ranks, 0.05);
     const Outcome outcome = run(seed, plan);
     sum.dropped += outcome.report.faults.dropped;
@@ -102,16 +103,17 @@ TEST(SimFaults, TheCleanResultOrANamedReason) {
       ASSERT_EQ(failure.text.find("nobody can go on"), std::string::npos) << "seed " << seed << ": " << failure.text;
     }
   }
-  printf("%d seeds ended with the clean result, %d stopped with a reason\n", finished, stopped);
-  EXPECT_GT(finished, 200);
-  EXPECT_GT(stopped, 40);
-  EXPECT_GT(sum.dropped, 1000u);
-  EXPECT_GT(sum.crashes, 20u);
-  EXPECT_GT(sum.cut, 100u);
+  printf("%d seeds ended with the clean result, %d stopped with a reason\n", static_cast<int>(finished),
+         static_cast<int>(stopped));
+  EXPECT_GT(finished, seeds_to_try / 2);
+  EXPECT_GT(stopped, seeds_to_try / 10);
+  EXPECT_GT(sum.dropped, 2 * seeds_to_try);
+  EXPECT_GT(sum.crashes, seeds_to_try / 20);
+  EXPECT_GT(sum.cut, seeds_to_try / 4);
 }
 
 TEST(SimFaults, WhatHealsIsSurvived) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < seeds_to_try; ++seed) {
     const FaultPlan plan = random_faults(seed, ranks, 0.05, false);
     const Outcome outcome = run(seed, plan);
     ASSERT_TRUE(outcome.report.ok()) << "seed " << seed << ": " << outcome.report.failures[0].text << "\n"

@@ -4,13 +4,12 @@
 #include <cstddef>
 #include <span>
 
-#include "world/sim/sanitizers.h"
 #include "world/sim/scheduler.h"
 #include "world/world.h"
 
 namespace echelon::test {
 
-#if defined(ECHELON_ASAN) || defined(ECHELON_TSAN)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;

@@ -1,28 +1,14 @@
 #pragma once
-// What the sanitizers are told about switches between stacks; nothing in an ordinary build.
+// What the sanitizers are told about switches between stacks; nothing in an ordinary build. Only fiber.cpp includes
+// this: src/CMakeLists.txt compiles it without instrumentation and defines which sanitizer listens.
 
 #include <cstddef>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ECHELON_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define ECHELON_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define ECHELON_ASAN 1
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define ECHELON_TSAN 1
-#endif
-
-#ifdef ECHELON_ASAN
+#ifdef ECHELON_TELL_address
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifdef ECHELON_TSAN
+#ifdef ECHELON_TELL_thread
 extern "C" {
 void* __tsan_get_current_fiber(void);
 void* __tsan_create_fiber(unsigned flags);
@@ -33,7 +19,7 @@ void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 
 namespace echelon::sim::sanitizers {
 
-#ifdef ECHELON_ASAN
+#ifdef ECHELON_TELL_address
 inline void leave_stack(void** keep, const void* to, std::size_t bytes) {
   __sanitizer_start_switch_fiber(keep, to, bytes);
 }
@@ -47,7 +33,7 @@ inline void enter_stack(void*, const void**, std::size_t*) {}
 inline void fresh_stack(const void*, std::size_t) {}
 #endif
 
-#ifdef ECHELON_TSAN
+#ifdef ECHELON_TELL_thread
 inline void* current_fiber() { return __tsan_get_current_fiber(); }
 inline void* create_fiber() { return __tsan_create_fiber(0); }
 inline void destroy_fiber(void* fiber) { __tsan_destroy_fiber(fiber); }
