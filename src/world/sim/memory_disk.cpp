@@ -82,6 +82,13 @@ MemoryDisk::NodePtr MemoryDisk::find(const std::string& path) const {
   return node;
 }
 
+MemoryDisk::NodePtr MemoryDisk::must_find(const char* call, const std::string& path) const {
+  if (NodePtr node = find(path)) return node;
+  std::string name;
+  const NodePtr parent = parent_of(call, path, name);  // says what is wrong on the way
+  throw DiskError(call, path, ENOENT);
+}
+
 MemoryDisk::NodePtr MemoryDisk::parent_of(const char* call, const std::string& path, std::string& name) const {
   const auto parts = parts_of(path);
   if (parts.empty()) throw DiskError(call, path, EISDIR);
@@ -97,8 +104,7 @@ MemoryDisk::NodePtr MemoryDisk::parent_of(const char* call, const std::string& p
 }
 
 std::unique_ptr<File> MemoryDisk::open(const std::string& path) {
-  const NodePtr node = find(path);
-  if (!node) throw DiskError("open", path, ENOENT);
+  const NodePtr node = must_find("open", path);
   if (node->directory) throw DiskError("open", path, EISDIR);
   return std::make_unique<OpenFile>(*this, node, path);
 }
@@ -153,14 +159,16 @@ void MemoryDisk::make_directories(const std::string& path) {
 }
 
 void MemoryDisk::remove_all(const std::string& path) {
-  if (!find(path)) return;
   std::string name;
-  parent_of("remove", path, name)->names.erase(name);
+  try {
+    parent_of("remove", path, name)->names.erase(name);
+  } catch (const DiskError& error) {
+    if (error.error_number() != ENOENT) throw;
+  }
 }
 
 void MemoryDisk::sync_directory(const std::string& path) {
-  const NodePtr node = find(path);
-  if (!node) throw DiskError("open", path, ENOENT);
+  const NodePtr node = must_find("open", path);
   if (!bugs_.sync_lies) node->safe_names = node->names;
 }
 
@@ -172,8 +180,7 @@ bool MemoryDisk::is_directory(const std::string& path) {
 }
 
 std::vector<std::string> MemoryDisk::list(const std::string& path) {
-  const NodePtr node = find(path);
-  if (!node) throw DiskError("open", path, ENOENT);
+  const NodePtr node = must_find("open", path);
   if (!node->directory) throw DiskError("open", path, ENOTDIR);
   std::vector<std::string> out;
   for (const auto& [name, child] : node->names) out.push_back(name);

@@ -37,7 +37,8 @@ class MemoryDisk : public Disk {
   struct Node;
   class OpenFile;
   using NodePtr = std::shared_ptr<Node>;
-  NodePtr find(const std::string& path) const;
+  NodePtr find(const std::string& path) const;  // null if absent
+  NodePtr must_find(const char* call, const std::string& path) const;
   NodePtr parent_of(const char* call, const std::string& path, std::string& name) const;
   std::unique_ptr<File> open_for_writing(const char* call, const std::string& path, bool truncate);
   void append(Node& node, const std::string& path, std::span<const std::byte> bytes);
