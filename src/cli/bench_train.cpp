@@ -104,11 +104,13 @@ void print_profile(Trainer& trainer, const data::Batch& batch, Clock& clock, dou
   }
 }
 
-void run_rank(const Settings& s, World& world) {
+void run_rank(Settings s, World& world) {
+  if (s.shards == 0) s.shards = std::max(2, cores_each(s.world, world) * world.size());
+  if (s.batch < s.shards) bad_input("--batch {} is smaller than --shards {}", s.batch, s.shards);
   const models::InputSpec inputs = models::find_model(s.model).usual_inputs();
   const auto model = models::make_model(s.model, inputs);
   Clock& clock = world.clock();
-  Cores cores(s.world.cores_each());
+  Cores cores(cores_each(s.world, world));
   Crew crew(world, cores);
   const ShardRange own = shards_of(world.rank(), world.size(), s.shards);
   data::Loader loader(made_up_data(inputs, s.batch), {.batches = {{0, static_cast<std::uint64_t>(s.batch)}},
@@ -158,7 +160,7 @@ void run_rank(const Settings& s, World& world) {
     fmt::print("{}\n", out.dump());
   } else {
     fmt::print("{}: {} parameters, batch {} in {} shard(s) on {}\n", s.model, trainer.table().weights(), s.batch,
-               s.shards, s.world.in_words());
+               s.shards, in_words(s.world, world));
     fmt::print("  {:.1f} samples/s   {:.1f} GFLOP/s = {:.0f} % of the cores' {:.1f}\n", rate, gflops,
                100 * gflops / peak, peak);
     fmt::print("  memory: {:.0f} MiB planned, {:.0f} MiB resident at most\n",
@@ -170,8 +172,6 @@ void run_rank(const Settings& s, World& world) {
 void run(Settings s) {
   models::find_model(s.model);  // BadInput before anything is started
   if (s.batch == 0) s.batch = usual_batch(s.model);
-  if (s.shards == 0) s.shards = std::max(2, s.world.cores_each() * s.world.workers);
-  if (s.batch < s.shards) bad_input("--batch {} is smaller than --shards {}", s.batch, s.shards);
   run_on_world(s.world, 1, [&](World& world) { run_rank(s, world); });
 }
 

@@ -99,15 +99,15 @@ std::string resuming_command(const RunFolder& folder) {
   return fmt::format("echelon train {} --run {} --resume", folder.recipe(), folder.path);
 }
 
-std::string opening(const PreparedRun& p, const WorldFlags& world, int cores, Training& training,
+std::string opening(const PreparedRun& p, int cores, const std::string& workers, Training& training,
                     const RunFolder& folder) {
   const TrainSpec& t = p.recipe.train;
   const ParameterTable& table = training.trainer().table();
   std::string text = fmt::format("{}: {} parameters, {} training samples{}\n", p.model->name(),
                                  human_count(static_cast<double>(table.weights())), p.train->size(),
                                  p.test ? fmt::format(", {} to test with", p.test->size()) : "");
-  text += describe_batch(t.batch, t.shards, cores * world.workers) + "\n";
-  if (world.workers > 1) text += world.in_words() + "\n";
+  text += describe_batch(t.batch, t.shards, cores) + "\n";
+  text += workers + "\n";
   for (const std::string& note : p.recipe.notes) text += note + "\n";
   if (training.next_step() > 0)
     text += fmt::format("resuming after step {} of {}\n", training.next_step(), p.total_steps);

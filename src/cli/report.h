@@ -4,7 +4,6 @@
 #include <iosfwd>
 #include <string>
 
-#include "cli/world_flags.h"
 #include "recipe/prepare.h"
 #include "run/training.h"
 #include "track/run.h"
@@ -15,7 +14,8 @@ namespace echelon::cli {
 std::string resuming_command(const RunFolder& folder);
 
 // What is going to be trained, in a few lines.
-std::string opening(const PreparedRun& prepared, const WorldFlags& world, int cores, Training& training,
+// `cores` of all workers; `workers` in words.
+std::string opening(const PreparedRun& prepared, int cores, const std::string& workers, Training& training,
                     const RunFolder& folder);
 
 // Accuracy, confusion matrix, some misread images, the weights' hash, the run's folder and what to try next.

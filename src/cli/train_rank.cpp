@@ -140,12 +140,13 @@ class Narrator {
 
   void note(const std::string& text) { progress_.on_note(text), log_.on_note(text); }
 
-  void before(Training& training, Cores& cores) {
+  void before(Training& training, const World& world, Cores& cores) {
     metrics_.emplace(disk_, clock_, folder_, training.next_step(), log_every(prepared_),
                      [this](const std::string& text) { note(text); });
     training.add(*metrics_);
     training.save_after([this] { return metrics_->flush(); });
-    const std::string text = opening(prepared_, settings_.world, cores.count(), training, folder_);
+    const std::string text =
+        opening(prepared_, cores.count() * world.size(), in_words(settings_.world, world), training, folder_);
     out_ << text << std::flush;
     log_.write("start", text);
   }
@@ -187,7 +188,7 @@ class Narrator {
 void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepared, const TrainingJob& job) {
   const auto disk = make_real_disk();  // a simulated world's own disks are for its inhabitants
   Clock& clock = world.clock();
-  Cores cores(s.world.cores_each());
+  Cores cores(cores_each(s.world, world));
   Crew crew(world, cores);
   const bool first = world.rank() == 0;
 
@@ -215,7 +216,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
     note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
   std::optional<TraceListener> trace;
   if (s.trace) training.add(trace.emplace(crew, training.trainer()));
-  if (first) narrator->before(training, cores);
+  if (first) narrator->before(training, world, cores);
   const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log);
   if (trace) trace->write(*disk, folder.trace(), note);
   if (first) narrator->after(training, summary, world, cores);

@@ -1,47 +1,143 @@
 #include "cli/world_flags.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include "base/error.h"
+#include "recipe/cluster_file.h"
 #include "world/alone.h"
 #include "world/cores.h"
+#include "world/environment.h"
+#include "world/sim/simulation.h"
 
 namespace echelon::cli {
 
-int WorldFlags::cores_each() const { return cores > 0 ? cores : std::max(1, available_cores() / workers); }
+namespace {
+
+int read_count(std::string_view text, const std::string& all) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > 100000)
+    bad_input("--nnodes is a number of machines or MIN:MAX, not '{}'", all);
+  return value;
+}
+
+TcpOptions tcp_options(const WorldFlags& flags) {
+  TcpOptions o = flags.tcp;
+  const std::size_t colon = flags.nodes.find(':');
+  o.min_nodes = read_count(std::string_view(flags.nodes).substr(0, colon), flags.nodes);
+  o.max_nodes = colon == std::string::npos ? o.min_nodes
+                                           : read_count(std::string_view(flags.nodes).substr(colon + 1), flags.nodes);
+  if (o.max_nodes < o.min_nodes) bad_input("--nnodes {}: the most is less than the least", flags.nodes);
+  o.per_node = flags.workers;
+  return o;
+}
+
+std::string choose(const WorldFlags& flags, const RankEnvironment& place) {
+  if (!flags.world.empty()) return flags.world;
+  if (place.known() && place.size > 1) {
+    if (flags.workers > 1)
+      bad_input("{} has started this process as rank {} of {}: leave out --workers", place.from, place.rank,
+                place.size);
+    return "tcp";
+  }
+  if (flags.nodes != "1") return "tcp";
+  return flags.workers > 1 ? "processes" : "alone";
+}
+
+void simulate(const WorldFlags& flags, std::uint64_t seed, const Program& program) {
+  SimCluster cluster = SimCluster::uniform(flags.workers, 10e-6, 1.25e9);
+  SimOptions options{.seed = seed};
+  if (!flags.cluster.empty()) {
+    const auto disk = make_real_disk();
+    ClusterFile file = read_cluster(*disk, flags.cluster);
+    cluster = file.cluster;
+    options.faults = file.faults;
+    if (flags.workers > 1 && flags.workers != cluster.ranks())
+      bad_input("{} has {} ranks: leave out --workers {}", flags.cluster, cluster.ranks(), flags.workers);
+  }
+  run_in_simulation(cluster, options, program).throw_if_failed();
+}
+
+}  // namespace
 
 std::string WorldFlags::command() const {
   std::string text;
   if (workers > 1) text += fmt::format(" --workers {}", workers);
   if (!world.empty()) text += " --world " + world;
-  return text + fmt::format(" --cores {}", cores_each());
+  if (nodes != "1") text += fmt::format(" --nnodes {} --rdzv-endpoint {}", nodes, tcp.endpoint);
+  if (!cluster.empty()) text += " --cluster " + cluster;
+  if (cores > 0) text += fmt::format(" --cores {}", cores);
+  return text;
 }
 
-std::string WorldFlags::in_words() const {
-  const int each = cores_each();
+int cores_each(const WorldFlags& flags, const World& world) {
+  if (flags.cores > 0) return flags.cores;
+  if (!world.place().threads) return 1;
+  const std::vector<int>& host = world.place().host;
+  const auto here = std::ranges::count(host, host[static_cast<std::size_t>(world.rank())]);
+  return std::max(1, available_cores() / static_cast<int>(here));
+}
+
+std::string in_words(const WorldFlags& flags, const World& world) {
+  const int each = cores_each(flags, world);
   const std::string on = fmt::format("{} core{}", each, each == 1 ? "" : "s");
-  if (workers == 1) return on;
-  return fmt::format("{} workers ({}) with {} each", workers, world.empty() ? "processes" : world, on);
+  if (world.size() == 1) return on;
+  return fmt::format("{} workers ({}) with {} each", world.size(), world.place().world, on);
 }
 
-void add_world_flags(CLI::App& verb, WorldFlags& flags) {
-  verb.add_option("--workers", flags.workers, "Workers that train together; the result does not depend on it")
+void add_world_flags(CLI::App& verb, WorldFlags& f) {
+  const char* group = "Workers";
+  verb.add_option("--workers,--nproc-per-node", f.workers, "Workers on this machine; the result does not depend on it")
       ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  verb.add_option("--world", flags.world, "What the workers are: threads, processes (the default) or sim")
-      ->check(CLI::IsMember({"threads", "processes", "sim"}));
-  verb.add_option("--cores", flags.cores,
+      ->check(CLI::Range(1, 100000))
+      ->group(group);
+  verb.add_option("--world", f.world,
+                  "What the workers are: threads, processes (the default), tcp or sim (simulated, on virtual time)")
+      ->check(CLI::IsMember({"threads", "processes", "tcp", "sim"}))
+      ->group(group);
+  verb.add_option("--cores", f.cores,
                   "Cores of each worker; the result does not depend on it (default: all, shared out)")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(1, 1024))
+      ->group(group);
+  verb.add_option("--cluster", f.cluster,
+                  "sim: the file that describes machines, links and faults (docs/simulation.md)")
+      ->group(group);
+  const char* network = "Several machines (docs/cluster.md, docs/security.md)";
+  verb.add_option("--nnodes", f.nodes, "Machines: N, or MIN:MAX")->capture_default_str()->group(network);
+  verb.add_option("--rdzv-endpoint", f.tcp.endpoint, "Where they meet: the first machine's HOST:PORT")
+      ->capture_default_str()
+      ->group(network);
+  verb.add_option("--rdzv-id", f.tcp.job_id, "The job's name")->capture_default_str()->group(network);
+  verb.add_option("--node-rank", f.tcp.node_rank, "This machine's number; 0 listens at the endpoint (default: any)")
+      ->group(network);
+  verb.add_option("--bind", f.tcp.bind, "The address at which this machine's workers listen")
+      ->capture_default_str()
+      ->group(network);
+  verb.add_option("--secret-file", f.tcp.secret_file,
+                  "The job's secret, mode 0600 (`echelon secret FILE` makes one; default: $ECHELON_SECRET)")
+      ->group(network);
+  verb.add_flag("--tls", f.tcp.tls, "Encrypt on loopback too")->group(network);
+  verb.add_flag("--insecure", f.tcp.insecure, "Do not encrypt between machines either")->group(network);
 }
 
 void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& program) {
   const LaunchOptions options{.seed = seed};
-  if (flags.workers == 1 && flags.world.empty()) {
+  const RankEnvironment place = read_rank_environment();
+  const std::string world = choose(flags, place);
+  if (world == "alone") {
     const auto alone = make_world_alone(seed);
     program(*alone);
-  } else if (flags.world == "threads") {
+  } else if (world == "threads") {
     run_in_threads(flags.workers, options, program);
-  } else {
+  } else if (world == "processes") {
     run_in_processes(flags.workers, options, program);
+  } else if (world == "sim") {
+    simulate(flags, seed, program);
+  } else if (place.known() && place.size > 1) {
+    join_tcp(tcp_options(flags), place, options, program);
+  } else {
+    run_on_tcp(tcp_options(flags), options, program);
   }
 }
 

@@ -1,27 +1,34 @@
 #pragma once
-// On how many ranks a verb runs and in which world: the flags of `train` and `bench`, and how they are carried out.
+// On how many ranks a verb runs and in which world: the flags that `train` and `bench` share, and how they are carried
+// out. Without flags the environment decides: under mpirun, srun or torchrun a process becomes one of their ranks.
 
 #include <CLI/CLI.hpp>
 #include <string>
 
 #include "world/launch.h"
+#include "world/tcp/join.h"
 
 namespace echelon::cli {
 
 struct WorldFlags {
   int workers = 1;
-  std::string world;    // empty: alone, or processes if there are several workers
-  std::string cluster;  // a file that describes a simulated cluster
-  int cores = 0;        // of each worker; 0: the machine's, shared out
+  std::string world;        // threads, processes, tcp, mpi, sim; empty: chosen
+  int cores = 0;            // of each worker; 0: the machine's, shared out
+  std::string cluster;      // sim: a file that describes the cluster
+  std::string nodes = "1";  // tcp: N or MIN:MAX
+  TcpOptions tcp;
 
-  int cores_each() const;
-  std::string command() const;   // " --workers 4 --cores 1"
-  std::string in_words() const;  // "4 workers (processes) with 1 core each"
+  std::string command() const;  // " --workers 4 --cores 1"
 };
 
 void add_world_flags(CLI::App& verb, WorldFlags& flags);
 
-// Runs the program on every rank; returns when all have ended. Throws as world/launch.h says.
+// The cores of each worker on this machine.
+int cores_each(const WorldFlags& flags, const World& world);
+std::string in_words(const WorldFlags& flags, const World& world);  // "4 workers (processes) with 1 core each"
+
+// Runs the program on every rank that belongs to this process; returns when all have ended. BadInput if flags and
+// environment do not fit together; otherwise throws as world/launch.h says.
 void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& program);
 
 }  // namespace echelon::cli

@@ -26,12 +26,14 @@ int nodes_of(int index, int n, int shards) {
   return count;
 }
 
+// Who is in the group was agreed over wires, so this is a Mismatch and not a broken invariant of ours.
 void check(Group& group, const ShardSum& sum) {
   const ShardRange mine = shards_of(group.index(), group.size(), sum.shards);
-  invariant(mine.count() == 0 ? sum.partials.empty()
-                              : !sum.partials.empty() && sum.partials.front().first == mine.first &&
-                                    sum.partials.back().last == mine.last,
-            "a member brings the partial sums of its own shards");
+  const ShardRange brought = sum.partials.empty() ? ShardRange{mine.first, mine.first}
+                                                  : ShardRange{sum.partials.front().first, sum.partials.back().last};
+  if (brought.first != mine.first || brought.last != mine.last)
+    throw Mismatch(fmt::format("rank {} brings the sum over shards {} to {}, but among {} ranks it should have {} to {}",
+                               group.world().rank(), brought.first, brought.last, group.size(), mine.first, mine.last));
 }
 
 // --- direct

@@ -14,7 +14,7 @@ namespace {
 // Measured (bench/gemm_bench.cpp): with AVX2, our own product is as fast as OpenBLAS on large matrices or faster, and
 // far ahead on small and narrow ones. On a machine with AVX-512, which only OpenBLAS uses, large ones go there.
 bool own_is_faster(const Gemm& g) {
-  const bool wider_vectors = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
+  static const bool wider_vectors = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
   return !wider_vectors || std::min({g.m, g.n, g.k}) <= 64;
 }
 

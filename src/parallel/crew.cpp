@@ -38,10 +38,15 @@ void Crew::meet_ranks(const char* what) {
   Arrival& mine = arrivals_[static_cast<std::size_t>(world_.rank())];
   std::atomic_ref(mine.time).store(begin, std::memory_order_relaxed);
   std::atomic_ref(mine.number).store(++meetings_, std::memory_order_release);
-  for (double notice = 2; !barrier_->wait(begin + std::min(notice, patience)); notice *= 2) {
-    const std::string late = late_text(what, world_.now() - begin);
-    if (world_.now() - begin >= patience) throw TooLate(late);
-    say_late(late);
+  try {
+    // Late is what takes much longer than it usually does.
+    for (double notice = std::max(2.0, 8 * usual_); !barrier_->wait(begin + std::min(notice, patience)); notice *= 2) {
+      const std::string late = late_text(what, world_.now() - begin);
+      if (world_.now() - begin >= patience) throw TooLate(late);
+      say_late(late);
+    }
+  } catch (const PeerLost& lost) {
+    throw PeerLost(lost.rank(), lost.reason(), what);
   }
   // Who came last? A rank may already be at its next meeting; then it was not the last by much.
   std::size_t last = 0;
@@ -51,7 +56,9 @@ void Crew::meet_ranks(const char* what) {
     if (time >= latest && std::atomic_ref(arrivals_[r].number).load(std::memory_order_acquire) == meetings_)
       latest = time, last = r;
   }
-  waited_[last] += world_.now() - begin;
+  const double took = world_.now() - begin;
+  waited_[last] += took;
+  usual_ = std::max(took, 0.9 * usual_);
 }
 
 void Crew::say_late(const std::string& text) {

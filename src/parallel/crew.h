@@ -79,6 +79,7 @@ class Crew {
   std::unique_ptr<SharedBarrier> barrier_;
   std::span<Arrival> arrivals_;
   std::uint64_t meetings_ = 0;
+  double usual_ = 0;  // seconds that a barrier takes at most, of late
   std::vector<double> waited_;
 };
 

@@ -113,8 +113,16 @@ std::vector<Bucket> Trainer::agree_on_buckets(TrainerPhase& phase, const data::B
   }
   crew_.broadcast(std::as_writable_bytes(std::span(borders)));
   std::vector<Bucket> buckets;
-  for (std::size_t b = 0; b < static_cast<std::size_t>(borders[0]); ++b)
-    buckets.push_back({static_cast<std::size_t>(borders[2 * b + 1]), static_cast<std::size_t>(borders[2 * b + 2])});
+  auto number = [&](std::size_t i, std::size_t most) {  // it has come over a wire
+    if (!(borders[i] >= 0 && borders[i] <= static_cast<double>(most)))
+      fail("rank 0 has sent buckets that make no sense");
+    return static_cast<std::size_t>(borders[i]);
+  };
+  const std::size_t count = number(0, phase.segments.size());
+  for (std::size_t b = 0; b < count; ++b) {
+    buckets.push_back({number(2 * b + 1, table_.floats()), number(2 * b + 2, table_.floats())});
+    if (buckets.back().begin >= buckets.back().end) fail("rank 0 has sent an empty bucket");
+  }
   return buckets;
 }
 
