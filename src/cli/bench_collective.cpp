@@ -33,8 +33,8 @@ struct Plan {  // the settings, read and checked
   std::vector<std::size_t> bytes;
   std::vector<const Algorithm*> algorithms;  // null: auto
   bool all = false;                          // those that cannot work here are left out
-  NumberType type;
-  Reduction reduction;
+  NumberType type = NumberType::float32;
+  Reduction reduction = Reduction::sum;
 };
 
 std::size_t read_bytes(const std::string& text) {
@@ -54,7 +54,9 @@ std::size_t read_bytes(const std::string& text) {
 }
 
 Plan read(const Settings& s) {
-  Plan plan{.type = number_type(s.type), .reduction = reduction_of(s.op)};
+  Plan plan;
+  plan.type = number_type(s.type);
+  plan.reduction = reduction_of(s.op);
   if (plan.type == NumberType::bytes) bad_input("--type bytes: numbers are needed; float32, float64, int32 or int64");
   for (const std::string& text : s.bytes) plan.bytes.push_back(read_bytes(text));
   for (const std::string& name : s.algorithms) {

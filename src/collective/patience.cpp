@@ -21,17 +21,20 @@ std::size_t index_of(MessageKind kind) { return static_cast<std::size_t>(kind) %
 
 }  // namespace
 
-GroupPatience::GroupPatience(World& world, PatienceOptions options) : world_(world), options_(std::move(options)) {}
+GroupPatience::GroupPatience(World& world, PatienceOptions options) : world_(world), options_(std::move(options)) {
+  // Room for all from the start, unless there are so many that a rank never talks to most of them.
+  for (Rank r = 0; r < world.size() && world.size() <= 256; ++r) waited_[r] = 0;
+}
 
 void GroupPatience::begin(const Label& label, std::string_view name) {
   label_ = label;
   name_ = name;
-  began_ = world_.now();
+  began_ = seen_ = world_.now();
 }
 
 // Follows what gets slower at once and what gets faster gradually.
 void GroupPatience::end() {
-  const double took = world_.now() - began_;
+  const double took = seen_ - began_;
   double& usual = usual_[index_of(label_.kind)];
   usual = std::max(took, 0.9 * usual + 0.1 * took);
 }
@@ -85,7 +88,8 @@ void GroupPatience::keep_trying(const Try& try_until, const Who& who) {
     next = start + late;
   }
   if (now != start && world_.doing_of(world_.rank()).starts_with(waiting_for)) world_.doing(was_doing);
-  if (const Rank peer = awaited >= 0 ? awaited : who(); peer >= 0) waited_[peer] += world_.now() - start;
+  seen_ = world_.now();
+  if (const Rank peer = awaited >= 0 ? awaited : who(); peer >= 0) waited_[peer] += seen_ - start;
 }
 
 void GroupPatience::wait(Work& work, Rank peer) {
@@ -94,6 +98,9 @@ void GroupPatience::wait(Work& work, Rank peer) {
 }
 
 void GroupPatience::wait(SharedBarrier& barrier, const std::function<Rank()>& latecomer) {
+  // Looking at the clock and at the others takes longer than a meeting of those who are all there.
+  constexpr double moment = 20e-6;
+  if (barrier.wait(seen_ + moment)) return;
   Rank missing = latecomer();  // whoever was seen missing last gets the blame: at the end all are there
   keep_trying([&](double deadline) { return barrier.wait(deadline); },
               [&] {

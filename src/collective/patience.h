@@ -39,7 +39,7 @@ class GroupPatience {
 
   // An operation begins; `name` (may be empty) is the caller's word for it and is copied only when somebody is late.
   void begin(const Label& label, std::string_view name);
-  void end();  // it went well: its duration is learned
+  void end();  // it went well: how long it took until the last wait was over is learned
 
   // Throws TooLate, and what the wait itself throws (PeerLost, Mismatch).
   void wait(Work& work, Rank peer);
@@ -65,7 +65,7 @@ class GroupPatience {
   std::map<Rank, double> waited_;
   Label label_;
   std::string_view name_;
-  double began_ = 0;
+  double began_ = 0, seen_ = 0;  // when the operation began, and when we last looked at the clock
 };
 
 }  // namespace echelon

@@ -17,7 +17,7 @@ namespace echelon {
 
 namespace {
 
-constexpr std::size_t small_bytes = 8192;          // below, a second meeting costs more than combining everything
+constexpr std::size_t small_bytes = 1024;          // below, a second meeting costs more than combining everything
 constexpr std::size_t staging_bytes = 256 * 1024;  // of a member: fits a core's own cache
 constexpr std::size_t block_bytes = 8192;          // a few blocks fit the first-level cache
 
