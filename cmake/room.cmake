@@ -1,9 +1,10 @@
-# echelon_room(NAME LOOKS_AT room... USES library...): one static library from src/NAME/**.cpp (but not main.cpp).
+# echelon_room(NAME LOOKS_AT room... USES library...): one static library from src/NAME/**.cpp (but not main.cpp, which
+# is a program, and plugin.cpp, which is loaded at run time).
 # LOOKS_AT are the only rooms whose headers NAME may include; tools/check_arrows reads the same table.
 function(echelon_room name)
   cmake_parse_arguments(ROOM "" "" "LOOKS_AT;USES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/(main|plugin)\\.cpp$")
   if(NOT sources)
     return()
   endif()

@@ -100,6 +100,10 @@ class World {
   // Memory that all ranks see, or null where they have none in common.
   virtual SharedMemory* shared_memory() = 0;
 
+  // The world's own all-reduce over all its ranks, in place: MPI's; false where there is none, or not for these
+  // numbers. `type` as in Label; `op`: 0 sum, 1 min, 2 max. Every rank calls it, in the same order; one call at a time.
+  virtual bool native_all_reduce(void* /*data*/, std::size_t /*count*/, int /*type*/, int /*op*/) { return false; }
+
   // What this rank is busy with, for others to read while they wait for it ("backward of conv2"). Cheap; at most 63
   // bytes are kept.
   virtual void doing(std::string_view what) = 0;

@@ -221,8 +221,13 @@ TEST_P(TcpLoss, AKilledRankIsNamedOnEverySurvivor) {
   try {
     run_on_tcp(options, {}, [&](World& w) {
       exchange(w);
-      if (w.rank() == 2) ::raise(SIGKILL);
       int x = 0;
+      const auto word = std::as_writable_bytes(std::span(&x, 1));
+      if (w.rank() != 2) w.send(2, 8, {}, word).wait(w.now() + 60);
+      if (w.rank() == 2) {  // when all others have begun to wait, or are about to
+        for (const int peer : {0, 1, 3}) w.receive(peer, 8, {}, word).wait(w.now() + 60);
+        ::raise(SIGKILL);
+      }
       try {
         w.receive(w.rank() == 0 ? 1 : 0, 9, {MessageKind::all_reduce, 1, 0, 7},
                   std::as_writable_bytes(std::span(&x, 1)))

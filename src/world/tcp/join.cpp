@@ -6,8 +6,10 @@
 #include <optional>
 
 #include "world/host.h"
+#include "world/host_identity.h"
 #include "world/memory/segment.h"
 #include "world/processes/family.h"
+#include "world/rank_result.h"
 #include "world/tcp/tcp_world.h"
 
 namespace echelon {
@@ -220,7 +222,7 @@ void join_tcp(const TcpOptions& given, const RankEnvironment& place, const Launc
   options.node_rank = place.rank;
   options.per_node = 1;
   const Node node = gather_node(options, launch, place.size == 1);
-  run_rank(seat_of(node, options, launch, 0), program);
+  as_rank(place.rank, [&] { run_rank(seat_of(node, options, launch, 0), program); });
 }
 
 std::string make_job_secret() { return to_hex(make_secret()); }

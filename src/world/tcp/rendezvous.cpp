@@ -1,14 +1,9 @@
 #include "world/tcp/rendezvous.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <fstream>
 #include <list>
 #include <map>
 #include <nlohmann/json.hpp>
-
-#include "world/host.h"
 
 namespace echelon::tcp {
 
@@ -240,17 +235,6 @@ std::optional<tcp::acceptor> try_listen(asio::io_context& io, const tcp::endpoin
 }
 
 }  // namespace
-
-std::string host_identity() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::string identity = boot + "/" + host_name();
-  for (const char* name : {"/proc/self/ns/net", "/proc/self/ns/pid"}) {
-    struct stat facts;
-    identity += ::stat(name, &facts) == 0 ? "/" + std::to_string(facts.st_ino) : "/?";
-  }
-  return identity;
-}
 
 JobTable meet(const RendezvousOptions& options, const Gate& gate, const NodeOffer& offer) {
   asio::io_context io(1);

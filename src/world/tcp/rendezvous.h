@@ -44,6 +44,4 @@ struct JobTable {
 
 JobTable meet(const RendezvousOptions& options, const Gate& gate, const NodeOffer& offer);
 
-std::string host_identity();  // boot id, network and process namespace
-
 }  // namespace echelon::tcp

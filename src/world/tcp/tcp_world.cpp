@@ -99,7 +99,7 @@ class TcpWorld final : public World, public LinkHost {
   RankPlace place_;
   std::unique_ptr<Clock> clock_ = make_real_clock();
   std::unique_ptr<Disk> disk_ = make_real_disk();
-  Fate fate_;
+  FirstFailure fate_;
   TransferPool pool_{fate_, *clock_};
   SelfLink self_;
   std::unique_ptr<Neighbours> neighbours_;  // those on this machine, if memory can be shared with them
@@ -206,7 +206,7 @@ void TcpWorld::await_mesh() {
   const bool decided = wait_for(seat_.mesh_seconds + 1, [&] { return whole_ || fate_.known(); });
   // One that has failed already was there before: its program ran, so shall ours, and hear of it where it waits.
   if (fate_.known() && wait_for(1, [&] { return whole_; })) return;
-  if (fate_.known()) throw PeerLost(fate_.rank(), fate_.reason(), "joining");
+  if (fate_.known()) fate_.throw_peer_lost("joining");
   if (!decided) {
     for (std::size_t i = 0; i < links_.size(); ++i) {
       if (static_cast<int>(i) != place_.rank && !links_[i]) {
@@ -346,7 +346,7 @@ void TcpWorld::finish() {
   });
   while (!wait_for(60, [&] { return (said_bye_ && over_ && quiet_) || fate_.known(); })) {
   }
-  if (fate_.known()) throw PeerLost(fate_.rank(), fate_.reason(), "the end of the program");
+  if (fate_.known()) fate_.throw_peer_lost("the end of the program");
 }
 
 // Reads until the other side has nothing more to say: a connection that is closed with bytes unread is reset, and then

@@ -27,7 +27,7 @@ bool Transfer::wait(double deadline) {
     case done: return true;
     case mismatched: throw Mismatch(problem);
     case ended: throw PeerLost(peer, "its program has ended", to_string(label));
-    default: throw PeerLost(pool->fate_.rank(), pool->fate_.reason(), to_string(label));
+    default: pool->fate_.throw_peer_lost(to_string(label));
   }
 }
 
@@ -50,7 +50,7 @@ void Transfer::release() {
   pool->give_back(*this);
 }
 
-TransferPool::TransferPool(const Fate& fate, Clock& clock) : fate_(fate), clock_(clock) {
+TransferPool::TransferPool(const FirstFailure& fate, Clock& clock) : fate_(fate), clock_(clock) {
   for (int i = 0; i < 64; ++i) {  // as many as most programs ever have at once
     Transfer& t = all_.emplace_back();
     t.pool = this;

@@ -10,32 +10,11 @@
 #include <optional>
 #include <string>
 
+#include "world/first_failure.h"
 #include "world/memory/endpoint.h"
 #include "world/world.h"
 
 namespace echelon::tcp {
-
-// The first failure of the job, as far as this rank knows. Thread-safe.
-class Fate {
- public:
-  bool set(int rank, const std::string& reason) {  // true if it is the first
-    const std::lock_guard lock(mutex_);
-    if (known_.load(std::memory_order_relaxed)) return false;
-    rank_ = rank;
-    reason_ = reason;
-    known_.store(true, std::memory_order_release);
-    return true;
-  }
-  bool known() const { return known_.load(std::memory_order_acquire); }
-  int rank() const { return rank_; }  // once it is known
-  const std::string& reason() const { return reason_; }
-
- private:
-  std::mutex mutex_;
-  std::atomic<bool> known_ = false;
-  int rank_ = -1;
-  std::string reason_;
-};
 
 struct Transfer;
 class TransferPool;
@@ -78,7 +57,7 @@ std::string describe(const Label& label, std::uint64_t bytes);  // "all-reduce 7
 
 class TransferPool {
  public:
-  TransferPool(const Fate& fate, Clock& clock);
+  TransferPool(const FirstFailure& fate, Clock& clock);
   Transfer& take();
   void give_back(Transfer& transfer);
   // Who waits for a Transfer must also move the messages of the ranks on this machine. Before the first `take`.
@@ -86,7 +65,7 @@ class TransferPool {
 
  private:
   friend struct Transfer;
-  const Fate& fate_;
+  const FirstFailure& fate_;
   Clock& clock_;
   std::mutex mutex_;
   std::deque<Transfer> all_;
