@@ -27,7 +27,9 @@ endfunction()
 # within six minutes on two cores.
 set(ECHELON_HOT_ROOMS kernels data collective)
 function(echelon_optimise target level)
-  target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<STREQUAL:${ECHELON_SANITIZE}x,x>>:${level}>)
+  if(NOT ECHELON_SANITIZE)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)
+  endif()
 endfunction()
 
 # echelon_tests(NAME USES library...): one GoogleTest program from tests/NAME/**.cpp. Every test carries the room's
