@@ -29,7 +29,7 @@ void futex_wake_all(std::atomic<std::uint32_t>& word) {
 
 Manners manners_for(int ranks) {
   if (ranks <= available_cores()) return {};
-  return {.spin_seconds = 0, .yields = 20};
+  return {.spin_seconds = 0, .yields = 4};
 }
 
 double monotonic_seconds() {
@@ -41,8 +41,8 @@ double monotonic_seconds() {
 Patience::Advice Patience::pause() {
   ++count_;
   if (manners_.spin_seconds > 0) {
-    for (int i = 0; i < 2; ++i) __builtin_ia32_pause();
-    if (count_ % 32 != 0) return Advice::look_again;
+    __builtin_ia32_pause();
+    if (count_ % 64 != 0) return Advice::look_again;
   } else if (count_ < manners_.yields) {
     sched_yield();
     return Advice::look_again;
@@ -50,11 +50,19 @@ Patience::Advice Patience::pause() {
   now_ = monotonic_seconds();
   if (now_ >= deadline_) return Advice::too_late;
   if (begun_ < 0) begun_ = now_;
-  return now_ - begun_ < manners_.spin_seconds ? Advice::look_again : Advice::sleep;
+  if (now_ - begun_ >= manners_.spin_seconds) return Advice::sleep;
+  // The one we wait for may be ready to run on this very core: the scheduler puts those who wake each other together.
+  // Not too often, for others may be ready as well and keep the core for milliseconds.
+  if (now_ - begun_ > next_yield_) {
+    sched_yield();
+    next_yield_ += 10e-6;
+  }
+  return Advice::look_again;
 }
 
 Patience::Advice Patience::start_again() {
   count_ = 0;
+  next_yield_ = first_yield;
   begun_ = now_ = monotonic_seconds();
   return now_ >= deadline_ ? Advice::too_late : Advice::look_again;
 }

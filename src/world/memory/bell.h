@@ -57,10 +57,12 @@ class Patience {
   double seconds_to_sleep();  // until the deadline, at most a tenth of a second; only after `sleep` was advised
 
  private:
+  static constexpr double first_yield = 5e-6;
   const Manners& manners_;
   double deadline_;
   double begun_ = -1;
   double now_ = 0;
+  double next_yield_ = first_yield;
   int count_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "world/memory/regions.h"
 
+#include <new>
 #include <string>
 
 #include "base/error.h"
@@ -8,30 +9,36 @@ namespace echelon {
 
 namespace {
 
-// Everybody counts up; the last of a round opens the next one.
+// Everybody writes down the round that he has reached and looks at the others: each line of memory has one writer, and
+// two who meet need one exchange of lines (a common counter needs three).
 struct BarrierMemory {
-  alignas(64) std::atomic<std::uint32_t> arrived;  // in all rounds so far
-  alignas(64) std::atomic<std::uint32_t> round;
+  struct alignas(64) Party {
+    std::atomic<std::uint32_t> round;
+  };
   alignas(64) Bell bell;
+  static std::size_t size(int parties) {
+    return sizeof(BarrierMemory) + static_cast<std::size_t>(parties) * sizeof(Party);
+  }
+  Party* parties() { return std::launder(reinterpret_cast<Party*>(this + 1)); }
 };
 
 class Barrier : public SharedBarrier {
  public:
-  // Nobody can have gone further than the round that we have not yet joined, so this is where the others are, too.
-  Barrier(Segment& segment, std::string name, BarrierMemory& memory, int parties)
+  Barrier(Segment& segment, std::string name, BarrierMemory& memory, int index, int parties)
       : segment_(segment),
         name_(std::move(name)),
-        memory_(memory),
-        parties_(static_cast<std::uint32_t>(parties)),
+        bell_(memory.bell),
+        parties_(memory.parties(), static_cast<std::size_t>(parties)),
+        mine_(parties_[static_cast<std::size_t>(index)].round),
         manners_(manners_for(parties)),
-        round_(memory.round.load(std::memory_order_acquire)) {}
+        round_(mine_.load(std::memory_order_relaxed)) {}
 
   bool wait(double deadline) override {
     if (!here_) {
-      ++round_;
-      if (memory_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == round_ * parties_) {
-        memory_.round.store(round_, std::memory_order_seq_cst);
-        memory_.bell.ring();
+      mine_.store(++round_, std::memory_order_seq_cst);
+      seen_ = 0;
+      if (all_are_here()) {  // we may be the last, for whom the others sleep
+        bell_.ring();
         if (segment_.fate().broken()) lost();
         return true;
       }
@@ -40,7 +47,7 @@ class Barrier : public SharedBarrier {
     Patience patience(manners_, deadline);
     for (;;) {
       if (segment_.fate().broken()) lost();
-      if (open()) {
+      if (all_are_here()) {
         here_ = false;
         return true;
       }
@@ -48,22 +55,30 @@ class Barrier : public SharedBarrier {
         case Patience::Advice::look_again: break;
         case Patience::Advice::too_late: return false;
         case Patience::Advice::sleep:  // at most a tenth of a second: nobody rings here when the world breaks
-          memory_.bell.sleep(patience.seconds_to_sleep(), [&] { return open() || segment_.fate().broken(); });
+          bell_.sleep(patience.seconds_to_sleep(), [&] { return all_are_here() || segment_.fate().broken(); });
       }
     }
   }
 
  private:
-  bool open() const { return memory_.round.load(std::memory_order_seq_cst) == round_; }
+  // Who has been seen here once need not be looked at again. Somebody may already be in the next round.
+  bool all_are_here() {
+    while (seen_ < parties_.size() &&
+           static_cast<std::int32_t>(parties_[seen_].round.load(std::memory_order_seq_cst) - round_) >= 0)
+      ++seen_;
+    return seen_ == parties_.size();
+  }
   [[noreturn]] void lost() const { segment_.fate().throw_peer_lost("barrier `" + name_ + "`"); }
 
   Segment& segment_;
   const std::string name_;
-  BarrierMemory& memory_;
-  const std::uint32_t parties_;
+  Bell& bell_;
+  const std::span<BarrierMemory::Party> parties_;
+  std::atomic<std::uint32_t>& mine_;
   const Manners manners_;
   std::uint32_t round_;
-  bool here_ = false;  // arrived in an earlier call, which came to its deadline
+  std::size_t seen_ = 0;  // the first of whom we do not know yet whether he is here
+  bool here_ = false;     // arrived in an earlier call, which came to its deadline
 };
 
 class Regions : public SharedMemory {
@@ -78,11 +93,10 @@ class Regions : public SharedMemory {
 
   std::unique_ptr<SharedBarrier> barrier(std::string_view name, int index, int parties) override {
     invariant(index >= 0 && index < parties, "a barrier's parties are numbered from 0");
-    // The count of parties is part of the region's size, so that a wrong one is a Mismatch.
-    const std::string region = fmt::format("barrier {}", name);
-    auto memory = segment_.region(region, sizeof(BarrierMemory) + static_cast<std::size_t>(parties));
+    // Its size tells the count of parties: a wrong one is a Mismatch.
+    const auto memory = segment_.region(fmt::format("barrier {}", name), BarrierMemory::size(parties));
     auto& barrier = *std::launder(reinterpret_cast<BarrierMemory*>(memory.data()));
-    return std::make_unique<Barrier>(segment_, std::string(name), barrier, parties);
+    return std::make_unique<Barrier>(segment_, std::string(name), barrier, index, parties);
   }
 
  private:
