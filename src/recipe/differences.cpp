@@ -11,7 +11,8 @@ using Flat = std::map<std::string, std::string>;
 void flatten(const Option& option, const std::string& key, Flat& flat);
 
 void flatten(const Options& table, const std::string& prefix, Flat& flat) {
-  for (const auto& [name, option] : table.items) flatten(option, prefix.empty() ? name : prefix + "." + name, flat);
+  for (const auto& [name, option] : table.items)
+    flatten(option, prefix.empty() ? name : fmt::format("{}.{}", prefix, name), flat);
 }
 
 void flatten(const Option& option, const std::string& key, Flat& flat) {

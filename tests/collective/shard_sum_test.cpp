@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "tensor/buffer.h"
 #include "collective/algorithms.h"
+#include "tensor/buffer.h"
 #include "world/launch.h"
 
 namespace echelon {
