@@ -8,6 +8,7 @@
 #include "world/alone.h"
 #include "world/cores.h"
 #include "world/environment.h"
+#include "world/mpi/join.h"
 #include "world/sim/simulation.h"
 
 namespace echelon::cli {
@@ -35,11 +36,11 @@ TcpOptions tcp_options(const WorldFlags& flags) {
 
 std::string choose(const WorldFlags& flags, const RankEnvironment& place) {
   if (!flags.world.empty()) return flags.world;
-  if (place.known() && place.size > 1) {
+  if (started_by_mpi() || (place.known() && place.size > 1)) {
     if (flags.workers > 1)
       bad_input("{} has started this process as rank {} of {}: leave out --workers", place.from, place.rank,
                 place.size);
-    return "tcp";
+    return started_by_mpi() ? "mpi" : "tcp";
   }
   if (flags.nodes != "1") return "tcp";
   return flags.workers > 1 ? "processes" : "alone";
@@ -92,9 +93,10 @@ void add_world_flags(CLI::App& verb, WorldFlags& f) {
       ->capture_default_str()
       ->check(CLI::Range(1, 100000))
       ->group(group);
-  verb.add_option("--world", f.world,
-                  "What the workers are: threads, processes (the default), tcp or sim (simulated, on virtual time)")
-      ->check(CLI::IsMember({"threads", "processes", "tcp", "sim"}))
+  verb.add_option(
+          "--world", f.world,
+          "What the workers are: threads, processes (the default), tcp, mpi or sim (simulated, on virtual time)")
+      ->check(CLI::IsMember({"threads", "processes", "tcp", "mpi", "sim"}))
       ->group(group);
   verb.add_option("--cores", f.cores,
                   "Cores of each worker; the result does not depend on it (default: all, shared out)")
@@ -134,6 +136,8 @@ void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& pr
     run_in_processes(flags.workers, options, program);
   } else if (world == "sim") {
     simulate(flags, seed, program);
+  } else if (world == "mpi") {
+    join_mpi(options, program);
   } else if (place.known() && place.size > 1) {
     join_tcp(tcp_options(flags), place, options, program);
   } else {
