@@ -1,9 +1,7 @@
 #include "world/alone.h"
 
-#include <chrono>
-#include <thread>
 
-#include "world/thread_tasks.h"
+#include "world/tasks.h"
 
 namespace echelon {
 
@@ -15,13 +13,13 @@ class Alone : public World {
 
   const RankPlace& place() const override { return place_; }
   Clock& clock() override { return *clock_; }
-  void sleep(double seconds) override { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+  void sleep(double seconds) override { sleep_really(seconds); }
   void compute(double) override {}
   Disk& disk() override { return *disk_; }
   std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override {
-    return start_thread(name, std::move(body));
+    return spawn_thread(name, std::move(body));
   }
-  std::unique_ptr<Event> make_event() override { return make_thread_event(*clock_); }
+  std::unique_ptr<Event> make_event() override { return make_thread_event(); }
   Work send(Rank, Channel, Label label, std::span<const std::byte>) override { return nobody(label); }
   Work receive(Rank, Channel, Label label, std::span<std::byte>) override { return nobody(label); }
   Work receive(Rank, Channel, Label label, std::size_t, Sink) override { return nobody(label); }

@@ -11,7 +11,7 @@
 #include "world/memory/neighbours.h"
 #include "world/tcp/link.h"
 #include "world/tcp/self_link.h"
-#include "world/thread_tasks.h"
+#include "world/tasks.h"
 
 namespace echelon::tcp {
 
@@ -36,9 +36,9 @@ class TcpWorld final : public World, public LinkHost {
   void compute(double) override {}
   Disk& disk() override { return *disk_; }
   std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override {
-    return start_thread(name, std::move(body));
+    return spawn_thread(name, std::move(body));
   }
-  std::unique_ptr<Event> make_event() override { return make_thread_event(*clock_); }
+  std::unique_ptr<Event> make_event() override { return make_thread_event(); }
 
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override {
     if (near(to)) return neighbours_->endpoint().send(neighbours_->index(to), channel, label, bytes);
@@ -155,7 +155,7 @@ TcpWorld::TcpWorld(const Seat& seat) : seat_(seat), self_(pool_, seat.rank) {
   }
   listen_for_wakes();
   beat();
-  thread_ = start_thread("tcp", [this] { io_.run(); });
+  thread_ = spawn_thread("tcp", [this] { io_.run(); });
   try {
     await_mesh();
     if (seat.share_memory) meet_neighbours();
