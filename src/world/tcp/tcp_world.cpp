@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "world/memory/neighbours.h"
+#include "world/tasks.h"
 #include "world/tcp/link.h"
 #include "world/tcp/self_link.h"
-#include "world/tasks.h"
 
 namespace echelon::tcp {
 
