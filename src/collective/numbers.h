@@ -62,7 +62,7 @@ struct Numbers {
   std::size_t bytes() const { return count * size_of(type); }
   std::span<std::byte> span() const { return {data, bytes()}; }
   Numbers part(std::size_t begin, std::size_t n) const { return {data + begin * size_of(type), n, type}; }
-  operator ConstNumbers() const { return {data, count, type}; }
+  operator ConstNumbers() const { return {data, count, type}; }  // NOLINT: what may be changed may be read
 };
 
 template <typename T>
