@@ -122,7 +122,8 @@ void run_rank(Settings s, World& world) {
   fields[0].name = inputs.input.name;
   if (fields.size() > 1) fields[1].name = inputs.target.name;
   Trainer trainer(
-      *model, [&] { return usual_optim(model->task()); }, fields, s.shards, 1, crew);
+      *model, [&] { return usual_optim(model->task()); }, fields, s.shards, 1, crew,
+      static_cast<std::int64_t>(loader.largest_slice()));
 
   const double peak = peak_gflops(cores, clock) * world.size();
   const data::Batch& batch = loader.at(0);

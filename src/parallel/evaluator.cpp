@@ -35,7 +35,7 @@ Evaluator::Evaluator(const models::Model& model, const ParameterTable& table, st
       crew_(crew),
       terms_per_sample_(model.training(1).back().loss_terms),
       plans_([this](std::int64_t slice) { return model_.evaluation(slice); }),
-      carries_(model.evaluation(1), shards_) {
+      carries_(model.evaluation(static_cast<std::int64_t>(loader_.largest_slice())), shards_) {
   for (int core = 0; core < crew.cores().count(); ++core)
     runners_.emplace_back(plans_, table, parameters, std::span<float>{}, std::make_shared<std::vector<Buffer>>());
 }

@@ -57,9 +57,11 @@ Executor& ShardRunner::load(const data::Batch& batch, const std::vector<data::Fi
     std::memcpy(it->second.data(), from.data(), it->second.size());
   }
   if (carries) {
-    const std::byte* at = carries->of(shard).data();
+    const std::span<const std::byte> kept = carries->of(shard);
+    std::size_t at = 0;
     for (const auto& c : e.carries()) {
-      std::memcpy(c.from.data(), at, c.from.size());
+      invariant(at + c.from.size() <= kept.size(), "the store has room for what the largest slice carries");
+      std::memcpy(c.from.data(), kept.data() + at, c.from.size());
       at += aligned(c.from.size());
     }
   }

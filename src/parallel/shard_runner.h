@@ -28,6 +28,7 @@ class SlicePlans {
 // The values that flow from step to step (graph/graph.h, Carry), one set for each shard: shards own them, not cores.
 class CarryStore {
  public:
+  // `graph` is that of the largest slice.
   CarryStore(const Graph& graph, int shards);
   // On memory of that many bytes, given by the caller.
   CarryStore(const Graph& graph, int shards, const std::function<std::span<std::byte>(std::size_t bytes)>& memory);

@@ -33,7 +33,7 @@ std::vector<Segment> trained_segments(const Graph& graph, const ParameterTable& 
 }  // namespace
 
 Trainer::Trainer(const models::Model& model, const std::function<Optim()>& make_optim, std::vector<data::Field> fields,
-                 int shards, std::uint64_t seed, Crew& crew)
+                 int shards, std::uint64_t seed, Crew& crew, std::int64_t largest_slice)
     : model_(model), fields_(std::move(fields)), shards_(shards), seed_(seed), crew_(crew), cores_(crew.cores()) {
   const auto graphs = model.training(1);
   for (const auto& phase : graphs) table_.include(phase.graph);
@@ -79,7 +79,7 @@ Trainer::Trainer(const models::Model& model, const std::function<Optim()>& make_
         .name = graphs[i].name,
         .loss_terms = graphs[i].loss_terms,
         .plans = SlicePlans(make),
-        .carries = CarryStore(make(1), shards, [&](std::size_t bytes) { return memory("carries", bytes); }),
+        .carries = CarryStore(make(largest_slice), shards, [&](std::size_t b) { return memory("carries", b); }),
         .segments = trained_segments(graphs[i].graph, table_),
         .loss = doubles(prefix + "loss", shards),
         .correct = doubles(prefix + "correct", shards)}));

@@ -54,9 +54,10 @@ struct Milestone;
 class Trainer {
  public:
   // `make_optim` is called once for each phase of the model's training step. `fields` are the data set's.
-  // The batches given to step() need to hold own_shards() only.
+  // The batches given to step() need to hold own_shards() only. `largest_slice`: of a shard's samples; only models that
+  // carry values from step to step need to know it beforehand.
   Trainer(const models::Model& model, const std::function<Optim()>& make_optim, std::vector<data::Field> fields,
-          int shards, std::uint64_t seed, Crew& crew);
+          int shards, std::uint64_t seed, Crew& crew, std::int64_t largest_slice = 1);
   ~Trainer();
 
   StepResult step(std::uint64_t step, double lr, const data::Batch& batch, bool wants_to_stop = false);

@@ -49,6 +49,10 @@ double measure_core_peak(Clock& clock) {
   return best;
 }
 
+std::int64_t largest_slice(const data::Walk& walk, int shards) {
+  return (static_cast<std::int64_t>(walk.largest_batch()) + shards - 1) / shards;
+}
+
 double score_of(const Evaluation& e) { return e.accuracy >= 0 ? e.accuracy : -e.loss; }
 
 }  // namespace
@@ -60,7 +64,8 @@ Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Crew& crew,
       crew_(crew),
       directory_(std::move(checkpoints)),
       walk_(job.train->size(), job.batches, job.drop_partial),
-      trainer_(std::make_unique<Trainer>(*job.model, job.make_optim, job.train->fields(), job.shards, job.seed, crew)),
+      trainer_(std::make_unique<Trainer>(*job.model, job.make_optim, job.train->fields(), job.shards, job.seed, crew,
+                                         largest_slice(walk_, job.shards))),
       progress_(std::make_unique<Progress>()),
       core_peak_(crew.world().place().threads ? measure_core_peak(clock) : 0),
       flops_per_sample_(trainer_->flops_per_sample()) {

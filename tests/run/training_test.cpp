@@ -23,6 +23,7 @@ const char* rows =
     "kind = \"synthetic\"\nmake = \"blobs\"\nshape = [5, 6]\nsamples = 90\nsamples_test = 20\nclasses = 4\n";
 const char* tokens =
     "kind = \"synthetic\"\nmake = \"tokens\"\nshape = [9]\nsamples = 90\nsamples_test = 20\nclasses = 11\n";
+const char* text = "kind = \"text\"\npath = \"text.txt\"\nlength = 6\nwindows = \"streams\"\nstreams = 20\n";
 
 struct RecipeText {
   std::string model, data, optim = "name = \"momentum\"\nlr = 0.02\n", train = "";
@@ -37,6 +38,10 @@ class TestRun {
                           fmt::format("[model]\n{}[data]\n{}[optim]\n{}[train]\nepochs = 3\nbatch = 20\nshards = 4\n"
                                       "eval_every_epochs = 1\n{}",
                                       s.model, s.data, s.optim, s.train));
+    const Stream letters({.seed = 3});
+    std::string written;
+    for (std::uint64_t i = 0; i < 2500; ++i) written += static_cast<char>('a' + letters.below(9, i));
+    write_file_atomically(*disk_, dir.path("text.txt"), written);
     Problems problems;
     prepared_ = prepare_run(*disk_, path, {}, problems);
     problems.throw_if_any(path);
@@ -101,6 +106,8 @@ TEST(Training, StoppedAndResumedEndsWithTheSameBitsForEveryNetwork) {
                               {"name = \"lstm\"\nhidden = 7\n", rows},
                               {"name = \"gru\"\nhidden = 7\n", rows},
                               {"name = \"gpt\"\nwidth = 16\nheads = 2\nlayers = 1\ndropout = 0.1\n", tokens},
+                              {"name = \"char_lstm\"\nhidden = 7\nlayers = 2\n", text},
+                              {"name = \"char_gru\"\nhidden = 7\n", text},
                               {"name = \"autoencoder\"\n", digits},
                               {"name = \"gan\"\n", digits}};
   std::uint32_t seed = 1;
