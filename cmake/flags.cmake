@@ -33,9 +33,9 @@ if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-# echelon_precompile(TARGET HEADER): for a target whose files all begin with the same big header.
-function(echelon_precompile target header)
-  target_precompile_headers(${target} PRIVATE ${header})
+# echelon_precompile(TARGET HEADER...): for a target whose files nearly all include the same big headers.
+function(echelon_precompile target)
+  target_precompile_headers(${target} PRIVATE ${ARGN})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fpch-preprocess)  # what ccache needs to see through it
   endif()

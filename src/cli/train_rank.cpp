@@ -128,7 +128,7 @@ RunFolder agree_on_folder(Crew& crew, Disk& disk, const TrainSettings& s, const 
 class Narrator {
  public:
   Narrator(const TrainSettings& s, const PreparedRun& prepared, Disk& disk, Clock& clock, const RunFolder& folder,
-           LogListener& log)
+           LogListener& log, bool plain)
       : settings_(s),
         prepared_(prepared),
         disk_(disk),
@@ -136,7 +136,11 @@ class Narrator {
         folder_(folder),
         log_(log),
         out_(s.json ? std::cerr : std::cout),  // --json keeps stdout for the result
-        progress_(out_, s.json ? 2 : 1, clock, epochs_of(prepared)) {}
+        progress_(out_,
+                  plain    ? -1
+                  : s.json ? 2
+                           : 1,
+                  clock, epochs_of(prepared)) {}  // mpirun's terminal is none
 
   void note(const std::string& text) { progress_.on_note(text), log_.on_note(text); }
 
@@ -188,6 +192,7 @@ class Narrator {
 void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepared, const TrainingJob& job) {
   const auto disk = make_real_disk();  // a simulated world's own disks are for its inhabitants
   Clock& clock = world.clock();
+  const auto real_clock = make_real_clock();  // files and people live in real time, also if the ranks do not
   Cores cores(cores_each(s.world, world));
   Crew crew(world, cores);
   const bool first = world.rank() == 0;
@@ -198,10 +203,10 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   if (first || !shares_process(world.place())) signals.emplace();
   const std::atomic<bool> never = false;
 
-  LogListener log(*disk, clock, folder, world.rank());
+  LogListener log(*disk, *real_clock, folder, world.rank());
   log.write("start", s.command());
   std::optional<Narrator> narrator;
-  if (first) narrator.emplace(s, prepared, *disk, clock, folder, log);
+  if (first) narrator.emplace(s, prepared, *disk, *real_clock, folder, log, world.place().world == "mpi");
   auto note = [&](const std::string& text) { first ? narrator->note(text) : log.on_note(text); };
   crew.on_late = [&](const std::string& text) {
     note(text);

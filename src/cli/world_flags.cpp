@@ -35,14 +35,25 @@ TcpOptions tcp_options(const WorldFlags& flags) {
 }
 
 std::string choose(const WorldFlags& flags, const RankEnvironment& place) {
-  if (!flags.world.empty()) return flags.world;
-  if (started_by_mpi() || (place.known() && place.size > 1)) {
-    if (flags.workers > 1)
-      bad_input("{} has started this process as rank {} of {}: leave out --workers", place.from, place.rank,
-                place.size);
-    return started_by_mpi() ? "mpi" : "tcp";
+  const bool started = started_by_mpi() || (place.known() && place.size > 1);
+  if (started && (flags.world.empty() || flags.world == "mpi" || flags.world == "tcp")) {
+    if (flags.workers > 1 || flags.nodes != "1")
+      bad_input("{} has started this process as rank {} of {}: leave out --workers and --nnodes",
+                place.known() ? place.from : "MPI", place.rank, place.size);
+    if (flags.world.empty()) return started_by_mpi() ? "mpi" : "tcp";
   }
-  if (flags.nodes != "1") return "tcp";
+  if (flags.world == "mpi" && !started)
+    bad_input("--world mpi is for processes that mpirun or srun has started: mpirun -np {} echelon ...", flags.workers);
+  const bool network = flags.nodes != "1" || flags.tcp.node_rank >= 0 || flags.tcp.insecure || flags.tcp.tls ||
+                       flags.tcp.bind != TcpOptions().bind || flags.tcp.endpoint != TcpOptions().endpoint;
+  if (network && !flags.world.empty() && flags.world != "tcp")
+    bad_input("--nnodes, --node-rank, --rdzv-endpoint, --bind, --tls and --insecure are for --world tcp, not {}",
+              flags.world);
+  if (flags.tcp.tls && flags.tcp.insecure) bad_input("--tls and --insecure contradict each other: leave one out");
+  if (!flags.cluster.empty() && flags.world != "sim")
+    bad_input("--cluster describes a simulated cluster: say --world sim, or leave it out");
+  if (!flags.world.empty()) return flags.world;
+  if (network) return "tcp";
   return flags.workers > 1 ? "processes" : "alone";
 }
 
@@ -112,6 +123,7 @@ void add_world_flags(CLI::App& verb, WorldFlags& f) {
       ->group(network);
   verb.add_option("--rdzv-id", f.tcp.job_id, "The job's name")->capture_default_str()->group(network);
   verb.add_option("--node-rank", f.tcp.node_rank, "This machine's number; 0 listens at the endpoint (default: any)")
+      ->check(CLI::NonNegativeNumber)
       ->group(network);
   verb.add_option("--bind", f.tcp.bind, "The address at which this machine's workers listen")
       ->capture_default_str()

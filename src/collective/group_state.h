@@ -64,13 +64,17 @@ class GroupState {
   std::size_t chosen_bytes = 0;      // what auto took last, and for how many bytes
   const Algorithm* chosen = nullptr;
   std::uint64_t small_operations = 0;
+
+ private:
+  Buffer scratch_;  // before the messages that may name it
+
+ public:
   std::vector<PendingSend> sends, receives;  // these are kept for their memory
   std::vector<PartialSum> partials, nodes;
   std::vector<std::byte*> pointers;
   std::uint32_t blocks_made = 0;  // by allocate
 
  private:
-  Buffer scratch_;
   std::vector<Range> parts_;
   std::optional<Site> site_;
 };

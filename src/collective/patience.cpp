@@ -57,7 +57,9 @@ Rank GroupPatience::last_in_chain(Rank peer) const {
   for (int hops = 0; peer >= 0 && hops < world_.size(); ++hops) {
     const std::string doing = world_.doing_of(peer);
     if (!doing.starts_with(waiting_for)) break;
-    peer = std::atoi(doing.c_str() + waiting_for.size());
+    const Rank next = std::atoi(doing.c_str() + waiting_for.size());  // that rank's own words
+    if (next < 0 || next >= world_.size()) break;
+    peer = next;
   }
   return peer;
 }

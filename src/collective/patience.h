@@ -1,6 +1,6 @@
 #pragma once
 // How long a collective waits, and what it says meanwhile. Every wait of a collective goes through here, so that none
-// lasts for ever and each has a name (law 6).
+// lasts for ever and each has a name (law 5).
 //
 // An operation is late when it takes `factor` times as long as operations of its kind took before, and at least `floor`
 // seconds. Then, at growing intervals, the notice says who is waited for, and what that rank is busy with:

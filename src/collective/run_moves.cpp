@@ -63,8 +63,8 @@ MoveRunner::~MoveRunner() { state_.sends.clear(); }
 void MoveRunner::move(const Move& m) {
   // An exchange in which both directions use the same range: what arrives must wait beside until ours has been read.
   const bool aside = m.from >= 0 && m.to >= 0 && same_memory_ && overlap(m.in, m.out);
-  Work arriving;
   CombiningSink sink{.type = in_.type, .reduction = reduction_, .into = in_.data + m.in.begin * item_};
+  Work arriving;  // after what it names
   if (m.from >= 0) {
     const Rank peer = state_.rank(m.from);
     const std::size_t bytes = m.in.count() * item_;

@@ -9,8 +9,13 @@ SharedBlocks::~SharedBlocks() {
 }
 
 void SharedBlocks::add(std::unique_ptr<SharedBlock> block) {
-  block->next.reset(newest_.load(std::memory_order_relaxed));
-  newest_.store(block.release(), std::memory_order_release);
+  // A group and its lane may add at the same time.
+  SharedBlock* const added = block.release();
+  SharedBlock* before = newest_.load(std::memory_order_relaxed);
+  do {
+    added->next.release();  // of a try that failed: it belongs to the list
+    added->next.reset(before);
+  } while (!newest_.compare_exchange_weak(before, added, std::memory_order_release, std::memory_order_relaxed));
 }
 
 SharedPlace SharedBlocks::find(std::span<const std::byte> data, Rank rank, const Members& members) const {

@@ -20,8 +20,8 @@ void clamp(float* x, float limit, std::size_t n) {
 
 }  // namespace
 
-Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<Segment> segments, std::span<float> parameters,
-               std::span<float> contributions, const Memory& memory)
+Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<TrainedSpan> segments,
+               std::span<float> parameters, std::span<float> contributions, const Memory& memory)
     : rule_(std::move(rule)),
       clip_(clip),
       segments_(std::move(segments)),
@@ -42,7 +42,7 @@ Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<Segment>
 
   std::size_t end = 0;
   for (std::size_t s = 0; s < segments_.size(); ++s) {
-    const Segment& segment = segments_[s];
+    const TrainedSpan& segment = segments_[s];
     invariant(segment.offset >= end, "segments are in order and do not overlap");
     end = segment.offset + segment.size;
     first_block_.push_back(blocks_.size());

@@ -32,7 +32,7 @@ namespace echelon {
 
 // One parameter in the flat buffers, in numbers. A weight moves against its gradient; a statistic (batch norm's running
 // mean) moves towards the value that a step contributes: new = old + rate * (contributed - old).
-struct Segment {
+struct TrainedSpan {
   std::size_t offset = 0, size = 0;
   bool decays = true;      // whether weight decay, and scaling by norms, apply
   bool statistic = false;  // no weight: no gradient, no clipping, no state
@@ -67,7 +67,7 @@ class Update {
   // Segments are in the order of their offsets and do not overlap. `parameters` and `contributions` are flat buffers of
   // equal length. Several updates can do one piece of work together, each its own blocks, when parameters,
   // contributions and what `memory` gives are the same for all of them; without `memory` the update has its own.
-  Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<Segment> segments, std::span<float> parameters,
+  Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<TrainedSpan> segments, std::span<float> parameters,
          std::span<float> contributions, const Memory& memory = {});
 
   const std::vector<Slot>& slots() const { return slots_; }  // the state, for checkpoints
@@ -98,7 +98,7 @@ class Update {
 
   std::unique_ptr<const Rule> rule_;
   Clip clip_;
-  std::vector<Segment> segments_;
+  std::vector<TrainedSpan> segments_;
   std::span<float> parameters_, contributions_;
   std::vector<Buffer> own_;  // of slots and squares, if no memory was given
   std::vector<Slot> slots_;

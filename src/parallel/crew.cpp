@@ -36,8 +36,9 @@ void Crew::barrier(int core, const char* what) {
 void Crew::meet_ranks(const char* what) {
   const double begin = world_.now();
   Arrival& mine = arrivals_[static_cast<std::size_t>(world_.rank())];
-  std::atomic_ref(mine.time).store(begin, std::memory_order_relaxed);
-  std::atomic_ref(mine.number).store(++meetings_, std::memory_order_release);
+  const std::size_t slot = ++meetings_ % 2;
+  std::atomic_ref(mine.time[slot]).store(begin, std::memory_order_relaxed);
+  std::atomic_ref(mine.number).store(meetings_, std::memory_order_release);
   try {
     // Late is what takes much longer than it usually does.
     for (double notice = std::max(2.0, 8 * usual_); !barrier_->wait(begin + std::min(notice, patience)); notice *= 2) {
@@ -48,21 +49,21 @@ void Crew::meet_ranks(const char* what) {
   } catch (const PeerLost& lost) {
     throw PeerLost(lost.rank(), lost.reason(), what);
   }
-  // Who came last? A rank may already be at its next meeting; then it was not the last by much.
-  std::size_t last = 0;
+  std::size_t last = static_cast<std::size_t>(world_.rank());
   double latest = begin;
-  for (std::size_t r = 0; r < arrivals_.size(); ++r) {
-    const double time = std::atomic_ref(arrivals_[r].time).load(std::memory_order_relaxed);
-    if (time >= latest && std::atomic_ref(arrivals_[r].number).load(std::memory_order_acquire) == meetings_)
+  for (std::size_t r = 0; r < arrivals_.size(); ++r)
+    if (const double time = std::atomic_ref(arrivals_[r].time[slot]).load(std::memory_order_relaxed); time > latest)
       latest = time, last = r;
-  }
   const double took = world_.now() - begin;
-  waited_[last] += took;
+  if (static_cast<Rank>(last) != world_.rank()) waited_[last] += took;  // else it was the others who waited
   usual_ = std::max(took, 0.9 * usual_);
 }
 
+// The driving thread and the exchange task may both be waiting, most often for the same rank: one of them says so.
 void Crew::say_late(const std::string& text) {
-  if (on_late) on_late(text);
+  if (!on_late || saying_.test_and_set()) return;
+  on_late(text);
+  saying_.clear();
 }
 
 void Crew::share(std::span<double> values, std::span<const std::size_t> counts) {
@@ -88,6 +89,9 @@ void Crew::broadcast(std::span<std::byte> bytes) {
 }
 
 double Crew::clock_offset() {
+  auto finish = [](Work work, Rank peer, double limit) {
+    if (!work.wait(limit)) throw TooLate(fmt::format("rank {} does not answer when asked for its time", peer));
+  };
   const std::vector<int>& host = world_.place().host;
   double offset = 0;
   for (Rank r = 1; r < world_.size(); ++r) {
@@ -98,14 +102,14 @@ double Crew::clock_offset() {
       const double sent = world_.now(), limit = sent + patience;
       double theirs = sent;
       if (world_.rank() == r) {
-        world_.send(0, channel, {}, std::as_bytes(std::span(&sent, 1))).wait(limit);
-        world_.receive(0, channel, {}, std::as_writable_bytes(std::span(&theirs, 1))).wait(limit);
+        finish(world_.send(0, channel, {}, std::as_bytes(std::span(&sent, 1))), 0, limit);
+        finish(world_.receive(0, channel, {}, std::as_writable_bytes(std::span(&theirs, 1))), 0, limit);
         const double took = world_.now() - sent;
         if (took < best) best = took, offset = theirs - (sent + took / 2);
       } else {
-        world_.receive(r, channel, {}, std::as_writable_bytes(std::span(&theirs, 1))).wait(limit);
+        finish(world_.receive(r, channel, {}, std::as_writable_bytes(std::span(&theirs, 1))), r, limit);
         theirs = world_.now();
-        world_.send(r, channel, {}, std::as_bytes(std::span(&theirs, 1))).wait(limit);
+        finish(world_.send(r, channel, {}, std::as_bytes(std::span(&theirs, 1))), r, limit);
       }
     }
   }

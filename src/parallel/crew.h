@@ -4,6 +4,7 @@
 //
 // All ranks make their crew with the same number of cores and ask for the same memory in the same order.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -59,10 +60,11 @@ class Crew {
   double patience = 300;  // seconds
 
  private:
-  struct Arrival {  // of a rank at the barrier: the last one it has reached, and when
-    std::uint64_t number;
-    double time;
-    std::byte padding[48];  // a cache line each
+  struct Arrival {         // of a rank: the last barrier it has reached, and when. Nobody is more than one ahead of the
+                           // others,
+    std::uint64_t number;  // so the times of two are enough.
+    double time[2];
+    std::byte padding[40];  // a cache line each
   };
   void share(Numbers values, std::span<const std::size_t> counts);
   void meet_ranks(const char* what);
@@ -81,6 +83,7 @@ class Crew {
   std::uint64_t meetings_ = 0;
   double usual_ = 0;  // seconds that a barrier takes at most, of late
   std::vector<double> waited_;
+  std::atomic_flag saying_;  // somebody is in on_late
 };
 
 // A crew of this process alone, with all that it needs.

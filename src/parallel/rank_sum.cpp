@@ -29,6 +29,8 @@ class RankSum::Exchange {
         task_(world_.spawn("exchange", [this] { run(); })) {}
 
   ~Exchange() {
+    // A rank that fails in the middle of a step: the task may be waiting for others who wait for this one.
+    if (std::uncaught_exceptions() > 0 && done_->count() < begun_) world_.give_up("it stopped in the middle of a step");
     closing_ = true;
     wake_->notify();
   }

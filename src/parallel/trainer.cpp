@@ -14,8 +14,8 @@ models::Phase phase_for(const models::Model& model, std::int64_t slice, std::siz
   return std::move(model.training(slice)[index]);
 }
 
-std::vector<Segment> trained_segments(const Graph& graph, const ParameterTable& table) {
-  std::vector<Segment> segments;
+std::vector<TrainedSpan> trained_segments(const Graph& graph, const ParameterTable& table) {
+  std::vector<TrainedSpan> segments;
   for (const auto& e : table.entries()) {  // in the order of offsets
     for (std::size_t i = 0; i < graph.parameters().size(); ++i) {
       const Parameter& p = graph.parameters()[i];

@@ -23,7 +23,7 @@ struct TrainerPhase {
   std::int64_t loss_terms;
   SlicePlans plans;
   CarryStore carries;
-  std::vector<Segment> segments;  // what it trains
+  std::vector<TrainedSpan> segments;  // what it trains
   std::unique_ptr<Update> update = nullptr;
   std::vector<ShardRunner> runners = {};  // by own core
   std::span<double> loss, correct;        // by shard, of all ranks

@@ -1,6 +1,6 @@
 #pragma once
 // Everything a run needs, built from its recipe before the first step: data sets opened, the model's graph made for the
-// data's shapes, steps counted. Whatever is wrong is found here, and all of it at once (law 5): `echelon check` prints
+// data's shapes, steps counted. Whatever is wrong is found here, and all of it at once (law 6): `echelon check` prints
 // the problems, `echelon train` refuses to start while there is any.
 
 #include <memory>

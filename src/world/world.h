@@ -36,7 +36,7 @@ using Rank = int;
 using Channel = std::uint32_t;
 
 struct RankPlace {    // where a rank stands; the same on all ranks but for `rank`
-  std::string world;  // "threads", "processes", "mpi", "tcp", "sim"
+  std::string world;  // "alone", "threads", "processes", "mpi", "tcp", "sim"
   Rank rank = 0;
   int size = 1;
   std::vector<int> host;   // of every rank: ranks with the same number share a machine

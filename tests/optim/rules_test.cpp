@@ -52,7 +52,7 @@ TEST(Rules, MoveTheWeightsAsTorchDoes) {
       Optim optim = optim_of(name);
       lr = optim.lr;
       for (std::size_t i = 0; i < size; ++i) w[i] = start(i);
-      update = std::make_unique<Update>(std::move(optim.rule), optim.clip, std::vector<Segment>{{0, size}}, w, g);
+      update = std::make_unique<Update>(std::move(optim.rule), optim.clip, std::vector<TrainedSpan>{{0, size}}, w, g);
       done = 0;
       ++cases;
       continue;

@@ -12,7 +12,7 @@ namespace echelon {
 namespace {
 
 // A model with parameters of awkward sizes, gaps between them (as padding makes) and a statistic in the middle.
-std::vector<Segment> segments() {
+std::vector<TrainedSpan> segments() {
   return {{0, 5000},     {5008, 3, false}, {5024, 64, false, true, 0.25f}, {5088, 4096}, {9184, 1},
           {9200, 13001}, {22208, 7}};
 }
@@ -97,7 +97,7 @@ TEST(Update, TouchesNothingOutsideTheSegments) {
   Update update(rule("adamw"), {.norm = 1}, segments(), model.w, model.g);
   update.run_alone({.lr = 0.1});
   std::size_t end = 0;
-  for (const Segment& s : segments()) {
+  for (const TrainedSpan& s : segments()) {
     for (std::size_t i = end; i < s.offset; ++i) EXPECT_EQ(model.w[i], before[i]) << i;
     for (std::size_t i = s.offset; i < s.offset + s.size; ++i) EXPECT_NE(model.w[i], before[i]) << i;
     end = s.offset + s.size;
@@ -129,7 +129,7 @@ TEST(Update, NormClippingBoundsTheWholeStepAndLeavesSmallGradientsAlone) {
     update.run_alone({.lr = 1, .grad_scale = grad_scale});
     double sum = 0, expected = 0;
     model.gradient(1);
-    for (const Segment& s : segments())
+    for (const TrainedSpan& s : segments())
       for (std::size_t i = s.offset; !s.statistic && i < s.offset + s.size; ++i) {
         sum += std::pow(model.w[i] - before[i], 2.0);
         expected += std::pow(grad_scale * model.g[i], 2.0);

@@ -3,13 +3,20 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "collective/algorithms.h"
+#include "collective/combine.h"
 
 namespace echelon {
 
 namespace {
 
-void run(Group&, Numbers, Reduction) {}
+void run(Group& group, Numbers data, Reduction reduction) {
+  const int op = reduction == Reduction::mean ? static_cast<int>(Reduction::sum) : static_cast<int>(reduction);
+  if (!group.world().native_all_reduce(data.data, data.count, static_cast<int>(data.type), op))
+    fail("MPI cannot reduce numbers of type {}", to_string(data.type));
+  if (reduction == Reduction::mean) divide(data.type, data.data, data.count, group.size());
+}
 
 Traffic traffic(const Case&) { return {}; }
 
@@ -18,7 +25,10 @@ double seconds(double bytes, int n, const Link& l) {
   return std::min(recursive_doubling_all_reduce.seconds(bytes, n, l), rabenseifner_all_reduce.seconds(bytes, n, l));
 }
 
-std::string_view refuses(Group&) { return "this world is not MPI"; }
+std::string_view refuses(Group& group) {
+  if (group.world().place().world != "mpi") return "this world is not MPI";
+  return group.size() == group.world().size() ? "" : "it is for all ranks of the world";
+}
 
 }  // namespace
 

@@ -29,7 +29,7 @@ void futex_wake_all(std::atomic<std::uint32_t>& word) {
 
 Manners manners_for(int ranks) {
   if (ranks <= available_cores()) return {};
-  return {.spin_seconds = 0, .yields = 4};
+  return {.spin_seconds = 0, .yields = 20};
 }
 
 double monotonic_seconds() {

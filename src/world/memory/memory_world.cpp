@@ -1,5 +1,7 @@
 #include "world/memory/memory_world.h"
 
+#include <mutex>
+
 #include "world/memory/endpoint.h"
 #include "world/memory/regions.h"
 #include "world/tasks.h"
@@ -41,11 +43,15 @@ class MemoryWorld : public World {
 
   SharedMemory* shared_memory() override { return shared_.get(); }
 
-  void doing(std::string_view what) override { segment_.rank(rank()).doing.write(what); }
+  void doing(std::string_view what) override {
+    const std::lock_guard lock(doing_);  // tasks of this rank may all say something; the board has one writer
+    segment_.rank(rank()).doing.write(what);
+  }
   std::string doing_of(Rank rank) override { return segment_.rank(rank).doing.read(); }
   void give_up(std::string_view reason) override { segment_.break_world(rank(), FailureKind::failure, reason); }
 
  private:
+  std::mutex doing_;
   Segment& segment_;
   RankPlace place_;
   std::unique_ptr<Clock> clock_;

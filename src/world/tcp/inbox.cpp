@@ -27,12 +27,10 @@ Inbox::Inbox(int from, int to, std::uint32_t epoch, Outbox& outbox, Hear hear)
 }
 
 Inbox::Lane& Inbox::lane(Channel channel) {
-  auto& lane = lanes_[channel];
-  if (!lane) {
-    if (lanes_.size() > most_channels) refuse("a channel too many");
-    lane = std::make_unique<Lane>();
-    lane->waiting.reserve(16);
-  }
+  if (const auto it = lanes_.find(channel); it != lanes_.end()) return *it->second;
+  if (lanes_.size() >= most_channels) refuse("a channel too many");
+  auto& lane = lanes_[channel] = std::make_unique<Lane>();
+  lane->waiting.reserve(16);
   return *lane;
 }
 
@@ -194,6 +192,8 @@ void Inbox::begin_data() {
     refuse(fmt::format("message {} from {} on where message {} from {} on was due", header_.sequence, header_.offset,
                        l.arrived, l.offset));
   }
+  if (l.receiving && (l.receiving->bytes != header_.message_bytes || l.receiving->label != header_.label))
+    refuse(fmt::format("a message of {} bytes that had begun with {}", header_.message_bytes, l.receiving->bytes));
   l.announced.reset();
   if (header_.offset == 0 && !l.receiving && header_.sequence < l.posted) {
     Transfer* const t = asked_for(l, header_.sequence);

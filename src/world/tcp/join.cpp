@@ -10,6 +10,7 @@
 #include "world/memory/segment.h"
 #include "world/processes/family.h"
 #include "world/rank_result.h"
+#include "world/tasks.h"
 #include "world/tcp/tcp_world.h"
 
 namespace echelon {
@@ -170,14 +171,16 @@ RankEnvironment place_of(const Node& node, const TcpOptions& options, int local)
 }
 
 // Runs a rank of this machine and writes its failure down. Who only heard that another rank of this machine was lost
-// leaves it to that one, or to the parent, who knows more.
+// leaves it to that one, or to the parent, who know more.
 void live(Segment& board, int first_rank, int local, const std::function<void()>& body) {
   const int me = first_rank + local;
   try {
     body();
   } catch (const PeerLost& e) {
     const bool here = e.rank() >= first_rank && e.rank() < first_rank + board.ranks();
-    if (!here || e.rank() == me) board.break_world(e.rank(), FailureKind::failure, e.reason());
+    // Should nobody know more for a while (it stands still, it is not dead), then this is what there is to say.
+    for (int i = 0; here && e.rank() != me && i < 100 && !board.fate().broken(); ++i) sleep_really(0.01);
+    if (!board.fate().broken()) board.break_world(e.rank(), FailureKind::failure, e.reason());
   } catch (const BadInput& e) {
     board.break_world(me, FailureKind::bad_input, e.what());
   } catch (const std::exception& e) {
@@ -214,9 +217,10 @@ void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Pr
 void join_tcp(const TcpOptions& given, const RankEnvironment& place, const LaunchOptions& launch,
               const Program& program) {
   TcpOptions options = given;
-  if (!place.master_address.empty() && place.master_port != 0) {
+  if (!place.master_address.empty()) {
+    const int port = place.master_port != 0 ? place.master_port : parse_endpoint(options.endpoint).port;
     const bool v6 = place.master_address.find(':') != std::string::npos;
-    options.endpoint = fmt::format("{}{}{}:{}", v6 ? "[" : "", place.master_address, v6 ? "]" : "", place.master_port);
+    options.endpoint = fmt::format("{}{}{}:{}", v6 ? "[" : "", place.master_address, v6 ? "]" : "", port);
   }
   options.min_nodes = options.max_nodes = place.size;
   options.node_rank = place.rank;
