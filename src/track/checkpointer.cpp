@@ -65,8 +65,7 @@ void Checkpointer::persist(const Moment& moment, const std::shared_future<void>&
     outcome_.path = saved.path;
     outcome_.weights_sha256 = saved.manifest.weights_sha256;
   } catch (const std::exception& e) {
-    outcome_.warning =
-        fmt::format("checkpoint of step {} could not be saved, training goes on: {}", moment.step, e.what());
+    outcome_.warning = e.what();
   }
   try {
     // After a failure too: what it left may be what fills the disk.
