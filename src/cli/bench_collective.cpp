@@ -201,7 +201,7 @@ void run(const Settings& s) {
 void add_bench_collective(CLI::App& bench) {
   CLI::App* verb = bench.add_subcommand("collective", "Time of an all-reduce among ranks");
   auto s = std::make_shared<Settings>();
-  s->where.workers = 2;
+  s->where.workers = s->where.usual_workers = 2;
   verb->add_option("--ranks", s->where.workers, "How many ranks on this machine (the same as --workers)")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));

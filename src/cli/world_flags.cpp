@@ -37,7 +37,7 @@ TcpOptions tcp_options(const WorldFlags& flags) {
 std::string choose(const WorldFlags& flags, const RankEnvironment& place) {
   const bool started = started_by_mpi() || (place.known() && place.size > 1);
   if (started && (flags.world.empty() || flags.world == "mpi" || flags.world == "tcp")) {
-    if (flags.workers > 1 || flags.nodes != "1")
+    if ((flags.workers != flags.usual_workers && flags.workers != place.size) || flags.nodes != "1")
       bad_input("{} has started this process as rank {} of {}: leave out --workers and --nnodes",
                 place.known() ? place.from : "MPI", place.rank, place.size);
     if (flags.world.empty()) return started_by_mpi() ? "mpi" : "tcp";

@@ -12,6 +12,7 @@ namespace echelon::cli {
 
 struct WorldFlags {
   int workers = 1;
+  int usual_workers = 1;    // what the verb takes if nobody says anything
   std::string world;        // threads, processes, tcp, mpi, sim; empty: chosen
   int cores = 0;            // of each worker; 0: the machine's, shared out
   std::string cluster;      // sim: a file that describes the cluster
