@@ -1,5 +1,7 @@
 #include "cli/trace_listener.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "track/trace.h"
@@ -54,7 +56,11 @@ void TraceListener::write(Disk& disk, const std::string& path, const std::functi
   crew_.share(std::as_writable_bytes(std::span(text)), counts);
   if (rank > 0) return;
 
-  Trace trace(origin_, most_operations);
+  double origin = origin_;  // the first thing that anybody did
+  for (const std::string_view line : split(text, '\n'))
+    if (const auto fields = split(line, '\t'); fields.size() == 6)
+      origin = std::min(origin, std::stod(std::string(fields[4])));
+  Trace trace(origin, most_operations);
   std::size_t at = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::string_view part = std::string_view(text).substr(at, counts[r]);

@@ -31,6 +31,7 @@ TcpOptions tcp_options(const WorldFlags& flags) {
                                            : read_count(std::string_view(flags.nodes).substr(colon + 1), flags.nodes);
   if (o.max_nodes < o.min_nodes) bad_input("--nnodes {}: the most is less than the least", flags.nodes);
   o.per_node = flags.workers;
+  o.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
   return o;
 }
 

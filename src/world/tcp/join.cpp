@@ -140,6 +140,7 @@ Node gather_node(const TcpOptions& options, const LaunchOptions& launch, bool al
   meeting.max_nodes = options.max_nodes;
   meeting.join_seconds = options.join_seconds;
   meeting.last_call_seconds = options.last_call_seconds;
+  meeting.say = options.say;
   node.table = meet(meeting, node.gate, offer);
   return node;
 }

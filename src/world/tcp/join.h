@@ -13,6 +13,7 @@
 // Errors: BadInput for what the user can cure (no secret, an address that is not ours, nodes that disagree); otherwise
 // as in world/launch.h.
 
+#include <functional>
 #include <string>
 
 #include "world/environment.h"
@@ -35,6 +36,7 @@ struct TcpOptions {
   double join_seconds = 300;                 // for min_nodes to come
   double last_call_seconds = 3;              // for more of them after that
   double silence_seconds = 2.2;              // after which a rank is lost
+  std::function<void(const std::string&)> say = {};  // what a waiting machine has to tell its user
 };
 
 // Starts `per_node` ranks on this machine (forks: call it while this process has one thread) and returns when they have

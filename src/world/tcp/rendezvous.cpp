@@ -249,7 +249,8 @@ JobTable meet(const RendezvousOptions& options, const Gate& gate, const NodeOffe
       bad_input("node 0 cannot listen at the rendezvous {}: {}", where, reason);
     }
   }
-  const auto deadline = std::chrono::steady_clock::now() + seconds_duration(options.join_seconds);
+  const auto start = std::chrono::steady_clock::now(), deadline = start + seconds_duration(options.join_seconds);
+  auto notice = start + std::chrono::seconds(3);
   std::optional<JobTable> table;
   std::exception_ptr problem;
   asio::co_spawn(io, ask(endpoint, gate, options, offer, deadline), [&](std::exception_ptr e, JobTable t) {
@@ -258,7 +259,13 @@ JobTable meet(const RendezvousOptions& options, const Gate& gate, const NodeOffe
   });
   const auto end = deadline + seconds_duration(options.last_call_seconds + 2);
   while (!problem && !(table && (!server || server->finished())) && std::chrono::steady_clock::now() < end) {
-    io.run_one_until(end);
+    io.run_one_until(std::min(end, notice));
+    const auto now = std::chrono::steady_clock::now();
+    if (now < notice || !options.say) continue;
+    options.say(
+        server ? fmt::format("waiting at {}: {} of {} machines are here", where, server->nodes(), options.min_nodes)
+               : fmt::format("waiting for the other machines at {}", where));
+    notice = now + 2 * (now - start);
   }
   try {
     if (problem) std::rethrow_exception(problem);

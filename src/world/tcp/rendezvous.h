@@ -6,6 +6,7 @@
 // disagree), Failure if not enough nodes come in time. It leaves no thread and no open socket behind.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ struct RendezvousOptions {
   std::uint16_t port = 0;
   int node_rank = -1;  // 0 listens, others do not; -1: who can
   int min_nodes = 1, max_nodes = 1;
-  double join_seconds = 300;     // for the least number of nodes to come
-  double last_call_seconds = 3;  // for more, once the least number is there
+  double join_seconds = 300;                    // for the least number of nodes to come
+  double last_call_seconds = 3;                 // for more, once the least number is there
+  std::function<void(const std::string&)> say;  // who is waited for, after some seconds and then less and less often
 };
 
 struct NodeOffer {                   // what a node brings
