@@ -152,6 +152,39 @@ TEST(TcpJoin, PlacesThatWereAskedForAreGiven) {
   }
 }
 
+// As torchrun or srun would start them: each process is a rank, and finds its neighbours' memory by itself.
+TEST(TcpJoin, ProcessesThatOthersHaveStartedBecomeTheRanksOfTheirEnvironment) {
+  const test::TempDir dir;
+  make_job_secret_file(dir.path() + "/secret");
+  TcpOptions options;
+  options.secret_file = dir.path() + "/secret";
+  const std::uint16_t port = free_port();
+  std::vector<pid_t> started;
+  for (int rank = 0; rank < 3; ++rank) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      RankEnvironment place{"torchrun", rank, 3, rank, 3, "127.0.0.1", port};
+      try {
+        join_tcp(options, place, {}, [&](World& w) {
+          if (w.rank() != rank || w.size() != 3) fail("another place");
+          if (!w.shared_memory()) fail("no shared memory");
+          exchange(w);
+        });
+      } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    started.push_back(pid);
+  }
+  for (const pid_t pid : started) {
+    int status = -1;
+    ::waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+}
+
 TEST(TcpJoin, WhoDoesNotBelongIsToldWhy) {
   const test::TempDir dir;
   const std::string secret = dir.path() + "/secret", other = dir.path() + "/other";

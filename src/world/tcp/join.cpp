@@ -218,9 +218,10 @@ void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Pr
 void join_tcp(const TcpOptions& given, const RankEnvironment& place, const LaunchOptions& launch,
               const Program& program) {
   TcpOptions options = given;
-  if (!place.master_address.empty()) {
-    const int port = place.master_port != 0 ? place.master_port : parse_endpoint(options.endpoint).port;
+  const TcpOptions defaults;
+  if (!place.master_address.empty() && given.endpoint == defaults.endpoint) {  // nobody has said where
     const bool v6 = place.master_address.find(':') != std::string::npos;
+    const int port = place.master_port != 0 ? place.master_port : parse_endpoint(defaults.endpoint).port;
     options.endpoint = fmt::format("{}{}{}:{}", v6 ? "[" : "", place.master_address, v6 ? "]" : "", port);
   }
   options.min_nodes = options.max_nodes = place.size;

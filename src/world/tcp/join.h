@@ -44,8 +44,9 @@ struct TcpOptions {
 // variables in their environment. SIGTERM and SIGINT are passed on to them; if this process dies, so do they.
 void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Program& program);
 
-// This process becomes the rank that its environment says (started by torchrun, srun, a shell script): MASTER_ADDR and
-// MASTER_PORT are the endpoint if they are set. Returns when the program has ended on all ranks.
+// This process becomes the rank that its environment says (started by torchrun, srun, a shell script). Unless
+// `options.endpoint` says otherwise, the ranks meet at MASTER_ADDR:MASTER_PORT (Slurm: the first node, port 29400).
+// Returns when the program has ended on all ranks.
 void join_tcp(const TcpOptions& options, const RankEnvironment& place, const LaunchOptions& launch,
               const Program& program);
 

@@ -1,0 +1,442 @@
+// Strangers at the door: they neither get in, nor keep a friend out, nor stay.
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+
+#include "tests/support/says.h"
+#include "tests/world/tcp_threads.h"
+#include "world/frame.h"
+
+namespace echelon::tcp {
+namespace {
+
+using test::listen_on_loopback;
+
+// A socket that knows nothing of Echelon.
+class Stranger {
+ public:
+  explicit Stranger(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = ::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0;
+  }
+  Stranger(Stranger&& other) noexcept : fd_(std::exchange(other.fd_, -1)), connected_(other.connected_) {}
+  ~Stranger() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  bool connected() const { return connected_; }
+  bool say(std::span<const std::byte> bytes) {
+    return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
+  bool say(std::string_view text) { return say(std::as_bytes(std::span(text))); }
+  // All that comes until the other side hangs up.
+  std::vector<std::byte> listen() {
+    std::vector<std::byte> heard;
+    std::byte buffer[4096];
+    for (ssize_t n; (n = ::recv(fd_, buffer, sizeof buffer, 0)) > 0;) heard.insert(heard.end(), buffer, buffer + n);
+    return heard;
+  }
+  bool hung_up() {
+    pollfd look = {fd_, POLLIN, 0};
+    std::byte b;
+    return ::poll(&look, 1, 0) == 1 && ::recv(fd_, &b, 1, MSG_DONTWAIT) <= 0;
+  }
+
+ private:
+  int fd_;
+  bool connected_ = false;
+};
+
+Gate make_gate(bool tls) {
+  Gate gate;
+  gate.secret = make_secret();
+  gate.job = sha256("job");
+  if (tls) gate.tls = std::make_shared<const Tls>();
+  return gate;
+}
+
+// A door with somebody who counts the friends that come in.
+class House {
+ public:
+  explicit House(const Gate& gate) {
+    asio::ip::tcp::acceptor acceptor(io_);
+    acceptor.assign(asio::ip::tcp::v4(), listen_on_loopback(port_));
+    door_ = std::make_unique<Door>(
+        std::move(acceptor), gate, [](const Hello&) { return Verdict::welcome; },
+        [this](Wire wire, const Hello&) {
+          ++friends_;
+          inside_.push_back(std::move(wire));
+        });
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  ~House() {
+    asio::post(io_, [this] { door_->close(); });
+    asio::post(io_, [this] { io_.stop(); });
+    thread_.join();
+  }
+  std::uint16_t port() const { return port_; }
+  int friends() const { return friends_; }
+
+ private:
+  asio::io_context io_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<Door> door_;
+  std::vector<Wire> inside_;
+  std::atomic<int> friends_ = 0;
+  std::thread thread_;
+};
+
+// "" if we were let in, otherwise what was said.
+std::string knock(std::uint16_t port, const Gate& gate, double seconds = 10) {
+  asio::io_context io;
+  std::string said;
+  Hello hello;
+  hello.role = Role::rank;
+  hello.from = 1;
+  hello.to = 0;
+  const asio::ip::tcp::endpoint at(asio::ip::make_address("127.0.0.1"), port);
+  asio::co_spawn(
+      io,
+      [&]() -> asio::awaitable<void> {
+        try {
+          co_await dial(at, gate, hello, std::chrono::steady_clock::now() + seconds_duration(seconds));
+        } catch (const std::exception& e) {
+          said = e.what();
+        }
+      },
+      asio::detached);
+  io.run();
+  return said;
+}
+
+void wait_for(const std::function<bool()>& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+class TcpStrangers : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Wire, TcpStrangers, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Tls" : "Plain"; });
+
+TEST_P(TcpStrangers, AFriendComesIn) {
+  const Gate gate = make_gate(GetParam());
+  House house(gate);
+  EXPECT_EQ(knock(house.port(), gate), "");
+  wait_for([&] { return house.friends() == 1; });
+}
+
+TEST_P(TcpStrangers, GarbageIsShownOut) {
+  Gate gate = make_gate(GetParam());
+  gate.handshake_seconds = 0.3;
+  House house(gate);
+  const Stream noise({3, 0, 0, 0});
+  std::vector<Stranger> crowd;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    crowd.emplace_back(house.port());
+    std::vector<std::byte> bytes(std::size_t{1} << (i % 18));
+    for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<std::byte>(noise.bits(i * 4096 + k % 4096));
+    crowd.back().say(bytes);
+  }
+  crowd.emplace_back(house.port()).say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  crowd.emplace_back(house.port()).say(std::string(hello_bytes, '\0'));
+  for (auto& stranger : crowd) stranger.listen();  // ends when the door is shut in their faces
+  EXPECT_EQ(knock(house.port(), gate), "");
+  wait_for([&] { return house.friends() == 1; });
+}
+
+TEST_P(TcpStrangers, WhoSpeaksTooSlowlyIsShownOut) {
+  Gate gate = make_gate(GetParam());
+  gate.handshake_seconds = 0.3;
+  House house(gate);
+  Stranger slow(house.port());
+  const auto hello = encode(Hello{});
+  std::size_t said = 0;
+  while (!slow.hung_up() && said < hello.size()) {
+    slow.say(std::span(hello).subspan(said++, 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_LT(said, hello.size());
+}
+
+// More silent ones than there are places: those who have been there longest make room, and a friend comes in at once.
+TEST_P(TcpStrangers, ACrowdOfSilentOnesKeepsNobodyOut) {
+  Gate gate = make_gate(GetParam());
+  gate.handshake_seconds = 1000;
+  gate.max_strangers = 16;
+  House house(gate);
+  std::vector<Stranger> crowd;
+  for (int i = 0; i < 300; ++i) crowd.emplace_back(house.port());
+  gate.handshake_seconds = 5;
+  EXPECT_EQ(knock(house.port(), gate), "");
+  wait_for([&] { return house.friends() == 1; });
+  wait_for([&] { return crowd[0].hung_up() && crowd[200].hung_up(); });
+}
+
+TEST_P(TcpStrangers, WhoHasAnotherSecretOrJobIsToldAndStaysOutside) {
+  const Gate gate = make_gate(GetParam());
+  House house(gate);
+  Gate other = gate;
+  other.secret = make_secret();
+  EXPECT_TRUE(test::says(knock(house.port(), other), "does not have the same secret"));
+  other = gate;
+  other.job = sha256("another");
+  EXPECT_TRUE(test::says(knock(house.port(), other), "another job"));
+  EXPECT_EQ(house.friends(), 0);
+}
+
+TEST(TcpStrangersMixed, PlainAndTlsDoNotUnderstandEachOther) {
+  Gate gate = make_gate(true);
+  gate.handshake_seconds = 0.2;
+  Gate plain = gate;
+  plain.tls = nullptr;
+  House with(gate), without(plain);
+  EXPECT_NE(knock(with.port(), plain, 0.5), "");
+  EXPECT_NE(knock(without.port(), gate, 0.5), "");
+  EXPECT_EQ(with.friends() + without.friends(), 0);
+}
+
+// Somebody in the middle: connects to the house for everyone who connects to him.
+class Middle {
+ public:
+  Middle(std::uint16_t to, std::shared_ptr<const Tls> tls) {
+    asio::ip::tcp::acceptor acceptor(io_);
+    acceptor.assign(asio::ip::tcp::v4(), listen_on_loopback(port_));
+    asio::co_spawn(io_, serve(std::move(acceptor), to, std::move(tls)), asio::detached);
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  ~Middle() {
+    io_.stop();
+    thread_.join();
+  }
+  std::uint16_t port() const { return port_; }
+  std::vector<std::byte> overheard() {  // from the dialler
+    const std::lock_guard lock(mutex_);
+    return overheard_;
+  }
+
+ private:
+  static asio::awaitable<void> shake(Wire& wire) {
+    for (Flow f = wire.tls()->handshake(); f != Flow::done; f = wire.tls()->handshake()) co_await wire.wait_for(f);
+  }
+  asio::awaitable<void> pass(std::shared_ptr<Wire> from, std::shared_ptr<Wire> to, bool record) {
+    try {
+      for (;;) {
+        std::byte b;
+        co_await from->read_all({&b, 1});
+        if (record) {
+          const std::lock_guard lock(mutex_);
+          overheard_.push_back(b);
+        }
+        co_await to->write_all({&b, 1});
+      }
+    } catch (const std::exception&) {
+      std::error_code ignored;
+      to->socket().close(ignored);
+    }
+  }
+  asio::awaitable<void> serve(asio::ip::tcp::acceptor acceptor, std::uint16_t port, std::shared_ptr<const Tls> tls) {
+    for (;;) {
+      auto left = std::make_shared<Wire>(co_await acceptor.async_accept(asio::use_awaitable));
+      asio::ip::tcp::socket socket(io_);
+      co_await socket.async_connect({asio::ip::make_address("127.0.0.1"), port}, asio::use_awaitable);
+      auto right = std::make_shared<Wire>(std::move(socket));
+      if (tls) {
+        left->use_tls(tls->accept(left->socket().native_handle()));
+        right->use_tls(tls->connect(right->socket().native_handle()));
+        co_await shake(*right);
+        co_await shake(*left);
+      }
+      asio::co_spawn(io_, pass(left, right, true), asio::detached);
+      asio::co_spawn(io_, pass(right, left, false), asio::detached);
+    }
+  }
+
+  asio::io_context io_;
+  std::uint16_t port_ = 0;
+  std::mutex mutex_;
+  std::vector<std::byte> overheard_;
+  std::thread thread_;
+};
+
+TEST(TcpReplay, ARecordedConversationIsWorthNothing) {
+  const Gate gate = make_gate(false);
+  House house(gate);
+  Middle middle(house.port(), nullptr);
+  ASSERT_EQ(knock(middle.port(), gate), "");
+  wait_for([&] { return house.friends() == 1; });
+  const auto recorded = middle.overheard();
+  ASSERT_EQ(recorded.size(), hello_bytes + sizeof(Bytes32));
+  for (int i = 0; i < 5; ++i) {
+    Stranger replay(house.port());
+    ASSERT_TRUE(replay.say(recorded));
+    EXPECT_EQ(replay.listen().size(), challenge_bytes);  // and then it hangs up
+  }
+  EXPECT_EQ(house.friends(), 1);
+}
+
+TEST(TcpMiddle, WhoEndsTheTlsOnBothSidesIsFoundOut) {
+  const Gate gate = make_gate(true);
+  House house(gate);
+  Middle middle(house.port(), std::make_shared<const Tls>());
+  EXPECT_TRUE(test::says(knock(middle.port(), gate), "somebody stands between"));
+  EXPECT_EQ(house.friends(), 0);
+}
+
+std::size_t open_descriptors() {
+  std::size_t n = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++n;
+  return n;
+}
+
+// A job that forms while strangers of every kind press against its door; once it is whole, no door is left.
+TEST(TcpSiege, TheJobFormsRunsAndLeavesNothingOpen) {
+  const std::size_t before = open_descriptors();
+  {
+    const auto seats = test::make_seats(3);
+    std::vector<std::uint16_t> ports;
+    for (const auto& peer : seats[0].table.peers) ports.push_back(peer.port);
+    std::atomic<bool> over = false;
+    std::atomic<int> attempts = 0;
+    std::thread attacker([&] {
+      std::vector<Stranger> silent;
+      const Gate wrong = make_gate(false);
+      for (std::uint32_t i = 0; !over; ++i) {
+        const std::uint16_t port = ports[i % 3];
+        if (i % 7 == 0) knock(port, wrong, 0.01);
+        Stranger s(port);
+        if (!s.connected()) continue;
+        ++attempts;
+        if (i % 3 == 0)
+          silent.push_back(std::move(s));
+        else if (i % 3 == 1)
+          s.say(std::string(100000, 'x'));
+        if (silent.size() > 100) silent.clear();
+      }
+    });
+    wait_for([&] { return attempts > 50; });
+    std::atomic<int> open_doors = 0;
+    const auto failures = test::run_seats(seats, [&](World& w) {
+      std::vector<std::byte> out(100000, static_cast<std::byte>(w.rank())), in(100000);
+      for (std::uint32_t i = 0; i < 50; ++i) {
+        Work a = w.send((w.rank() + 1) % 3, 0, {MessageKind::plain, 0, 0, i}, out);
+        Work b = w.receive((w.rank() + 2) % 3, 0, {MessageKind::plain, 0, 0, i}, in);
+        if (!a.wait(w.now() + 60) || !b.wait(w.now() + 60)) fail("too late");
+        if (in[99999] != static_cast<std::byte>((w.rank() + 2) % 3)) fail("wrong bytes");
+      }
+      if (Stranger(ports[static_cast<std::size_t>(w.rank())]).connected()) ++open_doors;
+    });
+    over = true;
+    attacker.join();
+    for (const auto& f : failures) EXPECT_EQ(test::text_of(f), "");
+    EXPECT_EQ(open_doors, 0);
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+// One who has the secret but does not keep to the rules is one rank's failure, not a crash. Plays rank 1 of two.
+class TcpRogue : public testing::Test {
+ protected:
+  // What rank 0 says when the rogue has done `mischief` with its connection.
+  std::string rank_zero_says(const std::function<asio::awaitable<void>(Wire&)>& mischief) {
+    const auto seats = test::make_seats(2, {.silence_seconds = 0.6});
+    ::close(seats[1].listener);
+    std::string said;
+    std::thread zero([&] {
+      const auto failures = test::run_seats({seats[0]}, [](World& w) {
+        std::vector<std::byte> into(1 << 20);
+        w.receive(1, 0, {MessageKind::all_reduce, 1, 0, 7}, into).wait(w.now() + 60);
+      });
+      said = test::text_of(failures[0]);
+    });
+    asio::io_context io;
+    Gate gate = seats[0].gate;
+    gate.secret = derive(gate.secret, "session", seats[0].table.session);
+    Hello hello;
+    hello.role = Role::rank;
+    hello.from = 1;
+    hello.to = 0;
+    const asio::ip::tcp::endpoint at(asio::ip::make_address("127.0.0.1"), seats[0].table.peers[0].port);
+    asio::co_spawn(
+        io,
+        [&]() -> asio::awaitable<void> {
+          Wire wire = co_await dial(at, gate, hello, std::chrono::steady_clock::now() + std::chrono::seconds(30));
+          co_await mischief(wire);
+          std::vector<std::byte> rest(1);
+          try {
+            for (;;) co_await wire.read_all(rest);  // until it hangs up
+          } catch (const std::exception&) {
+          }
+        },
+        asio::detached);
+    io.run();
+    zero.join();
+    return said;
+  }
+
+  static FrameHeader header() {
+    FrameHeader h;
+    h.from = 1;
+    h.to = 0;
+    h.epoch = 1;
+    h.label = {MessageKind::all_reduce, 1, 0, 7};
+    return h;
+  }
+};
+
+TEST_F(TcpRogue, LengthsThatNobodyHasAreRefusedBeforeAnythingIsAllocated) {
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 31, ~std::uint64_t{0}, std::uint64_t{262145}}) {
+    const std::string said = rank_zero_says([&](Wire& wire) -> asio::awaitable<void> {
+      FrameHeader h = header();
+      h.payload_bytes = h.message_bytes = bytes;
+      const auto sealed = encode_header(h);
+      co_await wire.write_all(sealed);
+    });
+    EXPECT_TRUE(test::says(said, "rank 1 was lost (what it sends is damaged: a frame of"));
+    EXPECT_TRUE(test::says(said, "during all-reduce 7"));
+  }
+}
+
+TEST_F(TcpRogue, DamagedBytesAreFound) {
+  const std::string said = rank_zero_says([&](Wire& wire) -> asio::awaitable<void> {
+    std::vector<std::byte> payload(1000, std::byte{5});
+    FrameHeader h = header();
+    seal(h, payload);
+    const auto sealed = encode_header(h);
+    payload[500] ^= std::byte{1};
+    co_await wire.write_all(sealed);
+    co_await wire.write_all(payload);
+  });
+  EXPECT_TRUE(test::says(said, "checksum"));
+}
+
+TEST_F(TcpRogue, MoreThanTheWindowUnaskedIsRefused) {
+  const std::string said = rank_zero_says([&](Wire& wire) -> asio::awaitable<void> {
+    const std::vector<std::byte> payload(60000, std::byte{5});
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      FrameHeader h = header();
+      h.channel = 5;
+      h.sequence = i;
+      seal(h, payload);
+      const auto sealed = encode_header(h);
+      co_await wire.write_all(sealed);
+      co_await wire.write_all(payload);
+    }
+  });
+  EXPECT_TRUE(test::says(said, "that nobody asked for"));
+}
+
+TEST_F(TcpRogue, OneThatSaysNothingIsLost) {
+  const std::string said = rank_zero_says([&](Wire&) -> asio::awaitable<void> { co_return; });
+  EXPECT_TRUE(test::says(said, "rank 1 was lost (nothing was heard of it for 0.6 s) during all-reduce 7"));
+}
+
+}  // namespace
+}  // namespace echelon::tcp
