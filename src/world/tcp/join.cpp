@@ -83,8 +83,8 @@ Gate make_gate(const TcpOptions& options, bool alone) {
   const auto secret = given_secret(options);
   if (!secret && !(alone && !leaves)) {
     bad_input(
-        "the processes of this job need a common secret: `(umask 077; openssl rand -hex 32 > job.secret)`, copy the "
-        "file to every machine and name it, or put its text into ECHELON_SECRET");
+        "the processes of this job need a common secret: `echelon secret job.secret` makes one; copy the "
+        "file to every machine and name it with --secret-file, or put its text into ECHELON_SECRET");
   }
   gate.secret = secret ? *secret : make_secret();
   gate.job = sha256(options.job_id);

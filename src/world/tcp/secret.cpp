@@ -76,7 +76,7 @@ Secret parse_secret(std::string_view hex, std::string_view where_from) {
   if (!good) {
     bad_input(
         "{} holds no job secret: expected {} hexadecimal digits, found {} characters. "
-        "`openssl rand -hex 32` makes one",
+        "`echelon secret FILE` makes one",
         where_from, hex_digits, hex.size());
   }
   return secret;
