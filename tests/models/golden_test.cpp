@@ -126,7 +126,7 @@ TEST_P(Golden, OutputsGradientsAndTenLosses) {
   OptionReader reader(options, problems);
   Optim optim = read_optim(reader);
   problems.throw_if_any("optim");
-  std::vector<Segment> segments;
+  std::vector<TrainedSpan> segments;
   for (const auto& entry : memory.table.entries())
     segments.push_back({.offset = entry.offset,
                         .size = entry.size,
