@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Inbox inbox(1, 0, 1, outbox, [](const FrameHeader&, std::span<const std::byte>) {});
   std::deque<std::vector<std::byte>> memory;
   std::vector<Transfer*> posted;
-  const std::vector<std::byte> payload(piece_bytes, std::byte{7});
+  static const std::vector<std::byte> payload(piece_bytes, std::byte{7});
   try {
     for (; size >= 8; data += 8, size -= 8) {
       static constexpr std::size_t sizes[] = {0, 1, 100, 8192, 65536, 65537, 262144, 300000};

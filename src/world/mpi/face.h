@@ -1,6 +1,6 @@
 #pragma once
-// MPI as Echelon needs it: a handful of functions, found at run time in libechelon_mpi.so (src/world/mpi/plugin.cpp),
-// so that nobody who does not use MPI must have it, or wait for it to be loaded (40 libraries, about 60 ms).
+// MPI as Echelon needs it: a handful of functions, found at run time in libechelon_mpi.so (src/world/mpi/plugin.cpp), so
+// that the program also runs where there is no MPI, and those who do not use it load none of its twelve libraries.
 //
 // Plain C types only: the two sides may be built by different compilers. All functions return 0 or an MPI error code;
 // `explain` says what it means. Thread-safe as far as `threads` says.

@@ -108,11 +108,4 @@ asio::awaitable<void> Wire::write_all(std::span<const std::byte> from) {
   for (Flow flow = flush(); flow != Flow::done; flow = flush()) co_await wait_for(flow);
 }
 
-Wire Wire::to(asio::io_context& context) && {
-  const auto protocol = socket_.local_endpoint().protocol();
-  Wire moved(asio::ip::tcp::socket(context, protocol, socket_.release()));
-  moved.tls_ = std::move(tls_);
-  return moved;
-}
-
 }  // namespace echelon::tcp

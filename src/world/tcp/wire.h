@@ -32,9 +32,6 @@ class Wire {
   asio::awaitable<void> read_all(std::span<std::byte> into);
   asio::awaitable<void> write_all(std::span<const std::byte> from);
 
-  // Moves the socket to another context (it must not be in use).
-  Wire to(asio::io_context& context) &&;
-
  private:
   asio::ip::tcp::socket socket_;
   std::unique_ptr<TlsSession> tls_;
