@@ -1,0 +1,80 @@
+#pragma once
+// Numbers in fewer bytes. A codec turns a run of float32 (a gradient, or the change of some weights) into bytes and
+// back. It knows nothing of workers or wires; an instance belongs to one sender and one run of numbers, because lossy
+// codecs remember what they have left out (error feedback) and carry it into the next call.
+//
+// The bytes describe themselves as far as a decoder of the same settings needs: `add` and `decode` need no state, and
+// check every byte (they come from a wire): Failure if they make no sense, and never a read or write out of bounds.
+//
+// One instance is used by one task at a time. `encode`, `add` and `decode` allocate nothing once the largest run has
+// been seen. A new codec is a file in codec/ and a line in the table of codec/codecs.cpp (docs/adding-a-system.md).
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "base/random.h"
+
+namespace echelon {
+
+// The run that a codec works on: where it begins in the model's flat buffer, and the sizes of the parameters in it, one
+// after the other. Codecs with a scale for each layer have one for each of these. A matrix has rows and columns (low
+// rank needs them); for anything else `rows` is 1.
+struct CodecPiece {
+  std::size_t size = 0;
+  std::size_t rows = 1;  // size = rows * columns
+};
+
+// What changes from call to call.
+struct CodecStep {
+  std::int64_t number = 0;  // of the exchange, from 0
+  double epoch = 0;         // for warm-ups
+  Stream random;            // for stochastic rounding: another one in every call and for every sender
+};
+
+class Codec {
+ public:
+  struct Traits {
+    bool lossless = false;  // decode gives back the same bits
+    bool unbiased = false;  // its expectation is the input
+    bool sparse = false;    // most numbers are left out: the bytes of a sum of n are not those of one
+    bool weights = false;   // precise enough for weights themselves, not only for changes of them
+  };
+  struct State {
+    std::string name;
+    std::span<std::byte> bytes;
+  };
+
+  virtual ~Codec() = default;
+  virtual Traits traits() const = 0;
+  virtual std::size_t most_bytes() const = 0;  // that `encode` can write
+  // The bytes that it is expected to write, for cost models; exact where the size does not depend on the numbers.
+  virtual double usual_bytes() const { return static_cast<double>(most_bytes()); }
+  // Returns the number of bytes written to `out`, which has room for most_bytes().
+  virtual std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) = 0;
+  // out[i] += scale * what the bytes say of number i.
+  virtual void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const = 0;
+  // out[i] = what the bytes say of number i. The same as `add` to zeros unless overridden.
+  virtual void decode(std::span<const std::byte> bytes, std::span<float> out) const;
+  // What it remembers between calls, for checkpoints: lives as long as the codec, always the same size.
+  virtual std::vector<State> state() { return {}; }
+};
+
+// Makes one for a run of numbers. Pieces may be empty lists (a worker that owns nothing).
+using CodecMaker = std::function<std::unique_ptr<Codec>(const std::vector<CodecPiece>& pieces)>;
+
+// Reads a recipe's [codec] table: `name` and the settings of that codec and of the wrappers around it (error_feedback,
+// momentum, warm-up, entropy; docs/systems.md). Problems are added to the reader's; calls its `done`.
+CodecMaker read_codec(OptionReader& options);
+
+struct CodecInfo {
+  std::string name, about, paper;
+};
+const std::vector<CodecInfo>& codec_table();  // for `echelon systems` and the documentation
+
+}  // namespace echelon

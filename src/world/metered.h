@@ -1,0 +1,35 @@
+#pragma once
+// A world seen through a meter: counts what a rank sends to others, and, if told so, lets it send and receive only as
+// fast as a link of some rate would (an experiment that needs no root and no second machine). Everything else is the
+// inner world's. With a limit there is no memory in common and no native all-reduce: everything goes over the link.
+//
+// The link: each rank has a full-duplex wire of `bytes_per_second` to one switch that is never the bottleneck. What a
+// rank sends leaves in the order of the sends, one after the other; what comes to it shares its wire in the same way.
+// A message takes `latency` more. In a simulated world give the cluster these links instead (world/sim/cluster.h).
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "world/world.h"
+
+namespace echelon {
+
+struct LinkLimit {
+  double bytes_per_second = 0;  // 0: no limit
+  double latency = 0;           // seconds
+};
+
+struct TrafficCount {
+  std::uint64_t messages = 0, bytes = 0;
+};
+
+class MeteredWorld : public World {
+ public:
+  virtual TrafficCount sent() const = 0;  // by this rank, to others, so far
+};
+
+// The inner world must outlive it.
+std::unique_ptr<MeteredWorld> make_metered(World& inner, const LinkLimit& limit = {});
+
+}  // namespace echelon
