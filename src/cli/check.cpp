@@ -12,19 +12,20 @@ namespace echelon::cli {
 void add_check(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("check", "Report every problem of a recipe, with lines and cures");
   struct Settings {
-    std::string recipe;
+    std::string recipe, system;
     std::vector<std::string> overrides;
     bool json = false;
   };
   auto s = std::make_shared<Settings>();
   verb->add_option("recipe", s->recipe, "A recipe (TOML)")->required();
   verb->add_option("--set", s->overrides, "Change one setting first: --set optim.lr=0.05")->allow_extra_args(false);
+  verb->add_option("--system", s->system, "Check it with this system: a name of `echelon systems`, or a file");
   verb->add_flag("--json", s->json, "Print one JSON object");
   verb->footer("Example:\n  echelon check recipes/demo.toml");
   verb->callback([s] {
     const auto disk = make_real_disk();
     Problems problems;
-    const PreparedRun prepared = prepare_run(*disk, s->recipe, s->overrides, problems);
+    const PreparedRun prepared = prepare_run(*disk, s->recipe, s->overrides, problems, data::usual_places(), s->system);
     if (s->json) {
       nlohmann::ordered_json j{{"recipe", s->recipe}, {"ok", problems.empty()}, {"problems", nlohmann::json::array()}};
       for (const auto& p : problems.list()) {

@@ -12,7 +12,7 @@ namespace {
 void train(const TrainSettings& s) {
   const auto disk = make_real_disk();
   Problems problems;
-  const PreparedRun prepared = prepare_run(*disk, s.recipe, s.overrides, problems);
+  const PreparedRun prepared = prepare_run(*disk, s.recipe, s.overrides, problems, data::usual_places(), s.system);
   problems.throw_if_any(s.recipe);
   const TrainingJob job = make_job(prepared);
   run_on_world(s.world, prepared.recipe.train.seed, [&](World& world) { train_rank(world, s, prepared, job); });
@@ -26,6 +26,8 @@ void add_train(CLI::App& program) {
   verb->add_option("recipe", s->recipe, "A recipe (TOML); `echelon init` writes one")->required();
   verb->add_option("--set", s->overrides, "Change one setting of the recipe: --set optim.lr=0.05")
       ->allow_extra_args(false);
+  verb->add_option("--system", s->system,
+                   "How workers train together: a name of `echelon systems`, or a file (default: exact all-reduce)");
   add_world_flags(*verb, s->world);
   verb->add_option("--run", s->run, "The run's folder (default: a new one in runs/)");
   verb->add_flag("--resume", s->resume, "Go on from the last checkpoint of --run, or of this recipe's newest run");
@@ -37,6 +39,7 @@ void add_train(CLI::App& program) {
       "  echelon train recipes/demo.toml --set train.epochs=20 --set optim.lr=0.02\n"
       "  echelon train recipes/demo.toml --resume          after Ctrl-C, a crash or a kill\n"
       "  echelon train recipes/demo.toml --workers 2       two processes, the same weights\n"
+      "  echelon train recipes/demo.toml --workers 4 --system easgd --set exchange.tau=10\n"
       "Ctrl-C and SIGTERM save and stop; a second one stops at once.");
   verb->callback([s] { train(*s); });
 }

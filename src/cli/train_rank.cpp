@@ -21,6 +21,7 @@ namespace echelon::cli {
 
 std::string TrainSettings::command() const {
   std::string text = "echelon train " + recipe;
+  if (!system.empty()) text += " --system " + system;
   for (const std::string& o : overrides) text += fmt::format(" --set '{}'", o);
   return text + world.command() + (resume ? " --resume" : "");
 }

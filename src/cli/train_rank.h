@@ -13,6 +13,7 @@ namespace echelon::cli {
 
 struct TrainSettings {
   std::string recipe;
+  std::string system;  // a name or a path; empty: what the recipe says
   std::vector<std::string> overrides;
   WorldFlags world;
   std::string run, root = "runs";

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "recipe/compose.h"
 #include "recipe/toml.h"
 
 namespace echelon {
@@ -22,7 +23,9 @@ std::string beside(const std::string& from, const std::string& path) {
 // The key of a table that decides what its other keys mean; none for most.
 const char* deciding_key(const std::string& where) {
   if (where == "data") return "kind";
-  return where == "model" || where == "optim" || where == "schedule" ? "name" : nullptr;
+  for (const char* table : {"model", "optim", "schedule", "rule", "rule.optim", "exchange", "sync", "codec", "order"})
+    if (where == table) return "name";
+  return nullptr;
 }
 
 const std::string* text_at(const Options& table, const char* key) {
@@ -140,10 +143,12 @@ void override_option(Options& tree, const std::string& text, std::vector<std::st
 }
 
 LoadedOptions load_options(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
-                           Problems& problems) {
+                           Problems& problems, const std::string& system, const SystemPlaces& systems) {
   LoadedOptions loaded;
   loaded.tree = load_file(disk, path, loaded, problems);
+  const std::string composed = compose(disk, overrides, system, systems, loaded, problems);
   for (const std::string& text : overrides) override_option(loaded.tree, text, loaded.notes, problems);
+  if (!composed.empty()) loaded.tree.items["system"].value = composed;
   return loaded;
 }
 

@@ -4,14 +4,20 @@
 //   extends = "base.toml"    first line of a recipe: begin with that one (a path beside this file), then change it
 //   --set optim.lr=0.05      on the command line: change one key; lists as [1, 2]; a word needs no quotes
 //
-// Tables are merged key by key, lists are replaced. Where a table gets another `name` ([model], [optim], [schedule]) or
-// `kind` ([data]), the keys it had under the old one are dropped, because they belonged to that. What was dropped is
-// noted. A relative `path` in [data] is looked for beside the file that says it, then where the program was started.
+// Tables are merged key by key, lists are replaced. Where a table gets another `name` ([model], [optim], [schedule] and
+// a system's five tables) or `kind` ([data]), the keys it had under the old one are dropped, because they belonged to
+// that. What was dropped is noted. A relative `path` in [data] is looked for beside the file that says it, then where
+// the program was started.
+//
+// A system (--system easgd, or system = "easgd" in the recipe) lies below the recipe with its five tables and over it
+// with what it says under [with]; --set has the last word. A resolved recipe says composed_from = "easgd" instead: its
+// tables are complete, and no file is read again.
 
 #include <string>
 #include <vector>
 
 #include "base/options.h"
+#include "recipe/system_file.h"
 #include "world/disk.h"
 
 namespace echelon {
@@ -22,10 +28,11 @@ struct LoadedOptions {
   std::vector<std::string> notes;  // what a reader should know: one sentence each
 };
 
-// Problems with `extends` and with overrides are added to `problems`. BadInput for a file that is missing, too large or
-// not TOML.
+// Problems with `extends`, with overrides and with the system are added to `problems`. BadInput for a file that is
+// missing, too large or not TOML. `system`: a name or a path; empty: what the recipe says, if anything.
 LoadedOptions load_options(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
-                           Problems& problems);
+                           Problems& problems, const std::string& system = "",
+                           const SystemPlaces& systems = usual_system_places());
 
 // Sets `key` (dotted) in the tree from "key=value"; a malformed one is a problem. Used for --set.
 void override_option(Options& tree, const std::string& text, std::vector<std::string>& notes, Problems& problems);

@@ -164,8 +164,8 @@ PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems, const dat
 }
 
 PreparedRun prepare_run(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
-                        Problems& problems, const data::DataPlaces& places) {
-  return prepare_run(disk, read_recipe(path, load_options(disk, path, overrides, problems), problems), problems,
+                        Problems& problems, const data::DataPlaces& places, const std::string& system) {
+  return prepare_run(disk, read_recipe(path, load_options(disk, path, overrides, problems, system), problems), problems,
                      places);
 }
 

@@ -31,9 +31,10 @@ struct PreparedRun {
 };
 
 // Loads the recipe and builds it. What could not be built is null; then there are problems. BadInput only for a recipe
-// that is missing or not TOML. `disk` must outlive the result.
+// that is missing or not TOML. `system` as in load_options. `disk` must outlive the result.
 PreparedRun prepare_run(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
-                        Problems& problems, const data::DataPlaces& places = data::usual_places());
+                        Problems& problems, const data::DataPlaces& places = data::usual_places(),
+                        const std::string& system = "");
 
 // The same from options that are loaded already.
 PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems,

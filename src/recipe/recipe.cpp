@@ -103,6 +103,11 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
   recipe.title = r.text("title", "");
   OptionReader model = r.table("model"), data = r.table("data"), optim = r.table("optim"),
                schedule = r.table("schedule"), train = r.table("train");
+  recipe.system = r.text("system", r.text("composed_from", ""));
+  for (const auto& [key, table] :
+       {std::pair("rule", &recipe.rule), std::pair("exchange", &recipe.exchange), std::pair("sync", &recipe.sync),
+        std::pair("codec", &recipe.codec), std::pair("order", &recipe.order)})
+    *table = r.table(key).options();
   r.require("model", "write [model] and name = \"lenet5\", for example; `echelon models list` shows the names");
   r.require("data", "write [data] and say where the samples are; `echelon init` shows how");
   r.done();
@@ -130,6 +135,7 @@ std::string resolved_toml(const Recipe& recipe) {
   fill_in(tree, "train", "shards", train.shards);
   fill_in(tree, "train", "seed", static_cast<std::int64_t>(train.seed));
   fill_in(tree, "optim", "lr", recipe.lr);
+  if (tree.items.erase("system") > 0) tree.items["composed_from"].value = recipe.system;
   std::string out = fmt::format("# {} as it was run: all that it extends and every --set in it\n", recipe.path);
   for (const std::string& note : recipe.notes) out += fmt::format("# {}\n", note);
   return out + "\n" + write_toml(tree);

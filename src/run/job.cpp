@@ -21,6 +21,10 @@ std::string recipe_fingerprint(const Recipe& r) {
   const auto schedule = r.tree.items.find("schedule");
   if (schedule != r.tree.items.end())
     if (const auto* table = std::get_if<std::shared_ptr<Options>>(&schedule->second.value)) text += write_toml(**table);
+  for (const auto& [axis, table] :
+       {std::pair("rule", &r.rule), std::pair("exchange", &r.exchange), std::pair("sync", &r.sync),
+        std::pair("codec", &r.codec), std::pair("order", &r.order)})
+    if (!table->items.empty()) text += fmt::format("[{}]\n{}", axis, write_toml(*table));
   return sha256_hex(text + fmt::format("batch {} shards {} drop {}", t.batch, t.shards, t.drop_partial));
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "recipe/recipe.h"
 #include "recipe/toml.h"
 
 namespace echelon {
@@ -116,6 +117,82 @@ TEST_F(Load, CirclesAndMissingFilesAreReported) {
   for (int i = 0; i < 40; ++i) write(fmt::format("{}.toml", i), fmt::format("extends = 'sub/../{}.toml'", i + 1));
   load("0.toml");
   EXPECT_NE(problems_.list().back().text.find("chain"), std::string::npos) << problems_.list().back().text;
+}
+
+// A system: its five tables lie below the recipe, what it needs over it, --set over both.
+class LoadSystem : public Load {
+ public:
+  LoadSystem() {
+    write("sub/one.toml", system("elastic", "[with.optim]\nname = 'nesterov'\n"));
+    write("sub/two.toml", system("param_mean", ""));
+  }
+
+ protected:
+  static std::string system(const std::string& rule, const std::string& more) {
+    return "title='t'\npaper='p'\nabout='a'\nworker='w'\nuse_when='u'\navoid_when='v'\n"
+           "[taxonomy]\nparallelism='data'\ncentralised='central'\nscheduling='sync'\nexchange='e'\ntopology='t'\n"
+           "encoding='e'\n[rule]\nname='" +
+           rule + "'\n[exchange]\nname='server'\nservers=2\ntau=5\n" + more;
+  }
+  std::string tables(const std::string& recipe, const std::string& flag, std::vector<std::string> overrides = {}) {
+    write("r.toml", recipe);
+    loaded_ = load_options(*disk_, dir_ + "/r.toml", overrides, problems_, flag, {dir_ + "/sub"});
+    return write_toml(loaded_.tree);
+  }
+  LoadedOptions loaded_;
+};
+
+TEST_F(LoadSystem, ItsTablesLieBelowTheRecipeAndWhatItNeedsAbove) {
+  EXPECT_EQ(tables("[optim]\nname = 'momentum'\nmomentum = 0.5\nlr = 0.1\n[exchange]\ntau = 7\n", "one"),
+            "system = \"one\"\n\n[exchange]\nname = \"server\"\nservers = 2\ntau = 7\n\n"
+            "[optim]\nname = \"nesterov\"\nlr = 0.1\n\n[rule]\nname = \"elastic\"\n");
+  EXPECT_TRUE(problems_.empty()) << problems_.text("?");
+  EXPECT_EQ(loaded_.files.size(), 2u);
+}
+
+TEST_F(LoadSystem, SetHasTheLastWordAndAnotherPartDropsTheOldOnesSettings) {
+  const std::string text = tables("", "one", {"optim.name=adam", "exchange.name=random_peer", "exchange.tau=3"});
+  EXPECT_EQ(text,
+            "system = \"one\"\n\n[exchange]\nname = \"random_peer\"\ntau = 3\n\n[optim]\nname = \"adam\"\n\n"
+            "[rule]\nname = \"elastic\"\n");
+}
+
+TEST_F(LoadSystem, TheRecipeOrAnOverrideMayNameItAndTheFlagWins) {
+  EXPECT_NE(tables("system = 'one'", "").find("elastic"), std::string::npos);
+  EXPECT_NE(tables("system = 'one'", "", {"system=two"}).find("param_mean"), std::string::npos);
+  const std::string both = tables("system = 'one'", "two", {"system=one"});
+  EXPECT_NE(both.find("param_mean"), std::string::npos);
+  EXPECT_NE(both.find("system = \"two\""), std::string::npos) << both;
+  EXPECT_EQ(tables("", "").find("[rule]"), std::string::npos);
+}
+
+TEST_F(LoadSystem, AnUnknownOneIsAProblemWithItsPlace) {
+  tables("\nsystem = 'onee'\n", "");
+  EXPECT_NE(problems_.text("?").find("r.toml:2: there is no system 'onee'; did you mean 'one'?"), std::string::npos)
+      << problems_.text("?");
+  write("sub/bad.toml", system("elastic", "[sync]\nname = 'ssp'\nstalenes = 2\n"));
+  tables("", "bad");
+  EXPECT_NE(problems_.text("?").find("sub/bad.toml:"), std::string::npos);
+  EXPECT_NE(problems_.text("?").find("unknown key sync.stalenes; did you mean 'staleness'?"), std::string::npos);
+}
+
+TEST_F(LoadSystem, AResolvedRecipeNeedsNoSystemFile) {
+  const std::string recipe = "[model]\nname='mlp'\n[data]\nkind='digits'\n[train]\nepochs=1\n[exchange]\ntau=9\n";
+  tables(recipe, "one", {"rule.alpha=0.25"});
+  const Recipe first = read_recipe("r.toml", loaded_, problems_);
+  EXPECT_EQ(first.system, "one");
+  EXPECT_EQ(write_toml(first.rule), "name = \"elastic\"\nalpha = 0.25\n");
+  disk_->remove_all(dir_ + "/sub/one.toml");
+  tables(resolved_toml(first), "");
+  const Recipe again = read_recipe("r.toml", loaded_, problems_);
+  EXPECT_EQ(again.system, "one");
+  EXPECT_EQ(write_toml(again.rule), write_toml(first.rule));
+  EXPECT_EQ(write_toml(again.exchange), "name = \"server\"\nservers = 2\ntau = 9\n");
+  tables(resolved_toml(first), "one");  // the same name again changes nothing
+  EXPECT_EQ(write_toml(read_recipe("r.toml", loaded_, problems_).rule), write_toml(first.rule));
+  EXPECT_TRUE(problems_.empty()) << problems_.text("?");
+  tables(resolved_toml(first), "two");  // another one begins anew
+  EXPECT_EQ(write_toml(read_recipe("r.toml", loaded_, problems_).rule), "name = \"param_mean\"\n");
 }
 
 }  // namespace

@@ -1,0 +1,117 @@
+#include "recipe/system_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "recipe/system_parts.h"
+#include "recipe/toml.h"
+#include "world/host.h"
+
+namespace echelon {
+
+namespace {
+
+std::string stem_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+std::string required_text(OptionReader& r, const char* key, std::string_view why) {
+  r.require(key, why);
+  return r.text(key, "");
+}
+
+SystemFile::Taxonomy read_taxonomy(OptionReader r) {
+  SystemFile::Taxonomy t;
+  const char* why = "docs/systems.md says what stands in each column";
+  t.parallelism = required_text(r, "parallelism", why);
+  t.centralised = required_text(r, "centralised", why);
+  t.scheduling = required_text(r, "scheduling", why);
+  t.exchange = required_text(r, "exchange", why);
+  t.topology = required_text(r, "topology", why);
+  t.encoding = required_text(r, "encoding", why);
+  r.done();
+  return t;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, const Options*>> axes(const SystemFile& s) {
+  return {{"rule", &s.rule}, {"exchange", &s.exchange}, {"sync", &s.sync}, {"codec", &s.codec}, {"order", &s.order}};
+}
+
+SystemFile parse_system(std::string_view text, const std::string& file, Problems& problems) {
+  TomlLimits limits;
+  limits.bytes = most_system_bytes;
+  const Options tree = parse_toml(text, file, limits);
+  OptionReader r(tree, problems);
+  SystemFile s;
+  s.path = file;
+  s.name = stem_of(file);
+  s.title = required_text(r, "title", "what people call it");
+  s.paper = required_text(r, "paper", "the paper's name for it, with authors and year");
+  s.section = r.text("section", "");
+  s.about = required_text(r, "about", "what it is, in three sentences");
+  s.worker = required_text(r, "worker", "what a worker does, as pseudo-code");
+  s.server = r.text("server", "");
+  s.use_when = required_text(r, "use_when", "when it is a good choice");
+  s.avoid_when = required_text(r, "avoid_when", "when it is not");
+  r.require("taxonomy", "write [taxonomy] and the columns of `echelon systems` below it");
+  s.taxonomy = read_taxonomy(r.table("taxonomy"));
+  r.require("rule", "write [rule] and name = \"grad_mean\", for example");
+  r.require("exchange", "write [exchange] and name = \"all_reduce\", for example");
+  for (const auto& [axis, table] :
+       {std::pair("rule", &s.rule), std::pair("exchange", &s.exchange), std::pair("sync", &s.sync),
+        std::pair("codec", &s.codec), std::pair("order", &s.order)}) {
+    if (!r.has(axis)) continue;
+    OptionReader part = r.table(axis);
+    check_part(axis, part);
+    *table = part.options();
+  }
+  s.with = r.table("with").options();
+  for (const auto& [key, value] : s.with.items)
+    if (!std::holds_alternative<Option::Table>(value.value))
+      problems.add(value.place, fmt::format("with.{} must be a table of a recipe: write [with.{}]", key, key));
+  r.done();
+  return s;
+}
+
+SystemPlaces usual_system_places() {
+  const std::string program = program_directory();  // build/echelon in the repository, bin/echelon when installed
+  return {"recipes/systems", program + "/../recipes/systems", program + "/../share/echelon/recipes/systems"};
+}
+
+std::vector<std::string> system_names(Disk& disk, const SystemPlaces& places) {
+  std::set<std::string> names;
+  for (const std::string& place : places) {
+    if (!disk.is_directory(place)) continue;
+    for (const std::string& file : disk.list(place))
+      if (file.ends_with(".toml")) names.insert(stem_of(file));
+  }
+  return {names.begin(), names.end()};
+}
+
+std::string find_system(Disk& disk, const std::string& name_or_path, const SystemPlaces& places) {
+  if (name_or_path.ends_with(".toml")) {
+    if (!disk.exists(name_or_path) || disk.is_directory(name_or_path))
+      bad_input("{}: there is no such system file", name_or_path);
+    return name_or_path;
+  }
+  if (name_or_path.find('/') == std::string::npos)
+    for (const std::string& place : places)
+      if (const std::string path = place + "/" + name_or_path + ".toml"; disk.exists(path)) return path;
+  const std::vector<std::string> names = system_names(disk, places);
+  if (names.empty()) bad_input("no systems were found in recipes/systems; name a file: --system PATH.toml");
+  bad_input("there is no system '{}'{}; `echelon systems` lists them, or name a file: --system PATH.toml", name_or_path,
+            did_you_mean(name_or_path, names));
+}
+
+SystemFile read_system(Disk& disk, const std::string& name_or_path, const SystemPlaces& places) {
+  const std::string path = find_system(disk, name_or_path, places);
+  Problems problems;
+  SystemFile system = parse_system(read_text(disk, path, most_system_bytes), path, problems);
+  problems.throw_if_any(path);
+  return system;
+}
+
+}  // namespace echelon

@@ -1,0 +1,55 @@
+#pragma once
+// A published data-parallel system as data: what it is, in words, and the five parts that it is composed of
+// (recipe/system_parts.h). recipes/systems/NAME.toml is one; docs/systems.md lists the keys:
+//
+//   title, paper, section, about, worker, server, use_when, avoid_when      texts for people
+//   [taxonomy]   parallelism, centralised, scheduling, exchange, topology, encoding
+//   [rule] [exchange] [sync] [codec] [order]    each a `name` and that part's settings; the last three may be left out
+//   [with]       tables of a recipe that the system needs: [with.optim], [with.model]
+//
+// The file comes from outside: its size is bounded before it is read. No state; thread-safe.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/options.h"
+#include "world/disk.h"
+
+namespace echelon {
+
+struct SystemFile {
+  std::string path, name;  // the name is the file's, without .toml
+  std::string title, paper, section;
+  std::string about, worker, server, use_when, avoid_when;  // server is empty where there is none
+  struct Taxonomy {
+    std::string parallelism, centralised, scheduling, exchange, topology, encoding;
+  } taxonomy;
+  Options rule, exchange, sync, codec, order;  // empty ones: the axis' default
+  Options with;
+};
+
+// The axes in their order, with a system's tables for them.
+std::vector<std::pair<std::string, const Options*>> axes(const SystemFile& system);
+
+inline constexpr std::size_t most_system_bytes = 64 << 10;
+
+// Problems are added; the result is complete in any case. BadInput only for what is no TOML or too large.
+SystemFile parse_system(std::string_view text, const std::string& file, Problems& problems);
+
+// Folders in which systems are looked for by name; the first that has NAME.toml.
+using SystemPlaces = std::vector<std::string>;
+SystemPlaces usual_system_places();  // ./recipes/systems, and those that belong to the program
+
+std::vector<std::string> system_names(Disk& disk, const SystemPlaces& places = usual_system_places());  // sorted
+
+// The file that `name_or_path` means: a name, or the path of a file (it ends in .toml). BadInput with the nearest name
+// if there is none.
+std::string find_system(Disk& disk, const std::string& name_or_path,
+                        const SystemPlaces& places = usual_system_places());
+
+// Finds and parses it. BadInput with all problems at once.
+SystemFile read_system(Disk& disk, const std::string& name_or_path, const SystemPlaces& places = usual_system_places());
+
+}  // namespace echelon

@@ -1,0 +1,199 @@
+#include "recipe/system_parts.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace echelon {
+
+namespace {
+
+SystemAxis rules() {
+  return {"rule",
+          "what is exchanged and how it is merged",
+          "grad_mean",
+          {
+              {"grad_mean", "the mean gradient of all workers; every replica takes the same step", {}},
+              {"grad_push",
+               "gradients go to the owner of the parameters, whose update rule applies each as it comes",
+               {{"scale", "\"none\"", "weight of a gradient: none, staleness (divided by it) or speed (of its worker)"},
+                {"dc_lambda", "0", "delay compensation: g + lambda g^2 (w_now - w_then)"},
+                {"momentum_correction", "false", "lower the momentum by what the asynchrony adds"},
+                {"optim", "the recipe's [optim]", "a table: the update rule at the owner"}}},
+              {"param_mean", "the mean of the workers' parameters replaces them", {}},
+              {"outer_momentum",
+               "the mean change since the last meeting is a gradient of an outer step",
+               {{"kind", "\"block\"", "block (BMUF), slowmo or nesterov (DiLoCo)"},
+                {"momentum", "0.9", "of the outer step"},
+                {"lr", "1", "of the outer step"}}},
+              {"sma",
+               "every learner is drawn towards the central average model, which has a momentum",
+               {{"alpha", "1 / workers", "the share of the difference that is corrected"},
+                {"momentum", "0.9", "of the central model"}}},
+              {"elastic",
+               "worker and centre move towards each other by the same force",
+               {{"alpha", "0.9 / workers", "the share of the difference that moves"}}},
+              {"mpca",
+               "a penalty on the distance to the (extrapolated) centre in the loss; updates and sharing decoupled",
+               {{"penalty", "0.1", "of the distance, times the learning rate"},
+                {"extrapolate", "true", "the stale centre along its last movement"}}},
+              {"neighbour_mean", "the mean with the neighbours' parameters, by the graph's mixing matrix", {}},
+              {"gossip_sum", "parameters travel with a weight; the receiver takes the weighted mean", {}},
+              {"gossip_walk", "models walk between workers and are merged on arrival", {}},
+          }};
+}
+
+// What all exchanges have.
+std::vector<Knob> with_period(std::vector<Knob> own) {
+  own.insert(own.end(), {{"tau", "1", "steps between exchanges"},
+                         {"probability", "1", "that a worker takes part when an exchange is due"},
+                         {"at_end", "false", "exchange once, after the last step"}});
+  return own;
+}
+
+SystemAxis exchanges() {
+  return {"exchange",
+          "with whom",
+          "all_reduce",
+          {
+              {"all_reduce", "all workers, by a collective",
+               with_period({{"algorithm", "\"exact\"",
+                             "exact (fixed order of summation), auto, ring, tree, doubling, halving, hierarchical"}})},
+              {"owner_shard", "every worker owns 1/n: reduce-scatter, step, all-gather", with_period({})},
+              {"server", "parameter servers that live on the workers",
+               with_period({{"servers", "1", "shards of the model: 1 to n, or \"all\" for one on each worker"},
+                            {"fanout", "0", "above 0: servers form a tree in which each has so many children"},
+                            {"two_level", "false", "workers of one host merge before the network"},
+                            {"replicas", "1", "of each shard, in a chain"},
+                            {"n_push", "1", "steps between pushes"},
+                            {"n_fetch", "1", "steps between fetches"},
+                            {"filters", "[]", "significant (leave out small changes), skip (leave out at random)"},
+                            {"threshold", "0", "relative size below which `significant` leaves a change out"},
+                            {"skip", "0", "probability with which `skip` leaves a push out"},
+                            {"factors", "false", "fully connected layers travel as activations and errors"},
+                            {"planned", "false", "requests of a step are batched by an index made beforehand"}})},
+              {"neighbour", "the neighbours in a graph",
+               with_period({{"graph", "\"ring\"", "ring, torus, halton, hypercube, one_peer or file"},
+                            {"file", "\"\"", "a list of edges, a pair of ranks on each line"}})},
+              {"random_peer", "one other worker, drawn at random", with_period({})},
+              {"partial", "each round another slice of the gradient goes to each peer",
+               with_period({{"slices", "0", "parts of a gradient; 0: as the bandwidth allows"}})},
+              {"factors", "the factors u, v of fully connected gradients go to all; the product is made locally",
+               with_period({{"hybrid", "false", "for each layer whichever is smaller: factors or the whole"}})},
+              {"shared_memory", "one memory, written without locks",
+               with_period({{"groups", "1", "of cores with a copy each, that pass a token"}})},
+              {"nested", "groups exchange inside, and their heads outside",
+               with_period({{"group", "the workers of a host", "workers in a group"},
+                            {"outer", "a server", "a table: the exchange between groups"}})},
+          }};
+}
+
+SystemAxis syncs() {
+  return {
+      "sync",
+      "when to wait",
+      "bsp",
+      {
+          {"bsp", "everybody waits for everybody, every time", {}},
+          {"quorum", "the step closes without the slowest", {{"backups", "1", "workers that are not waited for"}}},
+          {"a_bsp", "the fastest closes the step with what the others have done of it", {}},
+          {"ssp", "nobody leads the slowest by more", {{"staleness", "3", "clocks"}}},
+          {"essp", "as ssp, and fresh parameters are sent before they are asked for", {{"staleness", "3", "clocks"}}},
+          {"delay", "a task starts when those `bound` before it are finished", {{"bound", "3", "steps"}}},
+          {"value", "wait while the largest unseen change of a parameter exceeds it", {{"bound", "0.1", "delta"}}},
+          {"approximate",
+           "only changes above a relative threshold leave the site; it shrinks as 1 / sqrt(t)",
+           {{"threshold", "0.01", "at the first step"}, {"sites", "2", "groups of workers with a fast net inside"}}},
+          {"async", "nobody waits", {}},
+      }};
+}
+
+SystemAxis codecs() {
+  const Knob feedback{"error_feedback", "true", "carry what was left out into the next exchange"};
+  return {"codec",
+          "in which encoding",
+          "none",
+          {
+              {"none", "float32", {}},
+              {"fp16", "half precision", {}},
+              {"bf16", "float32 without its lower half", {}},
+              {"fixed16", "16-bit fixed point, rounded at random", {}},
+              {"flexpoint", "16-bit integers with one exponent in common", {}},
+              {"dorefa", "k bits, with noise before rounding", {{"bits", "8", "of a number"}}},
+              {"one_bit", "the sign, and the mean of either side", {feedback}},
+              {"two_bit", "zero, or plus or minus a threshold", {{"threshold", "0.5", "sent at once"}, feedback}},
+              {"terngrad", "-1, 0, 1 times the largest of the layer, unbiased", {{"clip", "2.5", "deviations"}}},
+              {"qsgd",
+               "random rounding to levels of the norm, unbiased",
+               {{"levels", "15", "besides zero"}, {"entropy", "false", "code the levels by their frequency"}}},
+              {"strom", "numbers above a fixed threshold, as plus or minus it", {{"threshold", "0.001", ""}, feedback}},
+              {"top_k", "the largest numbers", {{"ratio", "0.01", "share that is sent"}, feedback}},
+              {"adaptive",
+               "the largest positive and negative shares, as their means",
+               {{"ratio", "0.01", "share that is sent"}, feedback}},
+              {"dgc",
+               "top-k with momentum correction, clipping, factor masking and warm-up",
+               {{"ratio", "0.001", "share that is sent"},
+                {"momentum", "0.9", "kept locally"},
+                {"clip", "0", "norm of the local gradient; 0: no limit"},
+                {"warmup_epochs", "4", "over which the share falls from a quarter"}}},
+              {"low_rank", "two thin factors of each matrix", {{"rank", "2", "of the factors"}, feedback}},
+              {"auto", "measures, and takes what makes a step fastest; none where nothing does", {}},
+          }};
+}
+
+SystemAxis orders() {
+  return {"order",
+          "in which order on the wire",
+          "backward",
+          {
+              {"backward", "as soon as it is ready, while lower layers still run", {}},
+              {"whole", "all of it after backward", {}},
+              {"fusion", "small tensors are joined", {{"bytes", "67108864", "of the buffer"}}},
+              {"priority", "in slices, those of the first layers first", {{"slice", "262144", "bytes"}}},
+              {"enforced", "the same order on all workers, from the graph", {}},
+              {"magnitude", "the most significant first", {{"rate", "0.1", "share of a push that leaves at once"}}},
+          }};
+}
+
+}  // namespace
+
+const std::vector<SystemAxis>& system_axes() {
+  static const std::vector<SystemAxis> all{rules(), exchanges(), syncs(), codecs(), orders()};
+  return all;
+}
+
+const SystemAxis& system_axis(const std::string& name) {
+  const auto& all = system_axes();
+  const auto it = std::ranges::find(all, name, &SystemAxis::name);
+  invariant(it != all.end(), "there are five axes");
+  return *it;
+}
+
+const Part* find_part(const std::string& axis, const std::string& part_name) {
+  const auto& parts = system_axis(axis).parts;
+  const auto it = std::ranges::find(parts, part_name, &Part::name);
+  return it == parts.end() ? nullptr : &*it;
+}
+
+const Part& part_of(const std::string& axis, const Options& table) {
+  const auto name = table.items.find("name");
+  const auto* text = name == table.items.end() ? nullptr : std::get_if<std::string>(&name->second.value);
+  const Part* part = text ? find_part(axis, *text) : nullptr;
+  return part ? *part : *find_part(axis, system_axis(axis).usual);
+}
+
+void check_part(const std::string& axis, OptionReader& table) {
+  std::vector<std::string> names;
+  for (const Part& part : system_axis(axis).parts) names.push_back(part.name);
+  table.require("name", fmt::format("one of {}", fmt::join(names, ", ")));
+  const Part* part = find_part(axis, table.choice("name", system_axis(axis).usual, names));
+  if (table.has("name") && !find_part(axis, table.text("name", ""))) return;  // its settings mean nothing
+  for (const Knob& knob : part->knobs) table.ignore(knob.key);
+  table.done();
+}
+
+}  // namespace echelon

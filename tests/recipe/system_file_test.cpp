@@ -1,0 +1,138 @@
+#include "recipe/system_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "recipe/system_parts.h"
+#include "recipe/toml.h"
+#include "tests/support/says.h"
+
+namespace echelon {
+namespace {
+
+using test::complaint_of;
+using test::says;
+
+const SystemPlaces shipped{ECHELON_SOURCE_DIR "/recipes/systems"};
+
+// A whole file, in which a test changes a line.
+const std::string good = R"(title = "A title"
+paper = "A paper"
+section = "C"
+about = "One. Two. Three."
+worker = "loop: step"
+use_when = "always"
+avoid_when = "never"
+[taxonomy]
+parallelism = "data"
+centralised = "central"
+scheduling = "sync"
+exchange = "all-reduce"
+topology = "ring"
+encoding = "float32"
+[rule]
+name = "elastic"
+alpha = 0.1
+[exchange]
+name = "server"
+tau = 5
+)";
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = good;
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string problems_of(const std::string& text) {
+  Problems problems;
+  parse_system(text, "x.toml", problems);
+  return problems.text("x.toml");
+}
+
+TEST(SystemFile, IsReadAsItSays) {
+  Problems problems;
+  const SystemFile s = parse_system(good, "some/where/x.toml", problems);
+  EXPECT_TRUE(problems.empty()) << problems.text("?");
+  EXPECT_EQ(s.name, "x");
+  EXPECT_EQ(s.paper, "A paper");
+  EXPECT_EQ(s.taxonomy.topology, "ring");
+  EXPECT_EQ(write_toml(s.rule), "name = \"elastic\"\nalpha = 0.1\n");
+  EXPECT_EQ(write_toml(s.exchange), "name = \"server\"\ntau = 5\n");
+  EXPECT_TRUE(s.sync.items.empty());
+  EXPECT_EQ(part_of("sync", s.sync).name, "bsp");
+}
+
+TEST(SystemFile, AllProblemsAtOnceWithLineAndCure) {
+  const std::string said = problems_of(R"(title = "A title"
+papr = "x"
+about = 3
+[taxonomy]
+topolgy = "ring"
+[rule]
+name = "elastik"
+[exchange]
+name = "server"
+tua = 5
+[sync]
+staleness = 3
+[with]
+optim = 3
+)");
+  for (const char* part : {
+           "x.toml: paper is missing",
+           "x.toml:2: unknown key papr; did you mean 'paper'?",
+           "x.toml:3: about must be a text in quotes, is 3",
+           "taxonomy.scheduling is missing",
+           "x.toml:5: unknown key taxonomy.topolgy; did you mean 'topology'?",
+           "x.toml:7: rule.name must be one of",
+           "did you mean 'elastic'?",
+           "x.toml:10: unknown key exchange.tua; did you mean 'tau'?",
+           "sync.name is missing: one of bsp",
+           "x.toml:14: with.optim must be a table",
+       })
+    EXPECT_TRUE(says(said, part));
+}
+
+TEST(SystemFile, SettingsOfOnePartMeanNothingInAnother) {
+  EXPECT_EQ(problems_of(good), "");
+  EXPECT_TRUE(says(problems_of(with("\"elastic\"", "\"param_mean\"")), "x.toml:17: unknown key rule.alpha"));
+}
+
+TEST(SystemFile, ItsSizeIsBounded) {
+  EXPECT_TRUE(says(complaint_of([] { problems_of(good + "# " + std::string(most_system_bytes, 'x')); }), "x.toml"));
+}
+
+TEST(SystemFile, ATypoInANameIsAnsweredWithTheNearest) {
+  const auto disk = make_real_disk();
+  const auto complaint = [&](const std::string& name) {
+    return complaint_of([&] { read_system(*disk, name, shipped); });
+  };
+  EXPECT_TRUE(says(complaint("eazgd"), "there is no system 'eazgd'; did you mean 'easgd'?"));
+  EXPECT_TRUE(says(complaint("/nowhere/x.toml"), "/nowhere/x.toml: there is no such system file"));
+  EXPECT_TRUE(says(complaint("../systems/easgd"), "there is no system"));  // a name is no path
+  EXPECT_EQ(read_system(*disk, "easgd", shipped).name, "easgd");
+  EXPECT_EQ(read_system(*disk, shipped[0] + "/easgd.toml", {}).name, "easgd");
+}
+
+TEST(SystemFile, EveryShippedOneIsFineAndSaysWhatItIs) {
+  const auto disk = make_real_disk();
+  const std::vector<std::string> names = system_names(*disk, shipped);
+  EXPECT_GE(names.size(), 8u);
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const SystemFile s = read_system(*disk, name, shipped);
+    EXPECT_TRUE(s.section.size() == 1 && s.section >= "A" && s.section <= "E") << s.section;
+    EXPECT_TRUE(s.taxonomy.centralised == "central" || s.taxonomy.centralised == "decentral");
+    const bool asynchronous = s.taxonomy.scheduling.find("async") != std::string::npos;
+    EXPECT_TRUE(asynchronous || s.taxonomy.scheduling == "sync") << s.taxonomy.scheduling;
+    EXPECT_GE(std::ranges::count(s.about, '.'), 3) << "three sentences: " << s.about;
+    // Where there is somebody to push to, its program is written down.
+    EXPECT_TRUE(part_of("exchange", s.exchange).name != "server" || !s.server.empty());
+  }
+}
+
+}  // namespace
+}  // namespace echelon
