@@ -25,7 +25,7 @@ endfunction()
 
 # The rooms whose own loops a step's time depends on. Everything else is compiled with less zeal: a full build stays
 # within six minutes on two cores.
-set(ECHELON_HOT_ROOMS kernels data collective)
+set(ECHELON_HOT_ROOMS kernels data collective codec)
 function(echelon_optimise target level)
   if(NOT ECHELON_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)

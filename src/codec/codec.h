@@ -7,7 +7,8 @@
 // check every byte (they come from a wire): Failure if they make no sense, and never a read or write out of bounds.
 //
 // One instance is used by one task at a time. `encode`, `add` and `decode` allocate nothing once the largest run has
-// been seen. A new codec is a file in codec/ and a line in the table of codec/codecs.cpp (docs/adding-a-system.md).
+// been seen. A new codec is a file in codec/codecs/ and a line in the table of codec/codecs.cpp
+// (docs/adding-a-system.md).
 
 #include <cstddef>
 #include <cstdint>
@@ -57,10 +58,14 @@ class Codec {
   virtual double usual_bytes() const { return static_cast<double>(most_bytes()); }
   // Returns the number of bytes written to `out`, which has room for most_bytes().
   virtual std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) = 0;
+  // The same, and what the bytes do not say stays in `values`: values[i] -= what they say of number i.
+  virtual std::size_t encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out);
   // out[i] += scale * what the bytes say of number i.
   virtual void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const = 0;
   // out[i] = what the bytes say of number i. The same as `add` to zeros unless overridden.
   virtual void decode(std::span<const std::byte> bytes, std::span<float> out) const;
+  // out[i] = 0 for every number that the bytes speak of (all of them, unless the codec is sparse).
+  virtual void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const;
   // What it remembers between calls, for checkpoints: lives as long as the codec, always the same size.
   virtual std::vector<State> state() { return {}; }
 };

@@ -1,0 +1,46 @@
+// Half the bytes: IEEE half precision (11 bits of precision, from 6e-8 to 65504) or bfloat16 (8 bits, the range of
+// float32). Rounded to the nearest.
+
+#include "codec/half.h"
+
+#include "codec/codecs.h"
+#include "codec/piecewise.h"
+
+namespace echelon::codecs {
+
+namespace {
+
+struct Format {
+  void (*to)(std::span<const float>, std::byte*);
+  void (*add)(const std::byte*, float, std::span<float>);
+  void (*from)(const std::byte*, std::span<float>);
+};
+
+class Half : public PiecewiseCodec {
+ public:
+  Half(const std::vector<CodecPiece>& pieces, Format format)
+      : PiecewiseCodec(one_part(pieces), [](std::size_t n, const void*) { return 2 * n; }), format_(format) {}
+  Traits traits() const override { return {.weights = true}; }
+
+ private:
+  void encode_part(std::span<const float> x, const Noise&, std::size_t, std::byte* out) const override {
+    format_.to(x, out);
+  }
+  void add_part(const std::byte* bytes, float scale, std::span<float> out) const override {
+    format_.add(bytes, scale, out);
+  }
+  void decode_part(const std::byte* bytes, std::span<float> out) const override { format_.from(bytes, out); }
+
+  Format format_;
+};
+
+CodecMaker maker(Format format) {
+  return [format](const std::vector<CodecPiece>& pieces) { return std::make_unique<Half>(pieces, format); };
+}
+
+}  // namespace
+
+CodecMaker fp16(OptionReader&) { return maker({to_fp16, add_fp16, from_fp16}); }
+CodecMaker bf16(OptionReader&) { return maker({to_bf16, add_bf16, from_bf16}); }
+
+}  // namespace echelon::codecs

@@ -1,0 +1,48 @@
+// 1-bit SGD (Seide, Fu, Droppo, Li, Yu 2014): of each number its sign; of each part (a parameter, or each of its rows)
+// the mean of the numbers on either side of zero, which is what the receiver puts there. Meant with error feedback.
+// Bytes of a part: mean below zero, mean above (float32 each), then a bit a number.
+
+#include "codec/codecs.h"
+#include "codec/piecewise.h"
+#include "codec/signs.h"
+#include "codec/wire.h"
+
+namespace echelon::codecs {
+
+namespace {
+
+constexpr std::size_t header = 2 * sizeof(float);
+
+class OneBit : public PiecewiseCodec {
+ public:
+  explicit OneBit(const std::vector<std::size_t>& parts)
+      : PiecewiseCodec(parts, [](std::size_t n, const void*) { return header + (n + 7) / 8; }) {}
+  Traits traits() const override { return {}; }
+
+ private:
+  void encode_part(std::span<const float> x, const Noise&, std::size_t, std::byte* out) const override {
+    const SignMeans means = pack_signs(x, out + header);
+    put(out, means.negative);
+    put(out + sizeof(float), means.positive);
+  }
+  static SignMeans means(const std::byte* bytes, float scale) {
+    return {scale * get<float>(bytes), scale * get<float>(bytes + sizeof(float))};
+  }
+  void add_part(const std::byte* bytes, float scale, std::span<float> out) const override {
+    add_signs(bytes + header, means(bytes, scale), out);
+  }
+  void decode_part(const std::byte* bytes, std::span<float> out) const override {
+    spread_signs(bytes + header, means(bytes, 1), out);
+  }
+};
+
+}  // namespace
+
+CodecMaker one_bit(OptionReader& options) {
+  const bool rows = options.choice("per", "piece", {"piece", "row"}) == "row";
+  return [rows](const std::vector<CodecPiece>& pieces) {
+    return std::make_unique<OneBit>(rows ? rows_of(pieces) : parts_of(pieces, 0));
+  };
+}
+
+}  // namespace echelon::codecs

@@ -1,0 +1,148 @@
+// The largest numbers only (Aji, Heafield 2017): a share of them, by magnitude, in the whole run or in each parameter;
+// exactly that many, whatever the numbers are (zeros are never sent). Meant with error feedback. With a warm-up the
+// share falls from `warmup_share` to `share`, by the same factor every epoch (Lin et al. 2018 go from 25 % to 0.1 % in
+// 4). Bytes: sparse.h, with float32 or fp16 values.
+
+#include <algorithm>
+#include <cmath>
+
+#include "codec/codecs.h"
+#include "codec/half.h"
+#include "codec/piecewise.h"
+#include "codec/select.h"
+#include "codec/sparse.h"
+#include "kernels/vector.h"
+
+namespace echelon::codecs {
+
+namespace {
+
+struct Settings {
+  double share = 0.01, warmup_share = 0.25;
+  double warmup_epochs = 0;
+  bool layerwise = false, half = false;
+
+  double share_at(double epoch) const {
+    if (epoch >= warmup_epochs) return share;
+    return warmup_share * std::pow(share / warmup_share, std::floor(std::max(epoch, 0.0)) / warmup_epochs);
+  }
+  double most_share() const { return warmup_epochs > 0 ? std::max(share, warmup_share) : share; }
+};
+
+std::size_t count_of(double share, std::size_t numbers) {
+  const auto count = static_cast<std::size_t>(std::llround(share * static_cast<double>(numbers)));
+  return std::clamp<std::size_t>(count, 1, numbers);
+}
+
+class TopK : public Codec {
+ public:
+  TopK(const std::vector<CodecPiece>& pieces, const Settings& settings)
+      : settings_(settings), parts_(settings.layerwise ? parts_of(pieces, 0) : one_part(pieces)) {
+    std::erase(parts_, 0u);
+    for (const std::size_t part : parts_) numbers_ += part;
+  }
+  Traits traits() const override { return {.sparse = true}; }
+  std::size_t most_bytes() const override { return bytes_at(settings_.most_share()); }
+  double usual_bytes() const override { return static_cast<double>(bytes_at(settings_.share)); }
+
+  std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
+    return write(values, nullptr, step, out);
+  }
+  std::size_t encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) override {
+    return write(values, values.data(), step, out);
+  }
+  void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
+    const bool half = settings_.half;
+    each(bytes, out, [&](std::size_t i, const std::byte* value) {
+      out[i] += scale * (half ? ref_from_fp16(get<std::uint16_t>(value)) : get<float>(value));
+    });
+  }
+  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
+    each(bytes, out, [&](std::size_t i, const std::byte*) { out[i] = 0; });
+  }
+
+ private:
+  std::size_t bytes_at(double share) const {
+    std::size_t entries = 0;
+    for (const std::size_t part : parts_) entries += count_of(share, part);
+    return sparse_bytes(numbers_, entries, settings_.half ? 2 : 4);
+  }
+
+  template <class F>
+  void each(std::span<const std::byte> bytes, std::span<float> out, const F& f) const {
+    invariant(out.size() == numbers_, "a codec decodes the run that it was made for");
+    BytesIn in(bytes);
+    const auto entry = [&](std::size_t i, bool, const std::byte* value) { f(i, value); };
+    if (settings_.half)
+      read_sparse<2>(in, numbers_, entry);
+    else
+      read_sparse<4>(in, numbers_, entry);
+    in.done();
+  }
+
+  // `rest`, if not null, is where the values can be written: what was sent is taken off.
+  std::size_t write(std::span<const float> values, float* rest, const CodecStep& step, std::span<std::byte> out) {
+    invariant(values.size() == numbers_ && out.size() >= most_bytes(), "a codec encodes the run that it was made for");
+    SparseWriter writer(out.data(), numbers_);
+    std::size_t begin = 0;
+    for (const std::size_t part : parts_) {
+      const auto numbers = values.subspan(begin, part);
+      Largest limit = selector_.largest(numbers, count_of(settings_.share_at(step.epoch), part));
+      for (std::size_t i = 0; i < part; i += most_positions)
+        write_some(values, begin + i, std::min(most_positions, part - i), limit, rest, writer);
+      begin += part;
+    }
+    return writer.finish();
+  }
+
+  void write_some(std::span<const float> values, std::size_t begin, std::size_t count, Largest& limit, float* rest,
+                  SparseWriter& writer) {
+    const auto x = values.subspan(begin, count);
+    // Without ties only what is above the limit counts.
+    const std::size_t found =
+        positions_at_least(x, Side::both, limit.ties > 0 ? limit.bits : limit.bits + 1, places_.data());
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < found; ++k) {
+      const std::uint16_t place = places_[k];
+      if (order_bits(x[place], Side::both) == limit.bits) {
+        if (limit.ties == 0) continue;
+        --limit.ties;
+      }
+      sent_[kept] = x[place];
+      places_[kept++] = place;
+    }
+    if (settings_.half) to_fp16(std::span(sent_).first(kept), reinterpret_cast<std::byte*>(halves_.data()));
+    for (std::size_t k = 0; k < kept; ++k) {
+      const std::size_t index = begin + places_[k];
+      if (settings_.half) {
+        writer.entry<2>(index, false, &halves_[k]);
+        if (rest) rest[index] -= ref_from_fp16(halves_[k]);
+      } else {
+        writer.entry<4>(index, false, &sent_[k]);
+        if (rest) rest[index] = 0;
+      }
+    }
+  }
+
+  Settings settings_;
+  std::vector<std::size_t> parts_;
+  std::size_t numbers_ = 0;
+  Selector selector_;
+  std::array<std::uint16_t, most_positions> places_, halves_;
+  std::array<float, most_positions> sent_;
+};
+
+CodecMaker read(OptionReader& options, Settings s) {
+  s.share = options.number("share", s.share, 1e-7, 1);
+  s.layerwise = options.flag("layerwise", s.layerwise);
+  s.half = options.choice("values", "float32", {"float32", "fp16"}) == "fp16";
+  s.warmup_epochs = options.number("warmup_epochs", s.warmup_epochs, 0, 1e6);
+  s.warmup_share = options.number("warmup_share", s.warmup_share, 1e-7, 1);
+  return [s](const std::vector<CodecPiece>& pieces) { return std::make_unique<TopK>(pieces, s); };
+}
+
+}  // namespace
+
+CodecMaker top_k(OptionReader& options) { return read(options, {}); }
+
+}  // namespace echelon::codecs

@@ -1,0 +1,46 @@
+#pragma once
+// Numbers to levels and back, in vectors. A grid maps x to x * multiply + add; the level is one of the two whole
+// numbers beside that, drawn so that the expectation is exact (stochastic rounding; 16 bits of noise), and kept within
+// 0 .. top. The same bits on every instruction set. Thread-safe, allocates nothing.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codec/noise.h"
+
+namespace echelon::codecs {
+
+// What scales are made of, in one pass.
+struct Moments {
+  double sum = 0, squares = 0;
+  float largest = 0;  // magnitude; NaN if one is
+};
+Moments moments(std::span<const float> x);
+
+struct Grid {
+  float multiply = 0, add = 0;
+  std::uint8_t top = 0;
+};
+// Number i has the noise of position first + i.
+void round_to_levels(std::span<const float> x, const Grid& grid, const Noise& noise, std::size_t first,
+                     std::uint8_t* levels);
+// 0, 1 or 2: at or below -threshold, between, at or above the threshold.
+void classify(std::span<const float> x, float threshold, std::uint8_t* levels);
+
+// out[i] += (or =) base + step * level i.
+void add_levels(const std::uint8_t* levels, float base, float step, std::span<float> out);
+void spread_levels(const std::uint8_t* levels, float base, float step, std::span<float> out);
+
+// 16-bit fixed point: x * multiply, which should be a power of two, rounded to the nearest or stochastically,
+// saturating.
+void round_to_int16(std::span<const float> x, float multiply, std::byte* out);
+void round_to_int16(std::span<const float> x, float multiply, const Noise& noise, std::size_t first, std::byte* out);
+void add_int16(const std::byte* bytes, float step, std::span<float> out);
+void spread_int16(const std::byte* bytes, float step, std::span<float> out);
+
+// The readable twins.
+std::uint8_t ref_level(float x, const Grid& grid, const Noise& noise, std::size_t first, std::size_t i);
+std::int16_t ref_int16(float x, float multiply, const Noise& noise, std::size_t first, std::size_t i);
+
+}  // namespace echelon::codecs

@@ -1,0 +1,40 @@
+#pragma once
+// The base of codecs whose bytes have a fixed size: the run is cut into parts (a parameter, a row of one, a bucket of
+// so many numbers), and each becomes so many bytes, one part after the other. A part has scales of its own.
+
+#include "codec/codec.h"
+#include "codec/noise.h"
+
+namespace echelon::codecs {
+
+// The sizes of the parts: the pieces themselves, in buckets of at most `bucket` numbers unless that is 0.
+std::vector<std::size_t> parts_of(const std::vector<CodecPiece>& pieces, std::size_t bucket);
+std::vector<std::size_t> rows_of(const std::vector<CodecPiece>& pieces);
+std::vector<std::size_t> one_part(const std::vector<CodecPiece>& pieces);
+
+class PiecewiseCodec : public Codec {
+ public:
+  std::size_t most_bytes() const final { return bytes_; }
+  std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) final;
+  void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const final;
+  void decode(std::span<const std::byte> bytes, std::span<float> out) const final;
+
+ protected:
+  // `bytes_of(n)` is what a part of n numbers takes; a part of none takes nothing.
+  PiecewiseCodec(const std::vector<std::size_t>& parts, std::size_t (*bytes_of)(std::size_t n, const void* settings),
+                 const void* settings = nullptr);
+  // x[i] has the noise of position `first` + i.
+  virtual void encode_part(std::span<const float> x, const Noise& noise, std::size_t first, std::byte* out) const = 0;
+  virtual void add_part(const std::byte* bytes, float scale, std::span<float> out) const = 0;
+  virtual void decode_part(const std::byte* bytes, std::span<float> out) const = 0;
+
+ private:
+  struct Part {
+    std::size_t begin, size, at;  // numbers from `begin`, bytes from `at`
+  };
+  void check(std::span<const std::byte> bytes, std::span<float> out) const;
+  std::vector<Part> parts_;
+  std::size_t numbers_ = 0, bytes_ = 0;
+};
+
+}  // namespace echelon::codecs

@@ -1,0 +1,70 @@
+#pragma once
+// The bytes of some numbers of a run: for every block of 2^15 numbers a count (16 bits), and so many entries in rising
+// order: the place in the block (15 bits), a flag, and then the value, whose size the codec knows. An entry with a
+// float32 takes 6 bytes, so a share s of the numbers takes 1.5 s of their float32 bytes (plus 2 bytes for 2^15
+// numbers).
+
+#include <cstdint>
+
+#include "codec/wire.h"
+
+namespace echelon::codecs {
+
+inline constexpr std::size_t sparse_block = std::size_t{1} << 15;
+
+constexpr std::size_t sparse_bytes(std::size_t numbers, std::size_t entries, std::size_t value_bytes) {
+  return 2 * ((numbers + sparse_block - 1) / sparse_block) + entries * (2 + value_bytes);
+}
+
+class SparseWriter {
+ public:
+  SparseWriter(std::byte* out, std::size_t numbers) : out_(out), numbers_(numbers), at_(out), count_at_(out) {
+    if (numbers > 0) at_ += 2;
+  }
+  // Indices rise from call to call.
+  template <std::size_t value_bytes>
+  void entry(std::size_t index, bool flag, const void* value) {
+    while (index - begin_ >= sparse_block) next();
+    put(at_, static_cast<std::uint16_t>((index - begin_) | (flag ? 0x8000u : 0u)));
+    if constexpr (value_bytes > 0) std::memcpy(at_ + 2, value, value_bytes);
+    at_ += 2 + value_bytes;
+    ++count_;
+  }
+  std::size_t finish() {
+    if (numbers_ == 0) return 0;
+    while (numbers_ - begin_ > sparse_block) next();
+    put(count_at_, static_cast<std::uint16_t>(count_));
+    return static_cast<std::size_t>(at_ - out_);
+  }
+
+ private:
+  void next() {
+    put(count_at_, static_cast<std::uint16_t>(count_));
+    count_at_ = at_;
+    at_ += 2;
+    count_ = 0;
+    begin_ += sparse_block;
+  }
+  std::byte* out_;
+  std::size_t numbers_, begin_ = 0, count_ = 0;
+  std::byte *at_, *count_at_;
+};
+
+// f(index, flag, pointer to the value) for every entry. Failure if they are not entries of so many numbers.
+template <std::size_t value_bytes, class F>
+void read_sparse(BytesIn& in, std::size_t numbers, const F& f) {
+  for (std::size_t begin = 0; begin < numbers; begin += sparse_block) {
+    const std::size_t here = std::min(numbers - begin, sparse_block), count = in.take<std::uint16_t>();
+    const std::byte* entry = in.take(count * (2 + value_bytes)).data();
+    std::size_t least = 0;
+    for (std::size_t k = 0; k < count; ++k, entry += 2 + value_bytes) {
+      const auto word = get<std::uint16_t>(entry);
+      const std::size_t place = word & 0x7FFF;
+      if (place < least || place >= here) fail("encoded numbers are out of order: place {} of {}", place, here);
+      least = place + 1;
+      f(begin + place, (word & 0x8000) != 0, entry + 2);
+    }
+  }
+}
+
+}  // namespace echelon::codecs

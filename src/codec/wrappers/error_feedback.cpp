@@ -1,0 +1,49 @@
+#include "base/error.h"
+#include "codec/codecs.h"
+#include "kernels/vector.h"
+
+namespace echelon::codecs {
+
+namespace {
+
+class ErrorFeedback : public Codec {
+ public:
+  ErrorFeedback(std::unique_ptr<Codec> inner, std::size_t numbers) : inner_(std::move(inner)), residual_(numbers) {}
+  // Over time nothing is lost, but a single call's expectation is no longer its input.
+  Traits traits() const override {
+    Traits traits = inner_->traits();
+    traits.unbiased = traits.lossless;
+    return traits;
+  }
+  std::size_t most_bytes() const override { return inner_->most_bytes(); }
+  double usual_bytes() const override { return inner_->usual_bytes(); }
+  std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
+    invariant(values.size() == residual_.size(), "a codec encodes the run that it was made for");
+    kernels::add_into(residual_.data(), values.data(), values.size());
+    return inner_->encode_rest(residual_, step, out);
+  }
+  void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
+    inner_->add(bytes, scale, out);
+  }
+  void decode(std::span<const std::byte> bytes, std::span<float> out) const override { inner_->decode(bytes, out); }
+  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
+    inner_->clear_sent(bytes, out);
+  }
+  std::vector<State> state() override {
+    std::vector<State> all = inner_->state();
+    all.push_back({"residual", std::as_writable_bytes(std::span(residual_))});
+    return all;
+  }
+
+ private:
+  std::unique_ptr<Codec> inner_;
+  std::vector<float> residual_;  // what has not been sent yet
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> error_feedback(std::unique_ptr<Codec> inner, std::size_t numbers) {
+  return std::make_unique<ErrorFeedback>(std::move(inner), numbers);
+}
+
+}  // namespace echelon::codecs
