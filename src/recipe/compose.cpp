@@ -32,19 +32,13 @@ void keep_common_keys(Options& with, const Options& tree) {
   needed->second.value = std::move(copy);
 }
 
-// The names that [with] tables have in a system's file ("with.optim") are those of a recipe's own.
-Options as_recipe_tables(const Options& with) {
-  Options out;
-  out.place = with.place;
-  for (const auto& [key, option] : with.items) {
-    Option table = option;
-    if (auto* inner = std::get_if<Option::Table>(&table.value)) {
-      auto copy = std::make_shared<Options>(**inner);
-      copy->where = key;
-      table.value = std::move(copy);
-    }
-    out.items.emplace(key, std::move(table));
-  }
+// A table as it would be called in a recipe: "optim" where the system's file says "with.optim".
+Options renamed(const Options& table, const std::string& where) {
+  Options out = table;
+  out.where = where;
+  for (auto& [key, option] : out.items)
+    if (auto* inner = std::get_if<Option::Table>(&option.value))
+      *inner = std::make_shared<Options>(renamed(**inner, where.empty() ? key : where + "." + key));
   return out;
 }
 
@@ -59,7 +53,7 @@ void add_system(const SystemFile& system, LoadedOptions& loaded) {
     if (!table->items.empty()) below.items[axis] = {std::make_shared<Options>(*table), table->place};
   loaded.tree = merged(below, loaded.tree, loaded.notes);
   if (system.with.items.empty()) return;
-  Options over = as_recipe_tables(system.with);
+  Options over = renamed(system.with, "");
   keep_common_keys(over, loaded.tree);
   loaded.tree = merged(loaded.tree, over, loaded.notes);
 }

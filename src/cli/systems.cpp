@@ -1,0 +1,230 @@
+// `echelon systems`: every published way to train together, in the columns of the taxonomy (Langer et al. 2020); one of
+// them in detail.
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/verbs.h"
+#include "recipe/system_file.h"
+#include "recipe/system_parts.h"
+#include "recipe/toml.h"
+#include "world/host.h"
+
+namespace echelon::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const Option& option);
+
+Json to_json(const Options& table) {
+  Json j = Json::object();
+  for (const auto& [key, option] : table.items) j[key] = to_json(option);
+  return j;
+}
+
+struct ToJson {
+  Json operator()(const Option::List& list) const {
+    Json j = Json::array();
+    for (const Option& element : list) j.push_back(to_json(element));
+    return j;
+  }
+  Json operator()(const Option::Table& table) const { return to_json(*table); }
+  Json operator()(const auto& value) const { return value; }
+};
+
+Json to_json(const Option& option) { return std::visit(ToJson{}, option.value); }
+
+std::vector<std::pair<std::string, std::string>> columns(const SystemFile& s) {
+  const SystemFile::Taxonomy& t = s.taxonomy;
+  return {{"system", s.name},
+          {"paper", s.paper},
+          {"parallelism", t.parallelism},
+          {"optimisation", t.centralised},
+          {"scheduling", t.scheduling},
+          {"exchange", t.exchange},
+          {"topology", t.topology},
+          {"encoding", t.encoding}};
+}
+
+Json taxonomy_json(const SystemFile& s) {
+  Json j;
+  for (const auto& [column, text] : columns(s))
+    if (column != "system" && column != "paper") j[column] = text;
+  return j;
+}
+
+// A setting of a part: what it is in this system, and what it would be if nobody said anything.
+std::string value_of(const Options& table, const Knob& knob) {
+  const auto it = table.items.find(knob.key);
+  if (it == table.items.end()) return knob.usual;
+  if (const auto* inner = std::get_if<Option::Table>(&it->second.value)) {
+    std::string text;
+    for (const auto& [key, option] : (*inner)->items)
+      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", key, to_text(option));
+    return "{ " + text + " }";
+  }
+  return to_text(it->second);
+}
+
+Json composition_json(const SystemFile& s) {
+  Json j;
+  for (const auto& [axis, table] : axes(s)) {
+    const Part& part = part_of(axis, *table);
+    Json settings = Json::array();
+    for (const Knob& knob : part.knobs) {
+      const auto said = table->items.find(knob.key);
+      Json k{{"key", axis + "." + knob.key}, {"about", knob.about}, {"default", knob.usual}};
+      k["value"] = said == table->items.end() ? Json(knob.usual) : to_json(said->second);
+      k["set"] = said != table->items.end();
+      settings.push_back(std::move(k));
+    }
+    j[axis] = {{"name", part.name}, {"about", part.about}, {"settings", settings}};
+  }
+  return j;
+}
+
+Json to_json(const SystemFile& s) {
+  Json j{{"name", s.name},
+         {"title", s.title},
+         {"paper", s.paper},
+         {"section", s.section},
+         {"about", s.about},
+         {"worker", s.worker},
+         {"server", s.server},
+         {"use_when", s.use_when},
+         {"avoid_when", s.avoid_when},
+         {"taxonomy", taxonomy_json(s)},
+         {"composition", composition_json(s)}};
+  if (!s.with.items.empty()) j["with"] = to_json(s.with);
+  return j;
+}
+
+const char* heading(const std::string& section) {
+  if (section == "A") return "Gradients to one place or through a collective";
+  if (section == "B") return "Parameter servers and bounded staleness";
+  if (section == "C") return "Workers that train alone and meet now and then";
+  if (section == "D") return "Fewer bytes";
+  if (section == "E") return "Order on the wire";
+  return "Others";
+}
+
+// Shrinks the widest columns until all fit.
+void fit_widths(std::vector<int>& widths, int room) {
+  constexpr int least = 9, gap = 2;
+  for (;;) {
+    int total = -gap;
+    for (const int w : widths) total += w + gap;
+    const auto widest = std::max_element(widths.begin() + 1, widths.end());  // names are kept whole
+    if (total <= room || *widest <= least) return;
+    --*widest;
+  }
+}
+
+void list(bool json) {
+  const auto disk = make_real_disk();
+  std::vector<SystemFile> all;
+  for (const std::string& name : system_names(*disk)) all.push_back(read_system(*disk, name));
+  std::ranges::stable_sort(all, {}, &SystemFile::section);
+  if (json) {
+    Json j = Json::array();
+    for (const SystemFile& s : all)
+      j.push_back({{"name", s.name},
+                   {"title", s.title},
+                   {"paper", s.paper},
+                   {"section", s.section},
+                   {"taxonomy", taxonomy_json(s)}});
+    fmt::print("{}\n", j.dump());
+    return;
+  }
+  if (all.empty()) {
+    fmt::print("no systems were found; they lie in recipes/systems of the repository\n");
+    return;
+  }
+  std::vector<int> widths;
+  for (const auto& [column, text] : columns(all[0])) widths.push_back(display_width(column));
+  for (const SystemFile& s : all) {
+    const auto row = columns(s);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i].second));
+  }
+  if (is_terminal(1)) fit_widths(widths, terminal_columns(1));
+  const auto line = [&](const auto& text_of) {
+    std::string text;
+    for (std::size_t i = 0; i < widths.size(); ++i) text += (i ? "  " : "") + fit(text_of(i), widths[i]);
+    text.erase(text.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", text);
+  };
+  const auto names = columns(all[0]);
+  line([&](std::size_t i) { return names[i].first; });
+  std::string section = "?";
+  for (const SystemFile& s : all) {
+    if (s.section != section) fmt::print("\n{}\n", heading(section = s.section));
+    const auto row = columns(s);
+    line([&](std::size_t i) { return row[i].second; });
+  }
+  fmt::print("\n{} systems. One in detail: echelon systems show easgd\n", all.size());
+}
+
+std::string indented(const std::string& text) {
+  std::string out;
+  for (const std::string_view line : split(text, '\n'))
+    if (!line.empty()) out += fmt::format("  {}\n", line);
+  return out;
+}
+
+void print_composition(const SystemFile& s) {
+  fmt::print("\nComposition (any of it can be changed: --set AXIS.KEY=VALUE)\n");
+  for (const auto& [axis, table] : axes(s)) {
+    const Part& part = part_of(axis, *table);
+    fmt::print("  {:<9} {:<15} {}\n", axis, part.name, part.about);
+    for (const Knob& knob : part.knobs) {
+      const std::string value = value_of(*table, knob);
+      const std::string usual =
+          table->items.contains(knob.key) && value != knob.usual ? fmt::format(" (default {})", knob.usual) : "";
+      fmt::print("            {} {}\n", fit(fmt::format("{} = {}{}", knob.key, value, usual), 42), knob.about);
+    }
+  }
+  if (!s.with.items.empty()) fmt::print("  and over the recipe:\n{}", indented(write_toml(s.with)));
+}
+
+void show(const std::string& name, bool json) {
+  const auto disk = make_real_disk();
+  const SystemFile s = read_system(*disk, name);
+  if (json) {
+    fmt::print("{}\n", to_json(s).dump());
+    return;
+  }
+  fmt::print("{}: {}\n{}\n\n{}", s.name, s.title, s.paper, indented(s.about));
+  fmt::print("\nEvery worker\n{}", indented(s.worker));
+  if (!s.server.empty()) fmt::print("\nServer\n{}", indented(s.server));
+  fmt::print("\nTaxonomy\n");
+  for (const auto& [column, text] : columns(s))
+    if (column != "system" && column != "paper") fmt::print("  {:<12} {}\n", column, text);
+  print_composition(s);
+  fmt::print("\nUse it when\n{}\nAvoid it when\n{}", indented(s.use_when), indented(s.avoid_when));
+  fmt::print("\nTry: echelon train recipes/demo.toml --workers 4 --system {}\n", name);
+}
+
+}  // namespace
+
+void add_systems(CLI::App& program) {
+  CLI::App* verb = program.add_subcommand("systems", "List the ways to train together, or show one in detail");
+  verb->require_subcommand(0, 1);
+  verb->footer("Examples:\n  echelon systems\n  echelon systems show easgd\n  echelon systems --json");
+  auto json = std::make_shared<bool>(false);
+  verb->add_flag("--json", *json, "Print JSON");
+  auto name = std::make_shared<std::string>();
+  CLI::App* showing = verb->add_subcommand(
+      "show", "What it is, its programs, its composition with all settings, its traffic, when to use it");
+  showing->add_option("name", *name, "A name of `echelon systems`, or a file")->required();
+  showing->add_flag("--json", *json, "Print JSON");
+  showing->footer("Example:\n  echelon systems show easgd");
+  verb->callback([=] { showing->parsed() ? show(*name, *json) : list(*json); });
+}
+
+}  // namespace echelon::cli
