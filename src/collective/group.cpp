@@ -71,7 +71,7 @@ Group::~Group() = default;
 
 Group Group::everyone(World& world, PatienceOptions patience) {
   return Group(std::make_unique<GroupState>(world, std::make_shared<Family>(), std::make_shared<Members>(world.size()),
-                                            1, std::move(patience)));
+                                            first_group_channel, std::move(patience)));
 }
 
 World& Group::world() const { return state_->world; }

@@ -18,6 +18,7 @@
 #include "collective/shared_blocks.h"
 #include "collective/topology.h"
 #include "tensor/buffer.h"
+#include "world/channels.h"
 
 namespace echelon {
 
@@ -25,7 +26,7 @@ struct Algorithm;
 
 // What all groups that came from one `everyone` have in common.
 struct Family {
-  Channel next_channel = 2;  // a number that no group of this rank uses yet
+  Channel next_channel = first_group_channel + 1;  // a number that no group of this rank uses yet
   SharedBlocks blocks;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "collective/collectives.h"
+#include "world/channels.h"
 
 namespace echelon {
 
@@ -96,7 +97,7 @@ double Crew::clock_offset() {
   double offset = 0;
   for (Rank r = 1; r < world_.size(); ++r) {
     if (host[static_cast<std::size_t>(r)] == host[0] || (world_.rank() != 0 && world_.rank() != r)) continue;
-    constexpr Channel channel = 0xFFFFFFFE;
+    constexpr Channel channel = clock_channel;
     double best = 1e9;
     for (int i = 0; i < 10; ++i) {  // the quickest answer is the one that says most
       const double sent = world_.now(), limit = sent + patience;

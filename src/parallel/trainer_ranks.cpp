@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "parallel/trainer_phase.h"
+#include "world/channels.h"
 
 namespace echelon {
 
@@ -159,7 +160,7 @@ void Trainer::wait_for_the_end_of(Rank rank) {
   std::byte none;
   World& world = crew_.world();
   world.doing("waiting for what went wrong");
-  Work never = world.receive(rank, 0xFFFFFFFF, {}, std::span(&none, 1));
+  Work never = world.receive(rank, silent_channel, {}, std::span(&none, 1));
   never.wait(world.now() + 60);
   throw Failure(fmt::format("rank {} did not say what went wrong with its loss", rank));
 }

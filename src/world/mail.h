@@ -1,27 +1,32 @@
 #pragma once
-// Letters: messages from anybody, of any length, in the order of their arrival. For exchanges in which ranks do not take
-// turns (parameter servers, gossip); a collective knows whom it hears from and needs none of this.
+// Letters: messages from anybody, of any length, in the order of their arrival. For exchanges in which ranks do not
+// take turns (parameter servers, gossip); a collective knows whom it hears from and needs none of this.
 //
 // A rank has one Mail. A letter is addressed to a rank and one of its boxes; a task takes the letters of a box one by
 // one. Letters from one rank to one box arrive in the order in which they were posted. A rank may write to itself: that
 // costs no message. `post` copies the payload into memory of its own (a pool that grows to what is on its way at once),
-// so the caller's may be used again; it never waits for the receiver.
+// so the caller's may be used again; it never waits for the receiver. What has come waits in memory too, until it is
+// taken: who posts without ever being answered must be told when to stop by somebody.
 //
 // On the wire a letter is one message of `header_bytes` and, if there is a payload, a second one with it. What comes
 // is checked before memory is taken for it: a payload is at most `most_bytes`.
 //
-// One reader task for each other rank. Mail may be used by all tasks of its rank. Collective: all ranks of the world
-// make one, and `close` it.
+// One reader task for each rank that may write. Mail may be used by all tasks of its rank, which must have left it
+// before it is destroyed. Collective: all ranks of the world make one, and `close` it; then they may make another.
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "world/world.h"
 
 namespace echelon {
+
+struct Parcel;
+class ParcelPool;
 
 struct LetterHead {
   std::uint16_t kind = 0;    // the meaning is the users'
@@ -32,44 +37,58 @@ struct LetterHead {
   std::uint64_t second = 0;  // whatever else
 };
 
+// Owns its memory, which goes back to the pool with it (or when the next letter is taken into it); may outlive the
+// Mail.
 class Letter {
  public:
+  Letter() = default;
+  Letter(Letter&& other) noexcept;
+  Letter& operator=(Letter&& other) noexcept;
+  ~Letter();
+
   Rank from = 0;
   LetterHead head;
-  std::span<const std::byte> payload() const { return bytes_; }
-  std::span<const float> floats() const {  // Failure if it is no whole number of them
-    return as_floats();
-  }
-  // ... owns its memory, which goes back to the pool with it. Move-only.
+  std::span<const std::byte> payload() const;  // aligned to 64 bytes
+  std::span<std::byte> payload();              // the taker may work in it
+  std::span<const float> floats() const;       // Failure if it is no whole number of them
+  std::span<float> floats();
+
  private:
   friend class Mail;
-  std::span<const float> as_floats() const;
-  std::vector<std::byte> bytes_;
+  std::shared_ptr<ParcelPool> pool_;
+  Parcel* parcel_ = nullptr;
 };
 
 class Mail {
  public:
   static constexpr int boxes = 4;
   static constexpr std::size_t header_bytes = 48;
+  static constexpr int messages_of_close = 2;  // to each peer, of header_bytes
 
-  Mail(World& world, std::size_t most_bytes);
-  ~Mail();  // if not closed (something went wrong), gives the world up so that nobody waits for ever
+  // `peers`: the other ranks with which this one exchanges letters, if not all; if A names B, B must name A.
+  Mail(World& world, std::size_t most_bytes, std::optional<std::vector<Rank>> peers = {});
+  // If it was not closed, something went wrong: what the program throws will tell the others, and if it throws nothing,
+  // the world is given up, so that nobody waits for ever.
+  ~Mail();
 
+  // Failure if the payload is longer than `most_bytes` or the mail is closed; PeerLost if an earlier letter met it.
   void post(Rank to, const LetterHead& head, std::span<const std::byte> payload = {});
   void post(Rank to, const LetterHead& head, std::span<const float> payload) { post(to, head, std::as_bytes(payload)); }
 
-  // The next letter of the box. False at the deadline (of the world's clock), or when the box is shut and empty.
-  // Throws what a reader met (PeerLost).
+  // The next letter of the box. False at the deadline (of the world's clock), or when the box is empty and either shut
+  // or the mail closed. Throws what a reader met (PeerLost, or Failure about a letter that makes no sense), even if
+  // there are letters left.
   bool take(int box, Letter& letter, double deadline);
-  bool try_take(int box, Letter& letter);
-  void shut(int box);  // wakes who waits there; letters that come later are still kept
+  bool try_take(int box, Letter& letter);  // never waits
+  void shut(int box);                      // wakes who waits there; letters that come later are still kept
 
   // Every rank has posted its last letter: waits until all that were posted to this rank have come and all that it has
-  // posted are gone. Collective. Letters that came can still be taken.
-  void close();
+  // posted are gone. Collective. Letters that came can still be taken. TooLate if a rank does not do so in `patience`
+  // seconds.
+  void close(double patience = 900);
 
-  struct Counts {
-    std::uint64_t letters = 0, bytes = 0;  // to other ranks; with headers
+  struct Counts {  // to other ranks, without the goodbyes of `close` (two messages of header_bytes to each peer)
+    std::uint64_t letters = 0, messages = 0, bytes = 0;  // bytes with headers
   };
   Counts sent() const;
 

@@ -11,6 +11,8 @@ class Operation {
  public:
   // True when done; false if the deadline (of the world's clock) came first. Throws PeerLost or Mismatch.
   virtual bool wait(double deadline) = 0;
+  // Whether `wait` would return true or throw at once. Never waits, and moves nothing: somebody else has to.
+  virtual bool finished() = 0;
   virtual void release() = 0;  // back to the pool
 
  protected:
@@ -31,6 +33,8 @@ class Work {
   }
 
   bool done() const { return operation_ == nullptr; }
+  // Whether `wait` has nothing to wait for: asking costs next to nothing, and no time in a simulated world.
+  bool finished() const { return operation_ == nullptr || operation_->finished(); }
   // True when the message has been sent or has arrived; false at the deadline.
   bool wait(double deadline) {
     if (operation_ && !operation_->wait(deadline)) return false;

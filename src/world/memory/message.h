@@ -31,6 +31,7 @@ struct Message final : public Operation {
 
   Message(Endpoint& endpoint, std::uint32_t token) : endpoint(endpoint), token(token) {}
   bool wait(double deadline) override;
+  bool finished() override { return done.load(std::memory_order_acquire); }
   void release() override;
 
   Endpoint& endpoint;

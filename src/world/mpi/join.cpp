@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "world/channels.h"
 #include "world/first_failure.h"
 #include "world/host.h"
 #include "world/host_identity.h"
@@ -21,7 +22,6 @@ namespace {
 
 using namespace echelon::mpi;  // NOLINT: this file is the face of that namespace
 
-constexpr Channel neighbours_channel = 0xffffffff;
 constexpr double join_seconds = 60;
 
 class MpiWorld;
@@ -29,6 +29,7 @@ class MpiWorld;
 // A message between ranks of one machine, in a world of several: while one waits for it, MPI must go on.
 struct NearWork final : Operation {
   bool wait(double deadline) override;
+  bool finished() override { return inner.finished(); }
   void release() override;
   MpiWorld* world = nullptr;
   Work inner;

@@ -31,6 +31,11 @@ bool Letter::wait(double deadline) {
   return true;
 }
 
+bool Letter::finished() {
+  const std::lock_guard lock(mail->mutex_);
+  return done;
+}
+
 void Letter::release() {
   const std::lock_guard lock(mail->mutex_);
   if (done && requests.empty()) return mail->give_back(*this);

@@ -25,6 +25,7 @@ class Mail;
 
 struct Letter final : Operation {
   bool wait(double deadline) override;
+  bool finished() override;
   void release() override;
 
   Mail* mail = nullptr;

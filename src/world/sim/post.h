@@ -22,6 +22,7 @@ class Post;
 class SimOperation final : public Operation {
  public:
   bool wait(double deadline) override;
+  bool finished() override { return state_ != State::pending; }
   void release() override;
   std::string describe() const;
 

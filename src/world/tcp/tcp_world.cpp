@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <thread>
 
+#include "world/channels.h"
 #include "world/memory/neighbours.h"
 #include "world/tasks.h"
 #include "world/tcp/link.h"
@@ -20,7 +21,6 @@ namespace {
 using asio::ip::tcp;
 
 constexpr std::uint32_t epoch = 1;
-constexpr Channel neighbours_channel = 0xffffffff;
 constexpr std::size_t longest_doing = 63, longest_reason = 1000;
 
 class TcpWorld final : public World, public LinkHost {

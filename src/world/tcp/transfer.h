@@ -32,6 +32,7 @@ struct Transfer final : Operation {
   enum State : std::uint32_t { pending, awaited, done, lost, ended, mismatched };
 
   bool wait(double deadline) override;
+  bool finished() override { return settled(); }
   void release() override;
   void finish(State how);  // wakes who waits; do not touch it afterwards
   bool settled() const;    // finished, one way or another
