@@ -15,6 +15,7 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
   if (options.own && options.own->first + options.own->count > options.shards)
     bad_input("shards {} to {} of {} were asked for", options.own->first, options.own->first + options.own->count,
               options.shards);
+  if (options.part >= options.parts) bad_input("part {} of {} was asked for", options.part, options.parts);
   if (options.prefetch < 0 || options.prefetch > 1024)
     bad_input("prefetch lies between 0 and 1024, not {}", options.prefetch);
   if (options.threads < 1 || options.threads > 256) bad_input("a loader has 1 to 256 threads, not {}", options.threads);
@@ -53,15 +54,34 @@ Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
   ahead_ = std::make_unique<Ahead>(
       Ahead::Options{
           .name = "loader", .depth = options_.prefetch, .threads = options_.threads, .first = options_.first_step},
-      [this](std::uint64_t step, std::size_t slot) { fill(step, ring_[slot]); });
+      [this](std::uint64_t number, std::size_t slot) {  // without reading ahead, numbers are of parts
+        if (options_.prefetch > 0)
+          fill(number, options_.part, ring_[slot]);
+        else
+          fill(number / options_.parts, number % options_.parts, ring_[slot]);
+      });
 }
 
-std::uint64_t Loader::largest_slice() const { return (walk_.largest_batch() + options_.shards - 1) / options_.shards; }
+std::uint64_t Loader::largest_slice() const {
+  const std::uint64_t part = (walk_.largest_batch() + options_.parts - 1) / options_.parts;
+  return (part + options_.shards - 1) / options_.shards;
+}
 
-const Batch& Loader::at(std::uint64_t step) { return ring_[ahead_->take(step)]; }
+const Batch& Loader::at(std::uint64_t step) {
+  return options_.prefetch > 0 ? ring_[ahead_->take(step)] : at(step, options_.part);
+}
 
-void Loader::fill(std::uint64_t step, Batch& batch) const {
+const Batch& Loader::at(std::uint64_t step, std::uint64_t part) {
+  if (part == options_.part && options_.prefetch > 0) return at(step);
+  invariant(options_.prefetch == 0 && part < options_.parts, "other parts come from a loader that reads nothing ahead");
+  return ring_[ahead_->take(step * options_.parts + part)];
+}
+
+void Loader::fill(std::uint64_t step, std::uint64_t part, Batch& batch) const {
   batch.cursor_ = walk_.at(step);
+  batch.part_ = part;
+  batch.global_samples_ = batch.cursor_.samples.count;
+  batch.cursor_.samples = shard_slice(batch.cursor_.samples, part, options_.parts);
   const SampleContext context{options_.seed, batch.cursor_.epoch};
   const std::size_t fields = dataset_->fields().size();
   std::array<std::byte*, most_fields> sample{};

@@ -25,6 +25,8 @@ struct LoaderOptions {
   bool drop_partial = false;                   // leave out the last batch of an epoch if it is not full
   std::uint64_t shards = 1;                    // logical shards of the global batch, on all workers together
   std::optional<Slice> own = {};               // the shards that are loaded here (may be none); not given: all of them
+  std::uint64_t parts = 1, part = 0;           // only that part of each global batch, as evenly cut as shards are; the
+                                               // shards are then those of the part
   int prefetch = 2;                            // batches ahead; 0: each is made when it is asked for
   int threads = 1;                             // that make them
   std::uint64_t first_step = 0;                // where reading ahead begins (the step of a resumed run)
@@ -34,7 +36,10 @@ struct LoaderOptions {
 class Batch {
  public:
   const Cursor& cursor() const { return cursor_; }
-  std::uint64_t samples() const { return cursor_.samples.count; }  // of the global batch, on all workers together
+  // Of the global batch, on all workers together; of the part, if the loader hands out parts.
+  std::uint64_t samples() const { return cursor_.samples.count; }
+  std::uint64_t part() const { return part_; }
+  std::uint64_t global_samples() const { return global_samples_; }
   Slice slice(std::uint64_t shard) const { return shard_slice(cursor_.samples, shard, shards_); }
   // The `slice(shard).count` samples of a shard that is loaded here, one after the other: [count, field's shape]. The
   // memory has room for the largest slice, and starts on a cache line; past `count` it holds what it held before.
@@ -48,6 +53,7 @@ class Batch {
  private:
   friend class Loader;
   Cursor cursor_;
+  std::uint64_t part_ = 0, global_samples_ = 0;
   std::uint64_t shards_ = 1, first_own_ = 0;
   std::vector<std::size_t> sample_bytes_, shard_bytes_;  // by field: of one sample; from one shard to the next
   std::vector<Buffer> memory_;                           // by field
@@ -65,6 +71,8 @@ class Loader {
 
   // The batch of `step`; valid until the next call. Fast when steps follow each other.
   const Batch& at(std::uint64_t step);
+  // Another part of it; only a loader that reads nothing ahead can do that.
+  const Batch& at(std::uint64_t step, std::uint64_t part);
 
   // Which samples of the undecorated data set a step uses, in order, all shards: for a ledger.
   std::vector<std::uint64_t> origins(std::uint64_t step) const;
@@ -73,7 +81,7 @@ class Loader {
   double seconds_waited() const { return ahead_->seconds_waited(); }
 
  private:
-  void fill(std::uint64_t step, Batch& batch) const;
+  void fill(std::uint64_t step, std::uint64_t part, Batch& batch) const;
 
   DatasetPtr dataset_;
   LoaderOptions options_;

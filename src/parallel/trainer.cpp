@@ -63,12 +63,13 @@ Trainer::Trainer(const models::Model& model, const std::function<Optim()>& make_
     for (const PartialSum& p : folders_.back()->partial_sums()) partials_.push_back(p);
     if (total_.empty()) total_ = folders_.back()->total();  // over the leftmost partial sum
   }
+  busy_cores_ = static_cast<int>(std::ranges::count_if(folders_, [](const auto& f) { return f != nullptr; }));
   if (!crew.is_everyone()) {
-    const auto busy = std::ranges::count_if(folders_, [](const auto& f) { return f != nullptr; });
-    rank_sum_ = std::make_unique<RankSum>(crew.group(), shards, partials_, table_.floats(), static_cast<int>(busy));
+    rank_sum_ = std::make_unique<RankSum>(crew.group(), shards, partials_, table_.floats(), busy_cores_);
     total_ = rank_sum_->total();
     partials_ = {{0, shards, total_.data()}};
   }
+  summed_ = {{0, shards, total_.data()}};
 
   for (int core = 0; core < cores_.count(); ++core) arenas.push_back(std::make_shared<std::vector<Buffer>>());
   for (std::size_t i = 0; i < graphs.size(); ++i) {
@@ -105,15 +106,18 @@ ShardRange Trainer::shards_of_core(int core) const {
 StepResult Trainer::step(std::uint64_t step, double lr, const data::Batch& batch, bool wants_to_stop) {
   const auto samples = static_cast<std::int64_t>(batch.samples());
   wants_stop_[static_cast<std::size_t>(crew_.world().rank())] = wants_to_stop;
-  for (auto& phase : phases_) prepare(*phase, batch);
+  for (auto& phase : phases_) {
+    prepare(*phase, batch);
+    phase->update->begin({.number = static_cast<std::int64_t>(step) + 1, .lr = lr, .grad_scale = 1});
+  }
   const StepContext context{.seed = seed_, .step = static_cast<std::uint32_t>(step)};
   StepResult result;
   cores_.run([&](int core) {
     for (auto& phase : phases_) {
-      run_phase(*phase, core, batch, context, lr);
+      run_phase(*phase, core, batch, context, static_cast<double>(samples));
       if (!phase->finite) return;
       if (core == 0) result.stop = std::ranges::any_of(wants_stop_, [](double wish) { return wish != 0; });
-      update(*phase, core);
+      update(*phase, core, partials_);
     }
   });
   for (auto& phase : phases_)
@@ -121,11 +125,16 @@ StepResult Trainer::step(std::uint64_t step, double lr, const data::Batch& batch
 
   ++steps_;
   const TrainerPhase& last = *phases_.back();
-  result.samples = samples;
-  result.terms = samples * last.loss_terms;
-  result.loss = last.total_loss / static_cast<double>(result.terms);
-  result.correct = last.total_correct;
+  const bool stop = result.stop;
+  result = result_of(last, samples);
+  result.stop = stop;
   result.gradient_norm = last.update->gradient_norm();
+  return result;
+}
+
+StepResult Trainer::result_of(const TrainerPhase& phase, std::int64_t samples) const {
+  StepResult result{.correct = phase.total_correct, .samples = samples, .terms = samples * phase.loss_terms};
+  if (samples > 0) result.loss = phase.total_loss / static_cast<double>(result.terms);
   return result;
 }
 
@@ -136,41 +145,44 @@ void Trainer::prepare(TrainerPhase& phase, const data::Batch& batch) {
   for (int s = own.first; s < own.last; ++s)
     phase.plans.prepare(static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count));
   if (batch.cursor().batch == 0) phase.carries.reset(own.first, own.last);
-  if (crew_.world().size() > 1) prepare_ranks(phase, batch);
+  if (crew_.world().size() > 1 || announces_ || bucket_ready_) prepare_ranks(phase, batch);
 }
 
-void Trainer::run_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, double lr) {
+// Forward and backward of a core's own shards.
+void Trainer::compute_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context,
+                            double mean_over) {
   World& world = crew_.world();
   const double begin = world.now();
-  if (core == 0 && rank_sum_) rank_sum_->begin(phase.buckets);
-  if (rank_sum_) cores_.barrier();
-  const auto samples = static_cast<double>(batch.samples());
-  context.loss_scale = static_cast<float>(1.0 / (samples * static_cast<double>(phase.loss_terms)));
+  context.loss_scale = static_cast<float>(1.0 / (mean_over * static_cast<double>(phase.loss_terms)));
   if (ShardFolder* folder = folders_[static_cast<std::size_t>(crew_.number(core))].get()) {
     folder->start_step();
     const ShardRange range = shards_of_core(core);
     for (int s = range.first; s < range.last; ++s) {
       const auto count = batch.slice(static_cast<std::uint64_t>(s)).count;
       context.shard = static_cast<std::uint32_t>(s);
-      context.share = static_cast<float>(static_cast<double>(count) / samples);
+      context.share = static_cast<float>(static_cast<double>(count) / static_cast<double>(batch.samples()));
       run_shard(phase, core, batch, context, s + 1 == range.last);
     }
   }
-  if (core == 0) {
-    times_.compute += phase.compute_seconds = world.now() - begin;
-    if (world.size() > 1) world.doing("the exchange of gradients");
-  }
+  if (core != 0) return;
+  if (slowness_ > 1) world.sleep((slowness_ - 1) * (world.now() - begin));
+  times_.compute += phase.compute_seconds = world.now() - begin;
+}
+
+void Trainer::run_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context,
+                        double mean_over) {
+  World& world = crew_.world();
+  if (core == 0 && rank_sum_) rank_sum_->begin(phase.buckets);
+  if (rank_sum_) cores_.barrier();
+  compute_phase(phase, core, batch, context, mean_over);
+  if (core == 0 && world.size() > 1) world.doing("the exchange of gradients");
   const double computed = world.now();
   crew_.barrier(core, "the end of backward");
   const double met = world.now();
 
   if (core == 0) {
     if (rank_sum_) share_losses(phase);
-    phase.total_loss = phase.total_correct = 0;
-    for (double l : phase.loss) phase.total_loss += l;
-    for (double n : phase.correct) phase.total_correct += n;
-    phase.finite = std::isfinite(phase.total_loss);
-    phase.update->begin({.number = static_cast<std::int64_t>(context.step) + 1, .lr = lr, .grad_scale = 1});
+    sum_losses(phase);
     if (rank_sum_) rank_sum_->finish();
     if (watch_.did) {
       watch_.did("wait for the other cores and ranks", computed, met);
@@ -180,13 +192,20 @@ void Trainer::run_phase(TrainerPhase& phase, int core, const data::Batch& batch,
   cores_.barrier();
 }
 
+void Trainer::sum_losses(TrainerPhase& phase) {
+  phase.total_loss = phase.total_correct = 0;
+  for (double l : phase.loss) phase.total_loss += l;
+  for (double n : phase.correct) phase.total_correct += n;
+  phase.finite = std::isfinite(phase.total_loss);
+}
+
 void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, bool last) {
   ShardFolder& folder = *folders_[static_cast<std::size_t>(crew_.number(core))];
   const auto shard = static_cast<std::size_t>(context.shard);
   const auto slice = static_cast<std::int64_t>(batch.slice(shard).count);
   phase.loss[shard] = phase.correct[shard] = 0;
-  last = last && rank_sum_;  // then buckets go out one by one, and no fold is left to do
-  if (slice == 0) {          // more shards than samples in an epoch's last batch
+  last = last && (rank_sum_ || bucket_ready_);  // then buckets go out one by one, and no fold is left to do
+  if (slice == 0) {                             // more shards than samples in an epoch's last batch
     std::ranges::fill(folder.contribution(), 0.0f);
     if (last)
       for (std::size_t b = 0; b < phase.buckets.size(); ++b) complete(phase, core, b);
@@ -199,7 +218,7 @@ void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch,
             [&](const Node& node, double begin, double end) { watch_.saw(core, node, begin, end); },
             [&](std::size_t node) { after_node(phase, core, slice, node, last); });
       };
-    else if (crew_.world().size() > 1)
+    else if (crew_.world().size() > 1 || announces_ || bucket_ready_)
       execute = [&](Executor& e) {
         for (std::size_t node = 0; node < e.plan().graph.nodes().size(); ++node) {
           e.run_node(context, node);
@@ -217,7 +236,7 @@ void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch,
     folder.fold();
 }
 
-void Trainer::update(TrainerPhase& phase, int core) {
+void Trainer::update(TrainerPhase& phase, int core, std::span<const PartialSum> sums) {
   const double begin = crew_.world().now();
   // Each block is summed over the shards and used while it is in the nearest cache.
   Update& update = *phase.update;
@@ -226,7 +245,7 @@ void Trainer::update(TrainerPhase& phase, int core) {
   for (int p = 0; p < update.phases(); ++p) {
     for (std::size_t b = part.first; b < part.last; ++b) {
       const Update::Block& block = update.blocks()[b];
-      if (p == 0) sum_over_shards(shards_, partials_, block.offset, block.offset + block.size, total_.data());
+      if (p == 0) sum_over_shards(shards_, sums, block.offset, block.offset + block.size, total_.data());
       update.run(p, {b, b + 1});
     }
     if (core == 0 && p + 1 == update.phases()) {

@@ -11,6 +11,8 @@
 // Allocates nothing in a step once every size of slice has occurred. One thread of each rank drives it, all with the
 // same steps; the cores work inside step().
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,6 +63,22 @@ class Trainer {
   ~Trainer();
 
   StepResult step(std::uint64_t step, double lr, const data::Batch& batch, bool wants_to_stop = false);
+
+  // The two halves of a step, for a trainer that is alone and a model with one phase: somebody may look at the
+  // gradient, or change it, in between. `compute` leaves in `gradient` the sum over this batch's samples, divided by
+  // `mean_over`.
+  StepResult compute(std::uint64_t step, const data::Batch& batch, double mean_over);
+  std::span<float> gradient() { return total_; }
+  void update(std::uint64_t step, double lr);
+  const std::vector<TrainedSpan>& segments() const;  // what is trained, in the order of offsets
+  // For `compute`: buckets in the order in which they become complete, and whom to tell. It is called once for each, by
+  // any core, while others still compute. An empty `ready`: nobody.
+  void send_buckets(std::size_t least_bytes, std::function<void(const Bucket&)> ready);
+  const std::vector<Bucket>& buckets() const;
+  // Lets every computation take that many times as long as it does, from now on: an experiment.
+  void slow_down(double factor) { slowness_ = factor; }
+  // Says what it is doing and lets simulated time pass even though it is alone: a replica among others.
+  void announce() { announces_ = true; }
   ShardRange own_shards() const { return shards_of(crew_.world().rank(), crew_.world().size(), shards_); }
 
   const ParameterTable& table() const { return table_; }
@@ -105,11 +123,14 @@ class Trainer {
 
  private:
   void prepare(TrainerPhase& phase, const data::Batch& batch);
-  void run_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, double lr);
+  void run_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, double mean_over);
+  void compute_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, double mean_over);
   void run_shard(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, bool last);
   void after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last);
   void complete(TrainerPhase& phase, int core, std::size_t bucket);
-  void update(TrainerPhase& phase, int core);
+  void update(TrainerPhase& phase, int core, std::span<const PartialSum> sums);
+  void sum_losses(TrainerPhase& phase);
+  StepResult result_of(const TrainerPhase& phase, std::int64_t samples) const;
   [[noreturn]] void explain_not_finite(TrainerPhase& phase, const data::Batch& batch, StepContext context);
   ShardRange shards_of_core(int core) const;
   Rank rank_of(int shard) const;
@@ -117,6 +138,7 @@ class Trainer {
   // parallel/trainer_ranks.cpp
   std::vector<Milestone> milestones(const TrainerPhase& phase, std::int64_t slice) const;
   void prepare_ranks(TrainerPhase& phase, const data::Batch& batch);
+  std::vector<ReadyPiece> ready_pieces(const Graph& graph, double speed, double start) const;
   std::vector<Bucket> agree_on_buckets(TrainerPhase& phase, const data::Batch& batch);
   void share_losses(TrainerPhase& phase);
   [[noreturn]] void wait_for_the_end_of(Rank rank);
@@ -132,14 +154,20 @@ class Trainer {
   std::vector<std::unique_ptr<ShardFolder>> folders_;  // of the crew's cores; null for a core without shards
   std::unique_ptr<RankSum> rank_sum_;                  // null if the crew is everyone
   std::vector<PartialSum> partials_;                   // that make up the whole sum, in the order of shards
+  std::vector<PartialSum> summed_;                     // the sum itself, where somebody else has taken it
   std::span<float> total_;                             // the sum over all shards
   std::span<double> wants_stop_;                       // by rank
   std::vector<std::unique_ptr<TrainerPhase>> phases_;
   Watch watch_;
   RankTimes times_;
-  std::int64_t steps_ = 0;                  // done by this object
-  std::vector<double> shared_;              // losses and wishes on their way
-  std::vector<std::size_t> shared_counts_;  // by rank
+  std::int64_t steps_ = 0;  // done by this object
+  bool announces_ = false;
+  double slowness_ = 1;
+  std::function<void(const Bucket&)> bucket_ready_;
+  std::vector<std::atomic<int>> bucket_missing_;  // cores that have not completed it, by bucket
+  int busy_cores_ = 0;                            // of this rank, with shards
+  std::vector<double> shared_;                    // losses and wishes on their way
+  std::vector<std::size_t> shared_counts_;        // by rank
 };
 
 }  // namespace echelon

@@ -10,7 +10,7 @@ namespace echelon {
 
 // With several ranks: says where this one is, lets simulated time pass, and sends what is complete.
 void Trainer::after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last) {
-  if (crew_.world().size() == 1) return;
+  if (crew_.world().size() == 1 && !announces_ && !bucket_ready_) return;
   const Milestone& m = phase.milestones.at(slice)[node];
   if (core == 0) {
     crew_.world().doing(m.doing);
@@ -23,7 +23,10 @@ void Trainer::after_node(TrainerPhase& phase, int core, std::int64_t slice, std:
 void Trainer::complete(TrainerPhase& phase, int core, std::size_t bucket) {
   const Bucket& b = phase.buckets[bucket];
   folders_[static_cast<std::size_t>(crew_.number(core))]->fold_part(b.begin, b.end);
-  rank_sum_->ready(bucket);
+  if (rank_sum_) return rank_sum_->ready(bucket);
+  if (--bucket_missing_[bucket] > 0) return;
+  sum_over_shards(shards_, partials_, b.begin, b.end, total_.data());
+  bucket_ready_(b);
 }
 
 namespace {
@@ -83,6 +86,21 @@ void Trainer::prepare_ranks(TrainerPhase& phase, const data::Batch& batch) {
   }
 }
 
+// When each parameter's gradient is complete, at that many floating-point operations a second.
+std::vector<ReadyPiece> Trainer::ready_pieces(const Graph& graph, double speed, double start) const {
+  std::vector<double> after(graph.nodes().size());
+  double time = start;
+  for (std::size_t n = 0; n < after.size(); ++n) after[n] = time += flops_of(graph, graph.nodes()[n]) / speed;
+  std::vector<ReadyPiece> pieces;
+  const std::vector<int> nodes = completing_nodes(graph);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i] < 0) continue;
+    const ParameterTable::Entry& e = table_.find(graph.parameters()[i].name);
+    pieces.push_back({e.offset, e.offset + e.size, after[static_cast<std::size_t>(nodes[i])]});
+  }
+  return pieces;
+}
+
 // Rank 0 chooses from when it expects each gradient (the last step took so long) and what a sum costs (measured as
 // well); the others do as it says.
 std::vector<Bucket> Trainer::agree_on_buckets(TrainerPhase& phase, const data::Batch& batch) {
@@ -94,18 +112,8 @@ std::vector<Bucket> Trainer::agree_on_buckets(TrainerPhase& phase, const data::B
     const ShardRange own = shards_of_core(0);
     const double shards = std::max(1, own.count());
     const double speed = std::max(1.0, phase.plans.at(slice).flops * shards / phase.compute_seconds);
-    std::vector<double> after(graph.nodes().size());
-    double time = 0;
-    for (const Node& node : graph.nodes()) time += flops_of(graph, node) / speed;
-    time *= shards - 1;  // buckets go out during the last shard
-    for (std::size_t n = 0; n < after.size(); ++n) after[n] = time += flops_of(graph, graph.nodes()[n]) / speed;
-    std::vector<ReadyPiece> pieces;
-    const std::vector<int> nodes = completing_nodes(graph);
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (nodes[i] < 0) continue;
-      const ParameterTable::Entry& e = table_.find(graph.parameters()[i].name);
-      pieces.push_back({e.offset, e.offset + e.size, after[static_cast<std::size_t>(nodes[i])]});
-    }
+    // Buckets go out during the last shard.
+    const auto pieces = ready_pieces(graph, speed, phase.plans.at(slice).flops / speed * (shards - 1));
     const auto chosen = choose_buckets(pieces, [&](std::size_t bytes) { return rank_sum_->seconds(bytes); });
     borders[0] = static_cast<double>(chosen.size());
     for (std::size_t b = 0; b < chosen.size(); ++b)
