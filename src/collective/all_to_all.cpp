@@ -10,20 +10,31 @@
 namespace echelon {
 
 void all_to_all(Group& group, ConstNumbers out, Numbers in, std::string_view name) {
+  const auto n = static_cast<std::size_t>(group.size());
+  invariant(out.count == in.count && out.count % n == 0, "n equal parts go out and come in");
+  const std::span<const Range> parts = group.state().equal_parts(out.count);
+  all_to_all(group, out, parts, in, parts, name);
+}
+
+void all_to_all(Group& group, ConstNumbers out, std::span<const Range> out_parts, Numbers in,
+                std::span<const Range> in_parts, std::string_view name) {
   const int n = group.size(), index = group.index();
-  invariant(out.count == in.count && out.type == in.type && out.count % static_cast<std::size_t>(n) == 0,
-            "n equal parts go out and come in");
+  invariant(out.type == in.type, "the same kind of numbers goes out and comes in");
   invariant(out.data != in.data || out.count == 0, "what goes out and what comes in are distinct");
   Call call(group, MessageKind::all_to_all, in.type, Reduction::sum, in.count, name);
   MoveRunner runner(group, call, out, in, Reduction::sum);
   for (int k = 1; k < n; ++k) {
     const int to = (index + k) % n, from = (index + n - k) % n;
-    runner.move(
-        {.to = to, .out = part_of(to, n, out.count), .from = from, .in = part_of(from, n, in.count), .step = k});
+    runner.move({.to = to,
+                 .out = out_parts[static_cast<std::size_t>(to)],
+                 .from = from,
+                 .in = in_parts[static_cast<std::size_t>(from)],
+                 .step = k});
   }
-  const Range own = part_of(index, n, in.count);
+  const Range own = in_parts[static_cast<std::size_t>(index)];
   if (own.count() > 0)
-    std::memcpy(in.part(own.begin, 0).data, out.part(own.begin, 0).data, own.count() * size_of(in.type));
+    std::memcpy(in.part(own.begin, 0).data, out.part(out_parts[static_cast<std::size_t>(index)].begin, 0).data,
+                own.count() * size_of(in.type));
   runner.finish();
 }
 

@@ -45,6 +45,9 @@ void scatter(Group& group, ConstNumbers all, Numbers mine, int root, std::string
 
 // Part i of `out` (of n equal ones) becomes the part of the sender in member i's `in`. Distinct memory.
 void all_to_all(Group& group, ConstNumbers out, Numbers in, std::string_view name = {});
+// Parts of any sizes, which both sides know: out_parts[i] goes to member i, in_parts[i] comes from it.
+void all_to_all(Group& group, ConstNumbers out, std::span<const Range> out_parts, Numbers in,
+                std::span<const Range> in_parts, std::string_view name = {});
 
 void barrier(Group& group, std::string_view name = {});
 

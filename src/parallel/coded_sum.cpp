@@ -1,0 +1,143 @@
+#include "parallel/coded_sum.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.h"
+#include "collective/collectives.h"
+
+namespace echelon {
+
+namespace {
+
+std::size_t total(const std::vector<CodecPiece>& pieces) {
+  return std::accumulate(pieces.begin(), pieces.end(), std::size_t{0},
+                         [](std::size_t sum, const CodecPiece& p) { return sum + p.size; });
+}
+
+}  // namespace
+
+std::vector<CodecPiece> pieces_within(const std::vector<CodecPiece>& pieces, Range range) {
+  std::vector<CodecPiece> cut;
+  std::size_t at = 0;
+  for (const CodecPiece& p : pieces) {
+    const std::size_t begin = std::max(at, range.begin), end = std::min(at + p.size, range.end);
+    at += p.size;
+    if (begin >= end) continue;
+    const bool whole = end - begin == p.size;
+    cut.push_back({end - begin, whole ? p.rows : 1});  // half a matrix is no matrix
+  }
+  return cut;
+}
+
+CodedSum::CodedSum(Way way, const CodecMaker& maker, const std::vector<CodecPiece>& pieces, int n, int index)
+    : way_(way), n_(n), index_(index) {
+  const std::size_t count = total(pieces);
+  const auto members = static_cast<std::size_t>(n);
+  out_.resize(members), in_.resize(members);
+  std::size_t out_bytes = 0, in_bytes = 0;
+  if (way == Way::gather) {
+    codecs_.push_back(maker(pieces));
+    sizes_.resize(members);
+    in_bytes = members * codecs_[0]->most_bytes();
+  } else {
+    for (int i = 0; i < n; ++i) {
+      parts_.push_back(part_of(i, n, count, 16));
+      codecs_.push_back(maker(pieces_within(pieces, parts_.back())));
+      out_bytes += codecs_.back()->most_bytes();
+    }
+    codecs_.push_back(maker(pieces_within(pieces, parts_[static_cast<std::size_t>(index)])));
+    sizes_.resize(members * members);
+    in_bytes = std::max(members * codecs_.back()->most_bytes(), out_bytes + members * 64);
+  }
+  sent_ = Buffer(out_bytes);
+  came_ = Buffer(in_bytes);
+}
+
+void CodedSum::run(Group& group, std::span<float> values, const CodecStep& step) {
+  way_ == Way::gather ? gather(group, values, step) : owners(group, values, step);
+}
+
+// Every member has filled in its own row of sizes_.
+void CodedSum::share_sizes(Group& group) {
+  const std::size_t each = sizes_.size() / static_cast<std::size_t>(n_);
+  const std::span own = std::span(sizes_).subspan(each * static_cast<std::size_t>(index_), each);
+  all_gather(group, const_numbers(own), numbers(std::span(sizes_)), "sizes of encodings");
+}
+
+namespace {
+
+// Places sizes one after the other; Failure if they are more than there is room for.
+void place(std::span<Range> ranges, const auto& size, std::size_t room) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const std::int64_t bytes = size(i);
+    if (bytes < 0 || static_cast<std::size_t>(bytes) > room - at)
+      fail("member {} announces an encoding of {} bytes, which cannot be", i, bytes);
+    ranges[i] = {at, at + static_cast<std::size_t>(bytes)};
+    at += static_cast<std::size_t>(bytes);
+  }
+}
+
+}  // namespace
+
+void CodedSum::gather(Group& group, std::span<float> values, const CodecStep& step) {
+  Codec& codec = *codecs_[0];
+  const std::size_t most = codec.most_bytes();
+  const std::span<std::byte> came = came_.as<std::byte>();
+  const auto own = static_cast<std::size_t>(index_);
+  // Encoded at the far end, moved to its place once the sizes before it are known.
+  const std::span<std::byte> room = came.last(most);
+  const std::size_t bytes = codec.encode(values, step, room);
+  sizes_[own] = static_cast<std::int64_t>(bytes);
+  share_sizes(group);
+  place(in_, [&](std::size_t i) { return sizes_[i]; }, came.size());
+  std::memmove(came.data() + in_[own].begin, room.data(), bytes);
+  all_gather(group, numbers(came.first(in_.back().end)), in_, "encoded sum");
+  std::ranges::fill(values, 0.0f);
+  for (const Range& r : in_) codec.add(came.subspan(r.begin, r.count()), 1, values);
+}
+
+void CodedSum::owners(Group& group, std::span<float> values, const CodecStep& step) {
+  const auto n = static_cast<std::size_t>(n_), own = static_cast<std::size_t>(index_);
+  const std::span<std::byte> sent = sent_.as<std::byte>(), came = came_.as<std::byte>();
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    CodecStep mine = step;
+    StreamId id = step.random.id();
+    id.layer += static_cast<std::uint32_t>(i + 1);
+    mine.random = Stream(id);
+    const std::size_t bytes = codecs_[i]->encode(values.subspan(parts_[i].begin, parts_[i].count()), mine, sent.subspan(at));
+    out_[i] = {at, at + bytes};
+    sizes_[own * n + i] = static_cast<std::int64_t>(bytes);
+    at += bytes;
+  }
+  share_sizes(group);
+  place(in_, [&](std::size_t i) { return sizes_[i * n + own]; }, came.size());
+  all_to_all(group, const_numbers(std::span<const std::byte>(sent.first(at))), out_, numbers(came.first(in_.back().end)),
+             in_, "encoded parts");
+  const std::span<float> part = values.subspan(parts_[own].begin, parts_[own].count());
+  std::ranges::fill(part, 0.0f);
+  for (std::size_t i = 0; i < n; ++i) codecs_[own]->add(came.subspan(in_[i].begin, in_[i].count()), 1, part);
+
+  const std::span<std::byte> room = came.last(codecs_[n]->most_bytes());
+  const std::size_t bytes = codecs_[n]->encode(part, step, room);
+  std::ranges::fill(sizes_, 0);
+  for (std::size_t i = 0; i < n; ++i) sizes_[own * n + i] = static_cast<std::int64_t>(bytes);
+  share_sizes(group);
+  place(in_, [&](std::size_t i) { return sizes_[i * n]; }, came.size());
+  std::memmove(came.data() + in_[own].begin, room.data(), bytes);
+  all_gather(group, numbers(came.first(in_.back().end)), in_, "encoded sums");
+  for (std::size_t i = 0; i < n; ++i)
+    codecs_[i]->decode(came.subspan(in_[i].begin, in_[i].count()), values.subspan(parts_[i].begin, parts_[i].count()));
+}
+
+std::vector<StateSpan> CodedSum::state(const std::string& prefix) {
+  std::vector<StateSpan> all;
+  for (std::size_t i = 0; i < codecs_.size(); ++i)
+    for (const Codec::State& s : codecs_[i]->state()) all.push_back({fmt::format("{} {} {}", prefix, i, s.name), s.bytes});
+  return all;
+}
+
+}  // namespace echelon

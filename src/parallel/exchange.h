@@ -1,0 +1,127 @@
+#pragma once
+// With whom a worker exchanges, and over which messages. An exchange carries a rule's contributions (parallel/rule.h)
+// in a codec's bytes (codec/codec.h), waits as the sync says (parallel/sync.h) and sends in the given order; it knows
+// nothing of what they mean. One file each in parallel/exchanges/, and one line in the table of parallel/exchanges.cpp
+// (docs/adding-a-system.md).
+//
+// All ranks make theirs together, and call `settle`, `read_model` together. The worker's thread calls everything.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/codec.h"
+#include "parallel/crew.h"
+#include "parallel/rule.h"
+#include "parallel/sync.h"
+#include "parallel/trainer.h"
+#include "world/mail.h"
+
+namespace echelon {
+
+struct Order {  // in which portions and in which order changes leave
+  enum class Kind {
+    backward,   // each portion as soon as it is ready
+    whole,      // everything after backward, in one portion
+    fusion,     // portions of at least `bytes`, as they become ready
+    priority,   // slices of at most `bytes`, those first that the next forward needs first
+    enforced,   // the same order at every worker and server, computed once from the graph (TicTac)
+    magnitude,  // the most significant slices first, as many as `rate` allows; the others later
+  };
+  Kind kind = Kind::backward;
+  std::size_t bytes = 0;
+  double rate = 1;  // of the model's bytes per step
+};
+Order read_order(OptionReader& options);
+std::vector<std::string> order_names();
+const char* to_text(Order::Kind kind);
+
+// All that an exchange is made of. Everything outlives it.
+struct ExchangeParts {
+  World* world = nullptr;
+  Crew* crew = nullptr;  // of all ranks
+  Mail* mail = nullptr;  // null for exchanges in lock-step
+  Trainer* trainer = nullptr;
+  const MergeRule* rule = nullptr;
+  CodecMaker codec;
+  Sync sync;
+  Period period;
+  Order order;
+  std::function<Optim()> make_optim;
+  std::uint64_t seed = 0;
+
+  Rank rank() const { return world->rank(); }
+  int workers() const { return world->size(); }
+  std::size_t floats() const { return trainer->parameters().size(); }
+  ReplicaView view() const;
+  MergeRule::Place place(Range range) const;                    // for the shared side of a range
+  std::vector<CodecPiece> pieces(Range range) const;            // for its codec
+  Stream random(const char* purpose, std::int64_t step) const;  // this rank's, at that step
+};
+
+// A worker's step, as exchanges see it.
+struct StepMoment {
+  std::int64_t step = 0;   // of the run: what the schedule knows
+  std::int64_t clock = 0;  // steps that this worker has done before
+  double lr = 0;
+  double share = 1;  // of the step's global batch that this worker's samples were
+  double epoch = 0;
+};
+
+class Exchange {
+ public:
+  // The letters' boxes.
+  static constexpr int server_box = 0, worker_box = 1;
+
+  virtual ~Exchange() = default;
+  virtual void before_step(const StepMoment&) {}  // may wait, may change the weights
+  // The gradient is complete (rules of that moment), or the weights have been updated. Only when the period says so.
+  // Returns with how much of the learning rate the worker's own optimizer shall move its weights now; 0: not at all (a
+  // gradient rule's question only).
+  virtual double exchange(const StepMoment& moment) = 0;
+  virtual void after_step(const StepMoment&) {}
+  // The end of a round of steps: afterwards nothing is on its way, and all ranks are here.
+  virtual void settle() = 0;
+  // After `settle`: the shared sides' model, for rules whose model is there.
+  virtual void read_model(std::span<float> /*out*/) {}
+  virtual double peer_weight() const { return 1; }  // of this replica in the mean of all
+  virtual std::vector<StateSpan> state() = 0;
+};
+
+// What an exchange demands of the others, for refusing what makes no sense (parallel/composition.h).
+struct ExchangeTraits {
+  bool in_lockstep = true;  // all workers call it at the same steps; no letters
+  bool sums = false;        // needs a rule that sums
+  bool peers = false;       // needs a rule between equals
+  bool shared_memory = false;
+  bool plain_numbers = false;  // knows no codec
+};
+
+class ExchangeKind {
+ public:
+  virtual ~ExchangeKind() = default;
+  virtual ExchangeTraits traits() const = 0;
+  virtual std::unique_ptr<Exchange> make(ExchangeParts parts) const = 0;
+  // What all workers together send in `steps` steps each (multiples of the period, one epoch's warm-up left out), as
+  // `echelon systems show` prints and the simulation checks: payload bytes as encoded, with the letters' heads.
+  struct Traffic {
+    double messages = 0, bytes = 0;
+  };
+  struct Case {
+    int workers = 1;
+    std::size_t floats = 0;
+    double encoded_bytes = 0;  // of the whole model by the codec; float32's 4 * floats for none
+    Period period;
+    Sync sync;
+    RuleTraits rule;
+  };
+  virtual Traffic traffic_per_step(const Case& c) const = 0;
+  virtual std::string traffic_text() const = 0;  // the same as a formula
+};
+
+// The kind that a recipe's [exchange] table asks for, without the period's keys. Calls `done`.
+std::unique_ptr<const ExchangeKind> read_exchange(OptionReader& options);
+std::vector<std::string> exchange_names();
+
+}  // namespace echelon

@@ -1,0 +1,186 @@
+// All workers' contributions summed by a collective; every worker then concludes alike, so that nobody needs to send
+// the answer. Portions go out while backward still runs, in a task of their own (collective/lane.h).
+
+#include <array>
+
+#include "collective/algorithms.h"
+#include "collective/lane.h"
+#include "collective/shard_sum.h"
+#include "parallel/coded_sum.h"
+#include "parallel/exchanges/exchanges.h"
+
+namespace echelon::exchanges {
+
+namespace {
+
+constexpr double long_time = 1e9;          // seconds: the collectives inside have their own, shorter patience
+constexpr std::size_t most_portions = 48;  // a lane takes 64 orders
+
+struct Settings {
+  const Algorithm* algorithm = nullptr;  // null: in the fixed tree, whatever the number of workers
+  std::optional<CodedSum::Way> way;
+};
+
+class AllReduce : public Exchange {
+ public:
+  AllReduce(const Settings& settings, ExchangeParts parts)
+      : settings_(settings),
+        parts_(std::move(parts)),
+        worker_(parts_.rule->make_worker(parts_.view())),
+        sum_(parts_.floats() * sizeof(float)),
+        lane_(parts_.crew->group()) {
+    const RuleTraits rule = parts_.rule->traits();
+    overlaps_ = rule.moment == RuleTraits::Moment::gradient && parts_.period.tau == 1 && parts_.period.probability >= 1 &&
+                parts_.order.kind != Order::Kind::whole;
+    if (overlaps_) {
+      std::size_t bytes = parts_.order.kind == Order::Kind::fusion ? parts_.order.bytes : 1;
+      const auto ready = [this](const Bucket& b) { is_ready(b); };
+      for (parts_.trainer->send_buckets(bytes, ready); parts_.trainer->buckets().size() > most_portions; bytes *= 2)
+        parts_.trainer->send_buckets(bytes, ready);
+      for (const Bucket& b : parts_.trainer->buckets()) add_portion({b.begin, b.end});
+    } else {
+      add_portion({0, parts_.floats()});
+    }
+  }
+
+  void before_step(const StepMoment& moment) override {
+    if (overlaps_) start(moment);
+  }
+
+  double exchange(const StepMoment& moment) override {
+    if (!overlaps_) {
+      start(moment);
+      portions_.front()->ready->notify();
+    }
+    for (auto& p : portions_) {
+      p->pending.wait(long_time);
+      conclude(*p, moment);
+    }
+    return parts_.rule->traits().local_step ? 1 : 0;
+  }
+
+  void settle() override {}
+
+  void read_model(std::span<float> out) override {
+    for (auto& p : portions_)
+      if (p->shared) std::ranges::copy(p->shared->model(), out.begin() + static_cast<std::ptrdiff_t>(p->range.begin));
+  }
+
+  std::vector<StateSpan> state() override {
+    std::vector<StateSpan> all;
+    for (StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
+    for (std::size_t i = 0; i < portions_.size(); ++i) {
+      if (portions_[i]->shared)
+        for (StateSpan& s : portions_[i]->shared->state()) all.push_back({fmt::format("shared {} {}", i, s.name), s.bytes});
+      if (portions_[i]->coded)
+        for (StateSpan& s : portions_[i]->coded->state(fmt::format("codec {}", i))) all.push_back(s);
+    }
+    all.push_back({"rounds", std::as_writable_bytes(std::span(&rounds_, 1))});
+    return all;
+  }
+
+ private:
+  struct Portion {
+    Range range;
+    std::unique_ptr<SharedSide> shared;  // null if the mean is the answer
+    std::unique_ptr<CodedSum> coded;     // null without a codec
+    std::unique_ptr<Event> ready;
+    std::uint64_t times = 0;  // that it was started
+    Pending pending;
+    StepMoment moment;
+  };
+
+  void add_portion(Range range) {
+    auto p = std::make_unique<Portion>();
+    p->range = range;
+    if (!parts_.rule->traits().answers_mean) p->shared = parts_.rule->make_shared(parts_.place(range));
+    if (parts_.codec) {
+      const auto pieces = parts_.pieces(range);
+      const auto way = settings_.way.value_or(CodedSum::usual_way(parts_.codec(pieces)->traits()));
+      p->coded = std::make_unique<CodedSum>(way, parts_.codec, pieces, parts_.workers(), parts_.rank());
+    }
+    p->ready = parts_.world->make_event();
+    portions_.push_back(std::move(p));
+  }
+
+  // The lane has all portions in order, and waits for each until it is there.
+  void start(const StepMoment& moment) {
+    for (auto& p : portions_) {
+      p->moment = moment;
+      ++p->times;
+      p->pending = lane_.start([this, portion = p.get()](Group& group) { sum(group, *portion); });
+    }
+    ++rounds_;
+  }
+
+  void is_ready(const Bucket& bucket) {
+    for (auto& p : portions_)
+      if (p->range.begin == bucket.begin) p->ready->notify();
+  }
+
+  // In the lane's task.
+  void sum(Group& group, Portion& p) {
+    p.ready->wait(p.times, long_time);
+    const bool gradient = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
+    const std::span<float> out = sum_.as<float>().subspan(p.range.begin, p.range.count());
+    worker_->contribute(p.range, gradient ? p.moment.share : 1.0 / parts_.workers(), out);
+    if (p.coded) {
+      p.coded->run(group, out,
+                   {.number = rounds_, .epoch = p.moment.epoch, .random = parts_.random("codec", p.moment.clock)});
+    } else if (settings_.algorithm) {
+      all_reduce(group, out, Reduction::sum, {.algorithm = settings_.algorithm});
+    } else {
+      const PartialSum mine{parts_.rank(), parts_.rank() + 1, out.data()};
+      all_reduce_shards(group, {.shards = parts_.workers(), .partials = {&mine, 1}, .end = out.size(), .out = out.data()});
+    }
+  }
+
+  void conclude(Portion& p, const StepMoment& moment) {
+    const std::span<float> mean = sum_.as<float>().subspan(p.range.begin, p.range.count());
+    if (!p.shared) return worker_->apply(p.range, mean);
+    p.shared->conclude(mean, {.number = rounds_, .lr = moment.lr, .contributions = parts_.workers()});
+    worker_->apply(p.range, p.shared->answer());
+  }
+
+  Settings settings_;
+  ExchangeParts parts_;
+  std::unique_ptr<WorkerSide> worker_;
+  Buffer sum_;
+  bool overlaps_ = false;
+  std::vector<std::unique_ptr<Portion>> portions_;
+  std::int64_t rounds_ = 0;
+  Lane lane_;  // last: its task ends before what it uses
+};
+
+class Kind : public ExchangeKind {
+ public:
+  explicit Kind(const Settings& settings) : settings_(settings) {}
+  ExchangeTraits traits() const override { return {.in_lockstep = true, .sums = true}; }
+  std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
+    return std::make_unique<AllReduce>(settings_, std::move(parts));
+  }
+  std::string traffic_text() const override { return "2 (n-1) W / n a worker: every number goes round once as a part and once as a sum"; }
+  Traffic traffic_per_step(const Case& c) const override {
+    const double n = c.workers;
+    return {2 * n * (n - 1), 2 * (n - 1) * c.encoded_bytes};
+  }
+
+ private:
+  Settings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<const ExchangeKind> all_reduce(OptionReader& options) {
+  std::vector<std::string> names{"exact"};
+  for (const Algorithm& a : all_reduce_algorithms()) names.emplace_back(a.name);
+  Settings s;
+  const std::string name = options.choice("algorithm", "exact", names);
+  if (name != "exact" && std::ranges::find(names, name) != names.end()) s.algorithm = &find_algorithm(name);
+  const std::string way = options.choice("way", "auto", {"auto", "gather", "owners"});
+  if (way == "gather") s.way = CodedSum::Way::gather;
+  if (way == "owners") s.way = CodedSum::Way::owners;
+  return std::make_unique<Kind>(s);
+}
+
+}  // namespace echelon::exchanges

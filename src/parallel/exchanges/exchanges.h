@@ -1,0 +1,14 @@
+#pragma once
+// The makers that the table in parallel/exchanges.cpp lists. Each reads its own settings.
+
+#include "parallel/exchange.h"
+
+namespace echelon::exchanges {
+
+using Maker = std::unique_ptr<const ExchangeKind> (*)(OptionReader&);
+
+std::unique_ptr<const ExchangeKind> all_reduce(OptionReader&);
+std::unique_ptr<const ExchangeKind> owner_shard(OptionReader&);
+std::unique_ptr<const ExchangeKind> server(OptionReader&);
+
+}  // namespace echelon::exchanges

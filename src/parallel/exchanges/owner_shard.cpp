@@ -1,0 +1,77 @@
+// Every worker is the server for its part of the model: contributions are reduced and scattered to the owners, each
+// concludes for its part, and all gather the answers. The sums are taken in the one fixed tree (collective/shard_sum.h).
+
+#include "collective/collectives.h"
+#include "collective/shard_sum.h"
+#include "parallel/exchanges/exchanges.h"
+
+namespace echelon::exchanges {
+
+namespace {
+
+class OwnerShard : public Exchange {
+ public:
+  explicit OwnerShard(ExchangeParts parts)
+      : parts_(std::move(parts)),
+        own_(owned(parts_.rank(), parts_.workers(), 0, parts_.floats())),
+        worker_(parts_.rule->make_worker(parts_.view())),
+        shared_(parts_.rule->make_shared(parts_.place(own_))),
+        values_(parts_.floats() * sizeof(float)) {}
+
+  double exchange(const StepMoment& moment) override {
+    Group& group = parts_.crew->group();
+    const std::span<float> values = values_.as<float>();
+    const bool gradient = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
+    worker_->contribute({0, values.size()}, gradient ? moment.share : 1.0 / parts_.workers(), values);
+    const PartialSum mine{parts_.rank(), parts_.rank() + 1, values.data()};
+    reduce_scatter_shards(
+        group, {.shards = parts_.workers(), .partials = {&mine, 1}, .end = values.size(), .out = values.data()});
+    const std::span<float> part = values.subspan(own_.begin, own_.count());
+    shared_->conclude(part, {.number = ++rounds_, .lr = moment.lr, .contributions = parts_.workers()});
+    std::ranges::copy(shared_->answer(), part.begin());
+    all_gather_owned(group, values.data(), 0, values.size());
+    worker_->apply({0, values.size()}, values);
+    return parts_.rule->traits().local_step ? 1 : 0;
+  }
+
+  void settle() override {}
+
+  void read_model(std::span<float> out) override {
+    std::ranges::copy(shared_->model(), out.begin() + static_cast<std::ptrdiff_t>(own_.begin));
+    all_gather_owned(parts_.crew->group(), out.data(), 0, out.size());
+  }
+
+  std::vector<StateSpan> state() override {
+    std::vector<StateSpan> all;
+    for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
+    for (const StateSpan& s : shared_->state()) all.push_back({"owned " + s.name, s.bytes});
+    return all;
+  }
+
+ private:
+  ExchangeParts parts_;
+  Range own_;
+  std::unique_ptr<WorkerSide> worker_;
+  std::unique_ptr<SharedSide> shared_;
+  Buffer values_;
+  std::int64_t rounds_ = 0;
+};
+
+class Kind : public ExchangeKind {
+ public:
+  ExchangeTraits traits() const override { return {.in_lockstep = true, .sums = true, .plain_numbers = true}; }
+  std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
+    return std::make_unique<OwnerShard>(std::move(parts));
+  }
+  std::string traffic_text() const override { return "2 (n-1) 4 F / n a worker: parts to their owners, answers to all"; }
+  Traffic traffic_per_step(const Case& c) const override {
+    const double n = c.workers;
+    return {2 * n * (n - 1), 2 * (n - 1) * 4.0 * static_cast<double>(c.floats)};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const ExchangeKind> owner_shard(OptionReader&) { return std::make_unique<Kind>(); }
+
+}  // namespace echelon::exchanges

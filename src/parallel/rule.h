@@ -1,0 +1,136 @@
+#pragma once
+// The mathematics of a system: what a worker contributes, how contributions are merged, and what a worker makes of the
+// answer. No messages, no waiting (parallel/exchange.h), no encoding (codec/). A rule has two sides:
+//
+//   WorkerSide   at every replica: contributes from its gradient or weights, applies the answer
+//   SharedSide   where contributions meet, for a range of elements: at a server, at the owner of a part of the model,
+//   or
+//                at every worker alike when a collective has summed them
+//
+// or, between equals (gossip), a PeerSide, which gives and takes. A new rule is a file in parallel/rules/ and a line in
+// the table of parallel/rules.cpp (docs/adding-a-system.md).
+//
+// Contributions of gradients leave running statistics (batch norm) out: those stay with their replica and are averaged
+// when the model is read.
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "base/random.h"
+#include "collective/topology.h"
+#include "optim/optim.h"
+#include "tensor/buffer.h"
+#include "world/world.h"
+
+namespace echelon {
+
+struct StateSpan {  // for checkpoints: the same names and sizes in every run of the same composition
+  std::string name;
+  std::span<std::byte> bytes;
+};
+
+struct RuleTraits {
+  enum class Moment {
+    gradient,  // between backward and update
+    weights,   // after the update
+  };
+  enum class Model {  // what is evaluated and saved
+    own,              // any replica: they are all the same
+    shared,           // what the shared sides hold
+    mean,             // the mean of the replicas
+  };
+  Moment moment = Moment::gradient;
+  Model model = Model::own;
+  bool local_step = true;       // the worker's own optimizer moves its weights
+  bool sums = false;            // contributions can be added up first: SharedSide::conclude
+  bool one_by_one = false;      // or merged as they come: SharedSide::absorb
+  bool peers = false;           // give and take between equals: PeerSide
+  bool changes = true;          // contributions are changes, fit for any codec; false: weights
+  bool answers_changes = true;  // the same of answers
+  bool answers_mean = false;    // the answer is the mean itself: where a collective makes it, no shared side is needed
+};
+
+// A replica as its rule sees it. Flat buffers of the whole model.
+struct ReplicaView {
+  std::span<float> weights, gradient;
+  const std::vector<TrainedSpan>* segments = nullptr;
+  Rank rank = 0;
+  int workers = 1;
+};
+
+// Where a contribution comes from.
+struct Arrival {
+  Rank from = 0;
+  std::int64_t clock = 0;      // the worker's step
+  std::int64_t staleness = 0;  // updates of the shared side since the worker has read it
+  double lr = 0;
+  double share = 1;  // of the global batch that the worker's samples were
+  double speed = 1;  // of the worker, relative to the mean of all
+};
+
+struct Round {
+  std::int64_t number = 0;
+  double lr = 0;
+  int contributions = 1;
+};
+
+class WorkerSide {
+ public:
+  virtual ~WorkerSide() = default;
+  // out[i] = share * the contribution of element range.begin + i. With Moment::weights the share is 1.
+  virtual void contribute(Range range, double share, std::span<float> out) = 0;
+  virtual void apply(Range range, std::span<const float> answer) = 0;
+  virtual std::vector<StateSpan> state() { return {}; }
+};
+
+class SharedSide {
+ public:
+  virtual ~SharedSide() = default;
+  // All contributions of a round: their sum, divided by the sum of their shares. May be overwritten.
+  virtual void conclude(std::span<float> mean, const Round& round) = 0;
+  // One contribution. The answer to it is `answer` afterwards.
+  virtual void absorb(std::span<const float> in, const Arrival& arrival);
+  virtual std::span<const float> answer() const = 0;
+  // The model's weights in this range, if the shared sides hold the model.
+  virtual std::span<const float> model() const { return answer(); }
+  virtual std::vector<StateSpan> state() = 0;
+};
+
+class PeerSide {
+ public:
+  virtual ~PeerSide() = default;
+  // What this replica gives away, and the weight that goes with it. `peers` are told the same at once.
+  virtual double give(std::span<float> out, int peers) = 0;
+  // What came from another, with its weight
+  virtual void take(std::span<const float> in, double weight) = 0;
+  virtual double weight() const { return 1; }  // of this replica in the mean of all
+  virtual std::vector<StateSpan> state() { return {}; }
+};
+
+class MergeRule {
+ public:
+  virtual ~MergeRule() = default;
+  virtual RuleTraits traits() const = 0;
+  // Views and what they point to outlive the sides.
+  virtual std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const;
+  // `start`: the weights of the range at the beginning; `segments` are those of the range, counted from its begin.
+  struct Place {
+    std::span<const float> start;
+    std::vector<TrainedSpan> segments;
+    int workers = 1;
+    std::function<Optim()> make_optim;
+  };
+  virtual std::unique_ptr<SharedSide> make_shared(const Place& place) const;
+  virtual std::unique_ptr<PeerSide> make_peer(const ReplicaView& view) const;
+};
+
+// The rule that a recipe's [rule] table asks for. Problems are added to the reader's; calls its `done`. Without a name:
+// grad_mean.
+std::unique_ptr<const MergeRule> read_rule(OptionReader& options);
+std::vector<std::string> merge_rule_names();
+
+}  // namespace echelon

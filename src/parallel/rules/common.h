@@ -1,0 +1,55 @@
+#pragma once
+// What several rules do: copying gradients without the statistics between them, memory that starts as zeros.
+
+#include <algorithm>
+
+#include "kernels/vector.h"
+#include "parallel/rule.h"
+
+namespace echelon::rules {
+
+// Calls f(begin, count) for every run of trained numbers (no statistics) within `range`, with `begin` in the flat
+// buffer.
+template <typename F>
+void for_each_weight(const std::vector<TrainedSpan>& segments, Range range, const F& f) {
+  for (const TrainedSpan& s : segments) {
+    const std::size_t begin = std::max(s.offset, range.begin), end = std::min(s.offset + s.size, range.end);
+    if (!s.statistic && begin < end) f(begin, end - begin);
+  }
+}
+
+inline Buffer zeros(std::size_t floats) { return Buffer(floats * sizeof(float)); }
+inline StateSpan as_state(std::string name, std::span<float> values) {
+  return {std::move(name), std::as_writable_bytes(values)};
+}
+
+// Contributes the gradient.
+class GradientSide : public WorkerSide {
+ public:
+  explicit GradientSide(const ReplicaView& view) : view_(view) {}
+  void contribute(Range range, double share, std::span<float> out) override {
+    std::ranges::fill(out, 0.0f);
+    for_each_weight(*view_.segments, range, [&](std::size_t begin, std::size_t n) {
+      kernels::scale(out.data() + (begin - range.begin), view_.gradient.data() + begin, static_cast<float>(share), n);
+    });
+  }
+
+ protected:
+  ReplicaView view_;
+};
+
+// Contributes how far its weights have moved away from the last answer (at the beginning: from the start), and takes
+// the answer's weights for its own.
+class MovementSide : public WorkerSide {
+ public:
+  explicit MovementSide(const ReplicaView& view);
+  void contribute(Range range, double share, std::span<float> out) override;
+  void apply(Range range, std::span<const float> answer) override;
+  std::vector<StateSpan> state() override { return {as_state("centre", centre_.as<float>())}; }
+
+ protected:
+  ReplicaView view_;
+  Buffer centre_;  // the last answer
+};
+
+}  // namespace echelon::rules

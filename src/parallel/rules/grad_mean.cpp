@@ -1,0 +1,47 @@
+// The mean of the gradients: all workers make the same step from it. Synchronous data parallelism as everybody knows
+// it.
+
+#include "parallel/rules/common.h"
+#include "parallel/rules/rules.h"
+
+namespace echelon::rules {
+
+namespace {
+
+class Worker : public GradientSide {
+ public:
+  using GradientSide::GradientSide;
+  void apply(Range range, std::span<const float> answer) override {
+    for_each_weight(*view_.segments, range, [&](std::size_t begin, std::size_t n) {
+      kernels::copy(view_.gradient.data() + begin, answer.data() + (begin - range.begin), n);
+    });
+  }
+};
+
+class Shared : public SharedSide {
+ public:
+  explicit Shared(std::size_t floats) : mean_(zeros(floats)) {}
+  void conclude(std::span<float> mean, const Round&) override { std::ranges::copy(mean, mean_.as<float>().begin()); }
+  std::span<const float> answer() const override { return mean_.as<float>(); }
+  std::vector<StateSpan> state() override { return {as_state("mean", mean_.as<float>())}; }
+
+ private:
+  Buffer mean_;
+};
+
+class GradMean : public MergeRule {
+ public:
+  RuleTraits traits() const override { return {.sums = true, .answers_mean = true}; }
+  std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
+    return std::make_unique<Worker>(view);
+  }
+  std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
+    return std::make_unique<Shared>(place.start.size());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const MergeRule> grad_mean(OptionReader&) { return std::make_unique<GradMean>(); }
+
+}  // namespace echelon::rules

@@ -1,0 +1,79 @@
+// Momentum between the meetings of workers that train alone: the mean movement d of a block of steps is taken as one
+// large gradient step, u = beta u + rate d, and the common weights z move
+//
+//   block     z += u                      (BMUF; the next block starts from z)
+//   slowmo    z += u, u in units of the learning rate, which the schedule may have changed meanwhile (SlowMo)
+//   nesterov  z += rate d + beta u        (BMUF with Nesterov's block momentum; DiLoCo's outer optimizer)
+
+#include "parallel/rules/common.h"
+#include "parallel/rules/rules.h"
+
+namespace echelon::rules {
+
+namespace {
+
+struct Settings {
+  enum class Kind { block, slowmo, nesterov } kind = Kind::block;
+  float momentum = 0.5f, rate = 1;
+};
+
+class Shared : public SharedSide {
+ public:
+  Shared(const Settings& settings, std::span<const float> start)
+      : settings_(settings), weights_(zeros(start.size())), momentum_(zeros(start.size())) {
+    std::ranges::copy(start, weights_.as<float>().begin());
+  }
+  void conclude(std::span<float> mean, const Round& round) override {
+    const std::span<float> z = weights_.as<float>(), u = momentum_.as<float>();
+    const float beta = settings_.momentum, rate = settings_.rate;
+    const auto lr = settings_.kind == Settings::Kind::slowmo && round.lr > 0 ? static_cast<float>(round.lr) : 1.0f;
+    const bool nesterov = settings_.kind == Settings::Kind::nesterov;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      u[i] = beta * u[i] + rate * mean[i] / lr;
+      z[i] += nesterov ? rate * mean[i] + beta * u[i] : lr * u[i];
+    }
+  }
+  std::span<const float> answer() const override { return weights_.as<float>(); }
+  std::vector<StateSpan> state() override {
+    return {as_state("weights", weights_.as<float>()), as_state("momentum", momentum_.as<float>())};
+  }
+
+ private:
+  Settings settings_;
+  Buffer weights_, momentum_;
+};
+
+class OuterMomentum : public MergeRule {
+ public:
+  explicit OuterMomentum(const Settings& settings) : settings_(settings) {}
+  RuleTraits traits() const override {
+    return {.moment = RuleTraits::Moment::weights,
+            .model = RuleTraits::Model::shared,
+            .sums = true,
+            .answers_changes = false};
+  }
+  std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
+    return std::make_unique<MovementSide>(view);
+  }
+  std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
+    return std::make_unique<Shared>(settings_, place.start);
+  }
+
+ private:
+  Settings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<const MergeRule> outer_momentum(OptionReader& options) {
+  Settings s;
+  const std::string kind = options.choice("kind", "block", {"block", "slowmo", "nesterov"});
+  s.kind = kind == "slowmo"     ? Settings::Kind::slowmo
+           : kind == "nesterov" ? Settings::Kind::nesterov
+                                : Settings::Kind::block;
+  s.momentum = static_cast<float>(options.number("momentum", 0.5, 0, 0.9999));
+  s.rate = static_cast<float>(options.number("lr", 1, 1e-6, 100));
+  return std::make_unique<OuterMomentum>(s);
+}
+
+}  // namespace echelon::rules

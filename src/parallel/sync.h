@@ -1,0 +1,63 @@
+#pragma once
+// When a worker waits, and for whom: values, not code. Exchanges ask these functions; nobody else decides.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "base/random.h"
+
+namespace echelon {
+
+struct Sync {
+  enum class Kind {
+    bsp,          // every round has every worker
+    quorum,       // a round closes with the first workers - backups; late contributions are dropped
+    a_bsp,        // the fastest worker closes the round with what the others have by then
+    ssp,          // a worker leads the slowest by at most `staleness` clocks
+    essp,         // the same, and fresh parameters are sent before they are asked for
+    delay,        // a worker's step waits for all work that is `staleness` steps older
+    value,        // a worker waits while the shared weights have moved by more than `bound` since the slowest saw them
+    approximate,  // sites exchange only changes above `threshold`, relative to the weight, which shrinks
+    async,        // nobody waits
+  };
+  Kind kind = Kind::bsp;
+  std::int64_t staleness = 3;
+  int backups = 1;
+  double bound = 0.1;
+  double threshold = 0.01;
+  // Whether workers take the next piece of work from a common heap (a slow one then does less), or each has its own
+  // part of every batch.
+  bool common_work = false;
+
+  bool in_rounds() const { return kind == Kind::bsp || kind == Kind::quorum || kind == Kind::a_bsp; }
+  bool bounded() const { return kind == Kind::ssp || kind == Kind::essp || kind == Kind::delay; }
+};
+
+// How often: every `tau` steps; or after any step with some probability; or only once, after the last one.
+struct Period {
+  std::int64_t tau = 1;
+  double probability = 1;
+  bool at_end = false;
+  bool due(std::int64_t step, const Stream& random) const {  // after that step, counted from 0
+    if (at_end) return false;
+    return probability < 1 ? random.uniform(0) < static_cast<float>(probability) : (step + 1) % tau == 0;
+  }
+};
+
+Sync read_sync(OptionReader& options);      // [sync]; calls `done`
+Period read_period(OptionReader& options);  // keys of [exchange]
+const char* to_text(Sync::Kind kind);
+std::vector<std::string> sync_names();
+
+// Contributions that close a round of that many workers.
+int needed(const Sync& sync, int workers);
+// Whether a worker that has done `clock` steps may begin the next, if the shared side holds all updates of all workers'
+// first `oldest` steps.
+bool may_begin(const Sync& sync, std::int64_t clock, std::int64_t oldest);
+// The least `oldest` with which it may.
+std::int64_t must_have_seen(const Sync& sync, std::int64_t clock);
+
+}  // namespace echelon
