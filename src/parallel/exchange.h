@@ -96,12 +96,14 @@ struct ExchangeTraits {
   bool peers = false;       // needs a rule between equals
   bool shared_memory = false;
   bool plain_numbers = false;  // knows no codec
+  bool orders_slices = false;  // can send slices in any order
 };
 
 class ExchangeKind {
  public:
   virtual ~ExchangeKind() = default;
   virtual ExchangeTraits traits() const = 0;
+  virtual bool is_exact() const { return false; }  // sums in the one fixed tree
   virtual std::unique_ptr<Exchange> make(ExchangeParts parts) const = 0;
   // What all workers together send in `steps` steps each (multiples of the period, one epoch's warm-up left out), as
   // `echelon systems show` prints and the simulation checks: payload bytes as encoded, with the letters' heads.

@@ -155,6 +155,7 @@ class AllReduce : public Exchange {
 class Kind : public ExchangeKind {
  public:
   explicit Kind(const Settings& settings) : settings_(settings) {}
+  bool is_exact() const override { return !settings_.algorithm; }
   ExchangeTraits traits() const override { return {.in_lockstep = true, .sums = true}; }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<AllReduce>(settings_, std::move(parts));

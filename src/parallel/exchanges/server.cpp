@@ -183,7 +183,7 @@ class Server : public Exchange {
 class Kind : public ExchangeKind {
  public:
   explicit Kind(const Settings& settings) : settings_(settings) {}
-  ExchangeTraits traits() const override { return {.in_lockstep = false}; }
+  ExchangeTraits traits() const override { return {.in_lockstep = false, .orders_slices = true}; }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<Server>(settings_, std::move(parts));
   }
@@ -203,7 +203,11 @@ class Kind : public ExchangeKind {
 
 std::unique_ptr<const ExchangeKind> server(OptionReader& options) {
   Settings s;
-  s.servers = static_cast<int>(options.integer("servers", 1, 0, 100'000));
+  const auto given = options.options().items.find("servers");
+  if (given != options.options().items.end() && std::holds_alternative<std::string>(given->second.value))
+    s.servers = options.choice("servers", "all", {"all"}) == "all" ? 0 : 1;
+  else
+    s.servers = static_cast<int>(options.integer("servers", 1, 1, 100'000));
   s.fetch = options.integer("fetch", 1, 1, 1'000'000);
   return std::make_unique<Kind>(s);
 }

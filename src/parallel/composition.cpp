@@ -1,0 +1,121 @@
+#include "parallel/composition.h"
+
+namespace echelon {
+
+namespace {
+
+std::string name_in(const Options& table, const std::string& fallback) {
+  const auto found = table.items.find("name");
+  if (found == table.items.end()) return fallback;
+  const auto* text = std::get_if<std::string>(&found->second.value);
+  return text ? *text : fallback;
+}
+
+}  // namespace
+
+bool Composition::is_exact() const {
+  return rule_name == "grad_mean" && exchange_name == "all_reduce" && exchange->is_exact() && !codec &&
+         sync.kind == Sync::Kind::bsp && period.tau == 1 && period.probability >= 1 && !period.at_end &&
+         order.kind == Order::Kind::backward;
+}
+
+bool Composition::uses_letters() const { return !exchange->traits().in_lockstep; }
+
+Composition read_composition(const CompositionTables& t, Problems& problems) {
+  Composition c{.name = t.name};
+  c.rule_name = name_in(t.rule, "grad_mean");
+  c.exchange_name = name_in(t.exchange, "all_reduce");
+  c.codec_name = name_in(t.codec, "none");
+  OptionReader rule(t.rule, problems), exchange(t.exchange, problems), period(t.exchange, problems);
+  OptionReader sync(t.sync, problems), codec(t.codec, problems), order(t.order, problems);
+  c.rule = read_rule(rule);
+  c.exchange = read_exchange(exchange);
+  c.period = read_period(period);
+  c.sync = read_sync(sync);
+  CodecMaker maker = read_codec(codec);
+  if (c.codec_name != "none") c.codec = std::move(maker);
+  c.order = read_order(order);
+  return c;
+}
+
+void check_composition(const Composition& c, const CompositionFacts& facts, Problems& problems) {
+  const RuleTraits rule = c.rule->traits();
+  const ExchangeTraits exchange = c.exchange->traits();
+  auto refuse = [&](bool when, const std::string& why) {
+    if (when) problems.add({}, why);
+  };
+  const std::string r = c.rule_name, e = c.exchange_name, s = to_text(c.sync.kind);
+  refuse(exchange.peers && !rule.peers,
+         fmt::format("exchange {} is between equals, but rule {} needs a place where contributions meet: take rule "
+                     "neighbour_mean or gossip_sum, or exchange server",
+                     e, r));
+  refuse(!exchange.peers && rule.peers,
+         fmt::format("rule {} is between equals, but exchange {} has a place where contributions meet: take exchange "
+                     "neighbour or random_peer, or rule param_mean",
+                     r, e));
+  refuse(exchange.sums && !exchange.peers && !rule.peers && !rule.sums,
+         fmt::format("exchange {} adds contributions up, but rule {} merges them one by one: take exchange server with "
+                     "sync async{}",
+                     e, r, r == "elastic" ? ", or rule sma, which is its synchronous form" : ""));
+  refuse(exchange.in_lockstep && c.sync.kind != Sync::Kind::bsp,
+         fmt::format("exchange {} has all workers at the same step, so sync {} has no meaning there: take sync bsp, or "
+                     "exchange server",
+                     e, s));
+  if (!exchange.in_lockstep && !exchange.peers && !rule.peers) {
+    refuse(c.sync.in_rounds() && !rule.sums,
+           fmt::format("sync {} closes rounds, but rule {} merges contributions one by one: take sync async", s, r));
+    refuse(!c.sync.in_rounds() && !rule.one_by_one,
+           fmt::format("sync {} merges contributions as they come, but rule {} needs whole rounds: take sync bsp{}", s,
+                       r, r == "grad_mean" ? ", or rule grad_push" : ""));
+    refuse(c.sync.bounded() && rule.moment == RuleTraits::Moment::weights,
+           fmt::format("sync {} bounds how stale gradients are, but rule {} exchanges weights: take sync async", s, r));
+    refuse(c.sync.kind == Sync::Kind::value && rule.moment == RuleTraits::Moment::weights,
+           fmt::format("sync value bounds how far gradients may move the weights, but rule {} exchanges weights: take "
+                       "sync async",
+                       r));
+  }
+  refuse(exchange.plain_numbers && c.codec,
+         fmt::format("exchange {} sends plain numbers: take codec none, or exchange all_reduce for codec {}", e,
+                     c.codec_name));
+  if (c.codec && !rule.changes) {
+    const Codec::Traits codec = c.codec({{64, 8}})->traits();
+    refuse(!codec.weights,
+           fmt::format("codec {} is too coarse for weights, which is what rule {} sends: take codec fp16 or none, or a "
+                       "rule that sends changes (param_mean, sma, grad_mean)",
+                       c.codec_name, r));
+  }
+  refuse(c.period.at_end && rule.moment == RuleTraits::Moment::gradient,
+         fmt::format("rule {} exchanges gradients, which nobody has any more at the end: at_end goes with rule "
+                     "param_mean",
+                     r));
+  refuse(c.period.probability < 1 && c.sync.in_rounds() && !exchange.in_lockstep,
+         fmt::format("with sync {} every worker comes to every round: leave out exchange.probability, or take async", s));
+  refuse(c.period.probability < 1 && exchange.in_lockstep && rule.moment == RuleTraits::Moment::gradient,
+         "a gradient that is not exchanged is lost: exchange.probability goes with rules that exchange weights");
+  refuse((c.period.tau > 1 || c.period.at_end) && rule.moment == RuleTraits::Moment::gradient && rule.local_step,
+         fmt::format("rule {} steps only from exchanged gradients: leave out exchange.tau, or take rule param_mean", r));
+  const bool slices = c.order.kind == Order::Kind::priority || c.order.kind == Order::Kind::enforced ||
+                      c.order.kind == Order::Kind::magnitude;
+  refuse(slices && !exchange.orders_slices,
+         fmt::format("order {} sends slices one by one, which exchange {} does not: take exchange server, or order "
+                     "fusion",
+                     to_text(c.order.kind), e));
+  refuse(c.sync.kind == Sync::Kind::quorum && c.sync.backups >= facts.workers,
+         fmt::format("sync quorum with {} backups needs more than {} workers", c.sync.backups, facts.workers));
+  refuse(facts.phases > 1, "a model that trains in phases (a GAN) has one gradient for each: only the system bsp does that");
+  refuse(facts.carries && c.sync.common_work,
+         "a model that carries values from batch to batch must get the following batch each time: set sync.work=own");
+  const bool at_server = !rule.local_step;
+  refuse(at_server && facts.needs_norms,
+         "lars and lamb need the norms of whole parameters, but servers hold parts of them: take optim.name momentum or "
+         "adam, or rule grad_mean");
+  refuse(at_server && facts.clips_by_norm,
+         "optim.clip_norm is of the whole gradient, but servers hold parts of it: take optim.clip_value, or rule "
+         "grad_mean");
+  refuse(exchange.shared_memory && !facts.shares_memory,
+         fmt::format("exchange {} writes into memory that all workers see: run it with --world threads or processes and "
+                     "without --link, or take exchange server with sync async",
+                     e));
+}
+
+}  // namespace echelon

@@ -1,0 +1,48 @@
+#pragma once
+// A system as five parts that do not know each other: rule, exchange, sync, codec and order, read from a recipe's
+// tables. Whether they fit together, and fit the model and the world, is decided here, before the first step.
+
+#include <memory>
+#include <string>
+
+#include "parallel/exchange.h"
+
+namespace echelon {
+
+struct Composition {
+  std::string name;  // of the system, for people; empty if a recipe only names parts
+  std::unique_ptr<const MergeRule> rule;
+  std::unique_ptr<const ExchangeKind> exchange;
+  std::string rule_name, exchange_name, codec_name;
+  Sync sync;
+  Period period;
+  CodecMaker codec;  // empty: plain numbers
+  Order order;
+
+  // The exact synchronous training of parallel/trainer.h does it: the same bits for any number of workers.
+  bool is_exact() const;
+  bool uses_letters() const;
+};
+
+struct CompositionTables {
+  std::string name;
+  const Options &rule, &exchange, &sync, &codec, &order;
+};
+
+// Problems of single parts are added. Complete in any case.
+Composition read_composition(const CompositionTables& tables, Problems& problems);
+
+// What else a composition has to fit to.
+struct CompositionFacts {
+  int workers = 1;
+  int phases = 1;            // of the model's training step
+  bool carries = false;      // values that flow from step to step
+  bool clips_by_norm = false;
+  bool needs_norms = false;  // the update rule scales whole parameters (LARS, LAMB)
+  bool shares_memory = true;
+};
+
+// Adds one problem for each reason why these parts cannot work together, with the nearest composition that can.
+void check_composition(const Composition& composition, const CompositionFacts& facts, Problems& problems);
+
+}  // namespace echelon

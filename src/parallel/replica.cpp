@@ -1,0 +1,273 @@
+#include "parallel/replica.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "collective/all_reduce.h"
+#include "collective/collectives.h"
+#include "kernels/vector.h"
+#include "world/solo.h"
+
+namespace echelon {
+
+namespace {
+constexpr std::int64_t longest_silence = 64;  // steps in lock-step without hearing from the others
+}
+
+Replica::Replica(const ReplicaSettings& settings, const Composition& composition, MeteredWorld& world, Crew& crew)
+    : settings_(settings),
+      composition_(composition),
+      world_(world),
+      crew_(crew),
+      solo_(make_solo(world)),
+      lone_(*solo_, crew.cores()),
+      trainer_(std::make_unique<Trainer>(*settings.model, settings.make_optim, settings.fields, settings.shards,
+                                         settings.seed, lone_, settings.largest_slice)),
+      model_(trainer_->parameters().size_bytes()),
+      averaged_(trainer_->parameters().size_bytes()) {
+  trainer_->announce();
+  const std::size_t most = trainer_->parameters().size_bytes() * 2 + (1 << 20);
+  if (composition.uses_letters()) {
+    mail_ = std::make_unique<Mail>(world, most);
+    desk_ = std::make_unique<WorkDesk>(world, *mail_, composition.sync.common_work);
+  }
+  exchange_ = composition.exchange->make({.world = &world,
+                                          .crew = &crew,
+                                          .mail = mail_.get(),
+                                          .trainer = trainer_.get(),
+                                          .rule = composition.rule.get(),
+                                          .codec = composition.codec,
+                                          .sync = composition.sync,
+                                          .period = composition.period,
+                                          .order = composition.order,
+                                          .make_optim = settings.make_optim,
+                                          .seed = settings.seed});
+  std::size_t bytes = 0;
+  for (const StateSpan& s : own_state()) bytes += s.bytes.size();
+  std::vector<double> sizes(static_cast<std::size_t>(world.size()));
+  sizes[static_cast<std::size_t>(world.rank())] = static_cast<double>(bytes);
+  crew.share(sizes, std::vector<std::size_t>(sizes.size(), 1));
+  std::size_t all = 0;
+  for (double size : sizes) state_sizes_.push_back(static_cast<std::int64_t>(size)), all += static_cast<std::size_t>(size);
+  blobs_ = Buffer(world.rank() == 0 ? all : bytes);
+  read_model();
+}
+
+Replica::~Replica() {
+  if (!mail_ || std::uncaught_exceptions() > 0) return;  // then the mail gives the world up
+  mail_->close();
+  exchange_.reset();
+  desk_.reset();
+}
+
+StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
+  const data::Batch& batch =
+      round.loader->at(static_cast<std::uint64_t>(item.step), static_cast<std::uint64_t>(item.part));
+  const auto samples = static_cast<double>(batch.samples());
+  const StepMoment moment{.step = item.step,
+                          .clock = clock_,
+                          .lr = round.lr(item.step),
+                          .share = samples / static_cast<double>(batch.global_samples()),
+                          .epoch = round.epoch(item.step)};
+  trainer_->slow_down(slowness(settings_.stragglers, world_.rank(), world_.size(), item.step, settings_.seed));
+  exchange_->before_step(moment);
+  const StepResult result = trainer_->compute(static_cast<std::uint64_t>(item.step), batch, std::max(1.0, samples));
+  const RuleTraits rule = composition_.rule->traits();
+  const bool due = composition_.period.due(
+      clock_, Stream({settings_.seed, static_cast<std::uint32_t>(clock_),
+                      composition_.uses_letters() ? static_cast<std::uint32_t>(world_.rank()) : 0,
+                      stream_layer("exchange")}));
+  if (rule.moment == RuleTraits::Moment::gradient) {
+    const double part = due ? exchange_->exchange(moment) : moment.share;
+    if (part > 0) trainer_->update(static_cast<std::uint64_t>(clock_), moment.lr * part);
+  } else {
+    trainer_->update(static_cast<std::uint64_t>(clock_), moment.lr);
+    if (due) exchange_->exchange(moment);
+  }
+  exchange_->after_step(moment);
+  ++clock_;
+  return result;
+}
+
+std::int64_t Replica::run(const ReplicaRound& round) {
+  round_start_ = world_.sent().bytes;
+  const std::int64_t reached = desk_ ? run_at_own_pace(round) : run_in_lockstep(round);
+  world_.doing("the end of a round");
+  exchange_->settle();
+  own_bytes_ += static_cast<double>(world_.sent().bytes - round_start_);
+  std::vector<double> sent(static_cast<std::size_t>(world_.size()));
+  sent[static_cast<std::size_t>(world_.rank())] = own_bytes_;
+  crew_.share(sent, std::vector<std::size_t>(sent.size(), 1));
+  bytes_ = 0;
+  for (double b : sent) bytes_ += b;
+  return reached;
+}
+
+double Replica::sent_since_start() const {
+  return own_bytes_ + static_cast<double>(world_.sent().bytes - round_start_);
+}
+
+// Ranks hear of each other's losses, and wishes to stop, when they exchange.
+std::int64_t Replica::run_in_lockstep(const ReplicaRound& round) {
+  constexpr std::size_t each = 6;
+  const auto ranks = static_cast<std::size_t>(world_.size());
+  std::vector<double> news(ranks * each);
+  const std::vector<std::size_t> counts(ranks, each);
+  const std::span own = std::span(news).subspan(static_cast<std::size_t>(world_.rank()) * each, each);
+  std::int64_t told = round.from;
+  StepResult since;
+  double loss = 0;
+  for (std::int64_t step = round.from; step < round.to; ++step) {
+    const StepResult r = do_step(round, {step, world_.rank()});
+    loss += r.loss * static_cast<double>(r.terms);
+    since.correct += r.correct, since.terms += r.terms, since.samples += r.samples;
+    const Period& period = composition_.period;
+    const bool meets = period.tau <= longest_silence && period.probability >= 1 && !period.at_end
+                           ? clock_ % period.tau == 0
+                           : clock_ % longest_silence == 0;
+    if (!meets && step + 1 < round.to) continue;
+    own[0] = loss, own[1] = since.correct, own[2] = static_cast<double>(since.terms);
+    own[3] = static_cast<double>(since.samples), own[4] = sent_since_start(), own[5] = round.wants_to_stop();
+    crew_.share(news, counts);
+    double sums[each] = {};
+    for (std::size_t i = 0; i < news.size(); ++i) sums[i % each] += news[i];
+    StepResult all{.loss = sums[2] > 0 ? sums[0] / sums[2] : 0,
+                   .correct = sums[1],
+                   .samples = static_cast<std::int64_t>(sums[3]),
+                   .terms = static_cast<std::int64_t>(sums[2]),
+                   .stop = sums[5] > 0};
+    round.on_progress(step + 1, all, sums[4]);
+    told = step + 1, since = {}, loss = 0;
+    if (all.stop) break;
+  }
+  return told;
+}
+
+std::int64_t Replica::run_at_own_pace(const ReplicaRound& round) {
+  desk_->begin(round.from, round.to);
+  WorkTotals told;
+  auto tell = [&](const WorkTotals& now) {
+    if (world_.rank() != 0 || now.pieces - told.pieces < 1) return;
+    const double terms = now.terms - told.terms;
+    StepResult r{.loss = terms > 0 ? (now.loss - told.loss) / terms : 0,
+                 .correct = now.correct - told.correct,
+                 .samples = static_cast<std::int64_t>(now.samples - told.samples),
+                 .terms = static_cast<std::int64_t>(terms)};
+    const auto steps = static_cast<std::int64_t>(now.pieces / world_.size());
+    round.on_progress(std::min(round.from + steps, round.to), r, now.bytes);
+    told = now;
+  };
+  WorkTotals mine;  // of the whole round
+  while (const auto item = desk_->next()) {
+    const StepResult r = do_step(round, *item);
+    const WorkTotals piece{.pieces = 1,
+                           .loss = r.loss * static_cast<double>(r.terms),
+                           .correct = r.correct,
+                           .terms = static_cast<double>(r.terms),
+                           .samples = static_cast<double>(r.samples),
+                           .bytes = sent_since_start()};
+    mine.pieces += 1, mine.loss += piece.loss, mine.correct += piece.correct, mine.terms += piece.terms;
+    mine.samples += piece.samples;
+    desk_->done(piece, round.wants_to_stop());
+    tell(desk_->totals());
+  }
+  // What the office had not heard of yet.
+  constexpr std::size_t each = 6;
+  const auto ranks = static_cast<std::size_t>(world_.size());
+  std::vector<double> all(ranks * each);
+  const std::span own = std::span(all).subspan(static_cast<std::size_t>(world_.rank()) * each, each);
+  own[0] = mine.pieces, own[1] = mine.loss, own[2] = mine.correct, own[3] = mine.terms, own[4] = mine.samples;
+  own[5] = sent_since_start();
+  crew_.share(all, std::vector<std::size_t>(ranks, each));
+  double sums[each] = {};
+  for (std::size_t i = 0; i < all.size(); ++i) sums[i % each] += all[i];
+  tell({.pieces = sums[0], .loss = sums[1], .correct = sums[2], .terms = sums[3], .samples = sums[4], .bytes = sums[5]});
+  return desk_->end();
+}
+
+// values = the mean over all ranks, weighted.
+void Replica::average(std::span<float> values, double weight) {
+  if (world_.size() == 1) return;
+  double total = weight;
+  all_reduce(crew_.group(), std::span(&total, 1));
+  kernels::scale(values.data(), values.data(), static_cast<float>(weight / total), values.size());
+  all_reduce(crew_.group(), values);
+}
+
+void Replica::read_model() {
+  const std::span<float> model = model_.as<float>(), own = trainer_->parameters(), mean = averaged_.as<float>();
+  const RuleTraits rule = composition_.rule->traits();
+  std::ranges::copy(own, mean.begin());
+  const bool statistics = std::ranges::any_of(trainer_->segments(), &TrainedSpan::statistic);
+  if (rule.model == RuleTraits::Model::mean || statistics) average(mean, exchange_->peer_weight());
+  std::ranges::copy(rule.model == RuleTraits::Model::mean ? mean : own, model.begin());
+  if (rule.model == RuleTraits::Model::shared) exchange_->read_model(model);
+  for (const TrainedSpan& s : trainer_->segments())
+    if (s.statistic) kernels::copy(model.data() + s.offset, mean.data() + s.offset, s.size);
+}
+
+std::vector<StateSpan> Replica::own_state() {
+  std::vector<StateSpan> all{{"weights", std::as_writable_bytes(trainer_->parameters())}};
+  for (const Trainer::State& s : trainer_->state()) all.push_back({"own " + s.name, s.bytes});
+  for (const StateSpan& s : exchange_->state()) all.push_back(s);
+  all.push_back({"clock", std::as_writable_bytes(std::span(&clock_, 1))});
+  all.push_back({"bytes", std::as_writable_bytes(std::span(&own_bytes_, 1))});
+  return all;
+}
+
+std::vector<Trainer::State> Replica::state() {
+  std::vector<Trainer::State> all;
+  std::size_t at = 0;
+  for (std::size_t r = 0; r < state_sizes_.size(); ++r) {
+    const auto size = static_cast<std::size_t>(state_sizes_[r]);
+    all.push_back({fmt::format("replica.{}", r), blobs_.as<std::byte>().subspan(at, size)});
+    at += size;
+  }
+  return all;
+}
+
+void Replica::gather() {
+  std::size_t at = 0;
+  const std::span<std::byte> mine = blobs_.as<std::byte>();  // rank 0's own is the first
+  for (const StateSpan& s : own_state()) {
+    std::memcpy(mine.data() + at, s.bytes.data(), s.bytes.size());
+    at += s.bytes.size();
+  }
+  move_blobs(true);
+}
+
+void Replica::scatter() {
+  move_blobs(false);
+  std::size_t at = 0;
+  const std::span<const std::byte> mine = blobs_.as<std::byte>();
+  for (const StateSpan& s : own_state()) {
+    std::memcpy(s.bytes.data(), mine.data() + at, s.bytes.size());
+    at += s.bytes.size();
+  }
+  read_model();
+}
+
+// Every rank's part to rank 0, or back.
+void Replica::move_blobs(bool to_first) {
+  if (world_.size() == 1) return;
+  const auto ranks = static_cast<std::size_t>(world_.size());
+  const auto own = static_cast<std::size_t>(world_.rank());
+  std::vector<Range> out(ranks), in(ranks);
+  const std::span<std::byte> all = blobs_.as<std::byte>();
+  if (own == 0) {
+    std::size_t at = 0;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const auto size = static_cast<std::size_t>(state_sizes_[r]);
+      if (r > 0) (to_first ? in : out)[r] = {at, at + size};
+      at += size;
+    }
+  } else {
+    (to_first ? out : in)[0] = {0, all.size()};
+  }
+  const bool sends = (own == 0) != to_first;
+  const std::span<std::byte> none;
+  all_to_all(crew_.group(), const_numbers(std::span<const std::byte>(sends ? all : none)), out,
+             numbers(sends ? none : all), in, "state");
+}
+
+}  // namespace echelon

@@ -1,0 +1,102 @@
+#pragma once
+// A worker of a composed system: a replica of the model that trains by itself (a Trainer that believes to be alone) and
+// an exchange with the others, as the composition says. The journey of a step:
+//
+//   work        which part of which batch              work.h (own pace), or simply the next step (in lock-step)
+//   before      the sync may make it wait               exchange->before_step
+//   gradient    forward and backward                    trainer.compute; portions leave as they become complete
+//   exchange    rules of gradients                      exchange->exchange
+//   update      the worker's own optimizer              trainer.update
+//   exchange    rules of weights, when it is due        exchange->exchange
+//
+// Between rounds of steps all ranks meet: then the model can be read, evaluated and saved. One thread of each rank
+// drives it, all with the same rounds.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "parallel/composition.h"
+#include "parallel/crew.h"
+#include "parallel/straggler.h"
+#include "parallel/trainer.h"
+#include "parallel/work.h"
+#include "world/metered.h"
+
+namespace echelon {
+
+struct ReplicaSettings {
+  const models::Model* model = nullptr;
+  std::function<Optim()> make_optim;
+  std::vector<data::Field> fields;
+  int shards = 1;  // of each part of a batch
+  std::uint64_t seed = 1;
+  std::int64_t largest_slice = 1;
+  std::vector<Straggler> stragglers;  // experiments
+};
+
+// What a round has to know from outside.
+struct ReplicaRound {
+  std::int64_t from = 0, to = 0;  // steps
+  data::Loader* loader = nullptr;
+  std::function<double(std::int64_t step)> lr, epoch;
+  std::function<bool()> wants_to_stop;
+  // After each of this rank's steps that brings news of everybody's: how many steps of the round are done, and what
+  // they came to since the last call. Rank 0 in any case, the others where ranks are in lock-step.
+  std::function<void(std::int64_t step, const StepResult&, double bytes)> on_progress;
+};
+
+class Replica {
+ public:
+  // `crew` is of all ranks, on `world`; both outlive it, as does the composition. Collective.
+  Replica(const ReplicaSettings& settings, const Composition& composition, MeteredWorld& world, Crew& crew);
+  ~Replica();
+
+  Trainer& trainer() { return *trainer_; }
+  std::span<float> model() { return model_.as<float>(); }  // as of the last read_model
+
+  // Returns the step that the round has reached: `to`, or less if somebody wanted to stop. Collective.
+  std::int64_t run(const ReplicaRound& round);
+  void read_model();  // collective
+  bool may_prefetch() const { return !composition_.sync.common_work; }
+
+  // For checkpoints: everything that every rank remembers, gathered on rank 0. All ranks call gather(), then rank 0
+  // reads state(); or rank 0 fills in state(), then all ranks call scatter().
+  std::vector<Trainer::State> state();
+  void gather();
+  void scatter();
+
+  double bytes_sent() const { return bytes_; }  // by everybody while training, as of the last round
+
+ private:
+  std::vector<StateSpan> own_state();
+  StepResult do_step(const ReplicaRound& round, const WorkItem& item);
+  std::int64_t run_in_lockstep(const ReplicaRound& round);
+  std::int64_t run_at_own_pace(const ReplicaRound& round);
+  void average(std::span<float> values, double weight);
+  void move_blobs(bool to_first);
+  double sent_since_start() const;
+
+  ReplicaSettings settings_;
+  const Composition& composition_;
+  MeteredWorld& world_;
+  Crew& crew_;
+  std::unique_ptr<World> solo_;
+  Crew lone_;
+  std::unique_ptr<Trainer> trainer_;
+  Buffer model_, averaged_;
+  std::unique_ptr<Mail> mail_;      // only if letters are used
+  std::unique_ptr<WorkDesk> desk_;  // the same
+  std::unique_ptr<Exchange> exchange_;
+  std::int64_t clock_ = 0;  // steps that this replica has done
+  double bytes_ = 0;        // sent by all in earlier rounds
+  double own_bytes_ = 0;    // sent by this rank in earlier rounds
+  std::uint64_t round_start_ = 0;
+  std::vector<std::int64_t> state_sizes_;  // by rank
+  Buffer blobs_;                           // rank 0: everybody's state; else one's own
+};
+
+}  // namespace echelon

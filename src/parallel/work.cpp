@@ -1,0 +1,137 @@
+#include "parallel/work.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace echelon {
+
+namespace {
+
+constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
+enum Kind : std::uint16_t { ask_letter, work_letter, nothing_left };
+
+struct Request {
+  std::int64_t from, to;
+  WorkTotals done;  // since the last request; bytes in all
+  std::int64_t wants_to_stop;
+};
+
+}  // namespace
+
+class WorkDesk::Office {
+ public:
+  Office(World& world, Mail& mail, bool common)
+      : mail_(mail), common_(common), workers_(world.size()), next_(static_cast<std::size_t>(workers_)),
+        bytes_(static_cast<std::size_t>(workers_)), task_(world.spawn("office", [this, &world] { run(world); })) {}
+
+  ~Office() {
+    mail_.shut(office_box);
+    task_.reset();
+  }
+
+ private:
+  void run(World& world) {
+    try {
+      for (Letter letter; mail_.take(office_box, letter, long_time);) handle(letter);
+    } catch (const Failure& failure) {
+      world.give_up(failure.what());
+    }
+  }
+
+  void handle(const Letter& letter) {
+    Request r;
+    if (letter.payload().size() != sizeof r) fail("rank {} asked for work in a way that makes no sense", letter.from);
+    std::memcpy(&r, letter.payload().data(), sizeof r);
+    if (r.to != to_ || r.from != from_) begin(r);
+    const auto from = static_cast<std::size_t>(letter.from);
+    totals_.pieces += r.done.pieces, totals_.loss += r.done.loss, totals_.correct += r.done.correct;
+    totals_.terms += r.done.terms, totals_.samples += r.done.samples;
+    bytes_[from] = std::max(bytes_[from], r.done.bytes);
+    totals_.bytes = 0;
+    for (double b : bytes_) totals_.bytes += b;
+    if (r.wants_to_stop != 0) end_early();
+
+    LetterHead head{.kind = work_letter, .box = desk_box};
+    if (common_ && given_ < limit_ * workers_) {
+      head.clock = from_ + given_ / workers_;
+      head.key = static_cast<std::uint32_t>(given_ % workers_);
+      ++given_;
+    } else if (!common_ && next_[from] < limit_) {
+      head.clock = from_ + next_[from]++;
+      head.key = static_cast<std::uint32_t>(letter.from);
+    } else {
+      head.kind = nothing_left;
+      head.clock = from_ + limit_;
+    }
+    if (letter.from == 0)
+      mail_.post(0, head, std::as_bytes(std::span(&totals_, 1)));
+    else
+      mail_.post(letter.from, head);
+  }
+
+  void begin(const Request& r) {
+    from_ = r.from, to_ = r.to, limit_ = r.to - r.from, given_ = 0;
+    std::ranges::fill(next_, 0);
+    totals_ = {};
+  }
+
+  // At the first step of which no part has been given out yet.
+  void end_early() { limit_ = std::min(limit_, common_ ? (given_ + workers_ - 1) / workers_ : std::ranges::max(next_)); }
+
+  Mail& mail_;
+  bool common_;
+  std::int64_t workers_;
+  std::int64_t from_ = -1, to_ = -1, limit_ = 0;  // the round, and how many of its steps are to be done
+  std::int64_t given_ = 0;                        // common: pieces
+  std::vector<std::int64_t> next_;                // own: steps, by worker
+  std::vector<double> bytes_;                     // by worker
+  WorkTotals totals_;
+  std::unique_ptr<Task> task_;  // last
+};
+
+WorkDesk::WorkDesk(World& world, Mail& mail, bool common) : world_(world), mail_(mail) {
+  if (world.rank() == 0) office_ = std::make_unique<Office>(world, mail, common);
+}
+
+WorkDesk::~WorkDesk() = default;
+
+void WorkDesk::stop() { office_.reset(); }
+
+void WorkDesk::begin(std::int64_t from, std::int64_t to) {
+  from_ = from, to_ = end_ = to;
+  asked_ = over_ = false;
+  totals_ = {};
+  ask();
+}
+
+void WorkDesk::ask() {
+  const Request r{from_, to_, piece_, wants_to_stop_};
+  piece_ = {.bytes = piece_.bytes};
+  mail_.post(0, {.kind = ask_letter, .box = office_box}, std::as_bytes(std::span(&r, 1)));
+  asked_ = true;
+}
+
+std::optional<WorkItem> WorkDesk::next() {
+  if (over_) return std::nullopt;
+  Letter letter;
+  world_.doing("asking for work");
+  if (!mail_.take(desk_box, letter, long_time)) fail("the mail was closed while a worker asked for work");
+  if (letter.payload().size() == sizeof totals_) std::memcpy(&totals_, letter.payload().data(), sizeof totals_);
+  if (letter.head.kind == nothing_left) {
+    over_ = true;
+    end_ = letter.head.clock;
+    return std::nullopt;
+  }
+  ask();
+  return WorkItem{letter.head.clock, static_cast<int>(letter.head.key)};
+}
+
+void WorkDesk::done(const WorkTotals& piece, bool wants_to_stop) {
+  piece_.pieces += piece.pieces, piece_.loss += piece.loss, piece_.correct += piece.correct;
+  piece_.terms += piece.terms, piece_.samples += piece.samples;
+  piece_.bytes = piece.bytes;
+  wants_to_stop_ = wants_to_stop;
+}
+
+}  // namespace echelon

@@ -1,0 +1,57 @@
+#pragma once
+// Who does which part of which batch, when workers go at their own pace. The office on rank 0 hands out work: each
+// worker its own part of the next step, or, from a common heap, whatever is next, so that a slow worker does less. It is
+// told what became of it, and ends a round early when somebody wants to stop: at a step of which all parts are done, so
+// that every sample is used exactly once.
+//
+// A worker asks for its next piece before it begins the one it has, so nobody waits for the office. Every piece costs a
+// letter of `ask_bytes` and one back.
+
+#include <memory>
+#include <optional>
+
+#include "world/mail.h"
+
+namespace echelon {
+
+struct WorkItem {
+  std::int64_t step = 0;
+  int part = 0;
+};
+
+struct WorkTotals {  // of pieces that are done, by everybody
+  double pieces = 0, loss = 0, correct = 0, terms = 0, samples = 0;
+  double bytes = 0;  // sent by everybody, so far
+};
+
+class WorkDesk {
+ public:
+  static constexpr int office_box = 2, desk_box = 3;
+
+  // All ranks make one; the office is on rank 0.
+  WorkDesk(World& world, Mail& mail, bool common);
+  ~WorkDesk();
+
+  // The pieces of the steps [from, to), all ranks with the same.
+  void begin(std::int64_t from, std::int64_t to);
+  std::optional<WorkItem> next();
+  // This worker's piece is done: told to the office with the next request. `bytes`: what it has sent so far, in all.
+  void done(const WorkTotals& piece, bool wants_to_stop);
+  std::int64_t end() const { return end_; }  // after next() had nothing more: the step that the round has reached
+  // Rank 0: of this round, as far as the office knew when it last answered.
+  const WorkTotals& totals() const { return totals_; }
+  void stop();  // the office closes
+
+ private:
+  class Office;
+  void ask();
+  World& world_;
+  Mail& mail_;
+  std::unique_ptr<Office> office_;
+  std::int64_t from_ = 0, to_ = 0, end_ = 0;
+  bool asked_ = false, over_ = false;
+  WorkTotals piece_, totals_;
+  bool wants_to_stop_ = false;
+};
+
+}  // namespace echelon
