@@ -49,7 +49,7 @@ Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) 
   Predictions result{std::vector<std::int64_t>(classes * classes), {}};
   const auto alone = make_world_alone();
   Crew crew(*alone, cores);
-  Evaluator evaluator(*p.model, training.trainer().table(), training.trainer().parameters(), p.test, 256, crew);
+  Evaluator evaluator(*p.model, training.trainer().table(), training.parameters(), p.test, 256, crew);
   evaluator.run([&](const data::Batch& batch, int shard, Executor& executor) {
     const auto s = static_cast<std::uint64_t>(shard);
     const auto logits = executor.output("logits");

@@ -14,6 +14,7 @@
 #include "cli/trace_listener.h"
 #include "recipe/differences.h"
 #include "recipe/toml.h"
+#include "run/job.h"
 #include "track/run.h"
 #include "world/signals.h"
 
@@ -82,6 +83,7 @@ nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder, con
   j["weights_sha256"] = r.weights_sha256;
   j["run_dir"] = folder.path;
   j["stopped_by"] = r.stopped_by;
+  if (r.bytes >= 0) j["bytes"] = r.bytes;
   j["world"] = world.place().world;
   j["workers"] = world.size();
   if (world.size() > 1)
@@ -195,7 +197,10 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   Clock& clock = world.clock();
   const auto real_clock = make_real_clock();  // files and people live in real time, also if the ranks do not
   Cores cores(cores_each(s.world, world));
-  Crew crew(world, cores);
+  check_system(job, world, world.shared_memory() != nullptr, s.recipe);
+  const bool composed = job.composition && world.size() > 1;
+  const auto meter = composed ? make_metered(world) : nullptr;
+  Crew crew(composed ? *meter : world, cores, composed);
   const bool first = world.rank() == 0;
 
   // Whatever could be refused has been refused: from here on there is a run folder.
@@ -215,7 +220,8 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
       fmt::print(stderr, "rank {}: {}\n", world.rank(), text);
   };
 
-  Training training(job, *disk, clock, crew, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep));
+  Training training(job, *disk, clock, crew, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep),
+                    meter.get());
   training.add(log);
   if (first) training.add(narrator->progress());
   if (s.resume && !resume(training, *disk, folder, prepared))

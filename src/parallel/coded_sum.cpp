@@ -92,7 +92,8 @@ void CodedSum::gather(Group& group, std::span<float> values, const CodecStep& st
   const std::size_t bytes = codec.encode(values, step, room);
   sizes_[own] = static_cast<std::int64_t>(bytes);
   share_sizes(group);
-  place(in_, [&](std::size_t i) { return sizes_[i]; }, came.size());
+  place(
+      in_, [&](std::size_t i) { return sizes_[i]; }, came.size());
   std::memmove(came.data() + in_[own].begin, room.data(), bytes);
   all_gather(group, numbers(came.first(in_.back().end)), in_, "encoded sum");
   std::ranges::fill(values, 0.0f);
@@ -108,15 +109,17 @@ void CodedSum::owners(Group& group, std::span<float> values, const CodecStep& st
     StreamId id = step.random.id();
     id.layer += static_cast<std::uint32_t>(i + 1);
     mine.random = Stream(id);
-    const std::size_t bytes = codecs_[i]->encode(values.subspan(parts_[i].begin, parts_[i].count()), mine, sent.subspan(at));
+    const std::size_t bytes =
+        codecs_[i]->encode(values.subspan(parts_[i].begin, parts_[i].count()), mine, sent.subspan(at));
     out_[i] = {at, at + bytes};
     sizes_[own * n + i] = static_cast<std::int64_t>(bytes);
     at += bytes;
   }
   share_sizes(group);
-  place(in_, [&](std::size_t i) { return sizes_[i * n + own]; }, came.size());
-  all_to_all(group, const_numbers(std::span<const std::byte>(sent.first(at))), out_, numbers(came.first(in_.back().end)),
-             in_, "encoded parts");
+  place(
+      in_, [&](std::size_t i) { return sizes_[i * n + own]; }, came.size());
+  all_to_all(group, const_numbers(std::span<const std::byte>(sent.first(at))), out_,
+             numbers(came.first(in_.back().end)), in_, "encoded parts");
   const std::span<float> part = values.subspan(parts_[own].begin, parts_[own].count());
   std::ranges::fill(part, 0.0f);
   for (std::size_t i = 0; i < n; ++i) codecs_[own]->add(came.subspan(in_[i].begin, in_[i].count()), 1, part);
@@ -126,7 +129,8 @@ void CodedSum::owners(Group& group, std::span<float> values, const CodecStep& st
   std::ranges::fill(sizes_, 0);
   for (std::size_t i = 0; i < n; ++i) sizes_[own * n + i] = static_cast<std::int64_t>(bytes);
   share_sizes(group);
-  place(in_, [&](std::size_t i) { return sizes_[i * n]; }, came.size());
+  place(
+      in_, [&](std::size_t i) { return sizes_[i * n]; }, came.size());
   std::memmove(came.data() + in_[own].begin, room.data(), bytes);
   all_gather(group, numbers(came.first(in_.back().end)), in_, "encoded sums");
   for (std::size_t i = 0; i < n; ++i)
@@ -136,7 +140,8 @@ void CodedSum::owners(Group& group, std::span<float> values, const CodecStep& st
 std::vector<StateSpan> CodedSum::state(const std::string& prefix) {
   std::vector<StateSpan> all;
   for (std::size_t i = 0; i < codecs_.size(); ++i)
-    for (const Codec::State& s : codecs_[i]->state()) all.push_back({fmt::format("{} {} {}", prefix, i, s.name), s.bytes});
+    for (const Codec::State& s : codecs_[i]->state())
+      all.push_back({fmt::format("{} {} {}", prefix, i, s.name), s.bytes});
   return all;
 }
 

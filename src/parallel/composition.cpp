@@ -22,7 +22,8 @@ bool Composition::is_exact() const {
 bool Composition::uses_letters() const { return !exchange->traits().in_lockstep; }
 
 Composition read_composition(const CompositionTables& t, Problems& problems) {
-  Composition c{.name = t.name};
+  Composition c;
+  c.name = t.name;
   c.rule_name = name_in(t.rule, "grad_mean");
   c.exchange_name = name_in(t.exchange, "all_reduce");
   c.codec_name = name_in(t.codec, "none");
@@ -88,12 +89,14 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
          fmt::format("rule {} exchanges gradients, which nobody has any more at the end: at_end goes with rule "
                      "param_mean",
                      r));
-  refuse(c.period.probability < 1 && c.sync.in_rounds() && !exchange.in_lockstep,
-         fmt::format("with sync {} every worker comes to every round: leave out exchange.probability, or take async", s));
+  refuse(
+      c.period.probability < 1 && c.sync.in_rounds() && !exchange.in_lockstep,
+      fmt::format("with sync {} every worker comes to every round: leave out exchange.probability, or take async", s));
   refuse(c.period.probability < 1 && exchange.in_lockstep && rule.moment == RuleTraits::Moment::gradient,
          "a gradient that is not exchanged is lost: exchange.probability goes with rules that exchange weights");
-  refuse((c.period.tau > 1 || c.period.at_end) && rule.moment == RuleTraits::Moment::gradient && rule.local_step,
-         fmt::format("rule {} steps only from exchanged gradients: leave out exchange.tau, or take rule param_mean", r));
+  refuse(
+      (c.period.tau > 1 || c.period.at_end) && rule.moment == RuleTraits::Moment::gradient && rule.local_step,
+      fmt::format("rule {} steps only from exchanged gradients: leave out exchange.tau, or take rule param_mean", r));
   const bool slices = c.order.kind == Order::Kind::priority || c.order.kind == Order::Kind::enforced ||
                       c.order.kind == Order::Kind::magnitude;
   refuse(slices && !exchange.orders_slices,
@@ -102,20 +105,23 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
                      to_text(c.order.kind), e));
   refuse(c.sync.kind == Sync::Kind::quorum && c.sync.backups >= facts.workers,
          fmt::format("sync quorum with {} backups needs more than {} workers", c.sync.backups, facts.workers));
-  refuse(facts.phases > 1, "a model that trains in phases (a GAN) has one gradient for each: only the system bsp does that");
+  refuse(facts.phases > 1,
+         "a model that trains in phases (a GAN) has one gradient for each: only the system bsp does that");
   refuse(facts.carries && c.sync.common_work,
          "a model that carries values from batch to batch must get the following batch each time: set sync.work=own");
   const bool at_server = !rule.local_step;
-  refuse(at_server && facts.needs_norms,
-         "lars and lamb need the norms of whole parameters, but servers hold parts of them: take optim.name momentum or "
-         "adam, or rule grad_mean");
+  refuse(
+      at_server && facts.needs_norms,
+      "lars and lamb need the norms of whole parameters, but servers hold parts of them: take optim.name momentum or "
+      "adam, or rule grad_mean");
   refuse(at_server && facts.clips_by_norm,
          "optim.clip_norm is of the whole gradient, but servers hold parts of it: take optim.clip_value, or rule "
          "grad_mean");
-  refuse(exchange.shared_memory && !facts.shares_memory,
-         fmt::format("exchange {} writes into memory that all workers see: run it with --world threads or processes and "
-                     "without --link, or take exchange server with sync async",
-                     e));
+  refuse(
+      exchange.shared_memory && !facts.shares_memory,
+      fmt::format("exchange {} writes into memory that all workers see: run it with --world threads or processes and "
+                  "without --link, or take exchange server with sync async",
+                  e));
 }
 
 }  // namespace echelon

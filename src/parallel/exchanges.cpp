@@ -24,9 +24,9 @@ struct NamedOrder {
   Order::Kind kind;
 };
 constexpr std::array orders{
-    NamedOrder{"backward", Order::Kind::backward},   NamedOrder{"whole", Order::Kind::whole},
-    NamedOrder{"fusion", Order::Kind::fusion},       NamedOrder{"priority", Order::Kind::priority},
-    NamedOrder{"enforced", Order::Kind::enforced},   NamedOrder{"magnitude", Order::Kind::magnitude},
+    NamedOrder{"backward", Order::Kind::backward}, NamedOrder{"whole", Order::Kind::whole},
+    NamedOrder{"fusion", Order::Kind::fusion},     NamedOrder{"priority", Order::Kind::priority},
+    NamedOrder{"enforced", Order::Kind::enforced}, NamedOrder{"magnitude", Order::Kind::magnitude},
 };
 
 template <typename Table>
@@ -105,8 +105,7 @@ std::vector<CodecPiece> ExchangeParts::pieces(Range range) const {
     cover(std::min(e.offset, range.end), 1);
     const bool whole = e.offset >= range.begin && e.offset + e.size <= range.end;
     const auto& dims = e.parameter.shape.dims();
-    cover(std::min(e.offset + e.size, range.end),
-          whole && dims.size() > 1 ? static_cast<std::size_t>(dims[0]) : 1);
+    cover(std::min(e.offset + e.size, range.end), whole && dims.size() > 1 ? static_cast<std::size_t>(dims[0]) : 1);
   }
   cover(range.end, 1);
   return pieces;

@@ -48,7 +48,8 @@ Replica::Replica(const ReplicaSettings& settings, const Composition& composition
   sizes[static_cast<std::size_t>(world.rank())] = static_cast<double>(bytes);
   crew.share(sizes, std::vector<std::size_t>(sizes.size(), 1));
   std::size_t all = 0;
-  for (double size : sizes) state_sizes_.push_back(static_cast<std::int64_t>(size)), all += static_cast<std::size_t>(size);
+  for (double size : sizes)
+    state_sizes_.push_back(static_cast<std::int64_t>(size)), all += static_cast<std::size_t>(size);
   blobs_ = Buffer(world.rank() == 0 ? all : bytes);
   read_model();
 }
@@ -74,9 +75,9 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
   const StepResult result = trainer_->compute(static_cast<std::uint64_t>(item.step), batch, std::max(1.0, samples));
   const RuleTraits rule = composition_.rule->traits();
   const bool due = composition_.period.due(
-      clock_, Stream({settings_.seed, static_cast<std::uint32_t>(clock_),
-                      composition_.uses_letters() ? static_cast<std::uint32_t>(world_.rank()) : 0,
-                      stream_layer("exchange")}));
+      clock_,
+      Stream({settings_.seed, static_cast<std::uint32_t>(clock_),
+              composition_.uses_letters() ? static_cast<std::uint32_t>(world_.rank()) : 0, stream_layer("exchange")}));
   if (rule.moment == RuleTraits::Moment::gradient) {
     const double part = due ? exchange_->exchange(moment) : moment.share;
     if (part > 0) trainer_->update(static_cast<std::uint64_t>(clock_), moment.lr * part);
@@ -181,7 +182,8 @@ std::int64_t Replica::run_at_own_pace(const ReplicaRound& round) {
   crew_.share(all, std::vector<std::size_t>(ranks, each));
   double sums[each] = {};
   for (std::size_t i = 0; i < all.size(); ++i) sums[i % each] += all[i];
-  tell({.pieces = sums[0], .loss = sums[1], .correct = sums[2], .terms = sums[3], .samples = sums[4], .bytes = sums[5]});
+  tell(
+      {.pieces = sums[0], .loss = sums[1], .correct = sums[2], .terms = sums[3], .samples = sums[4], .bytes = sums[5]});
   return desk_->end();
 }
 

@@ -22,7 +22,8 @@ inline double slowness(const std::vector<Straggler>& all, int rank, int workers,
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Stream random(
         {seed, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(i), stream_layer("straggler")});
-    const int who = all[i].rank >= 0 ? all[i].rank : static_cast<int>(random.below(static_cast<std::uint32_t>(workers), 0));
+    const int who =
+        all[i].rank >= 0 ? all[i].rank : static_cast<int>(random.below(static_cast<std::uint32_t>(workers), 0));
     if (who == rank && (all[i].chance >= 1 || random.uniform(1) < static_cast<float>(all[i].chance)))
       factor = std::max(factor, all[i].factor);
   }

@@ -22,8 +22,12 @@ struct Request {
 class WorkDesk::Office {
  public:
   Office(World& world, Mail& mail, bool common)
-      : mail_(mail), common_(common), workers_(world.size()), next_(static_cast<std::size_t>(workers_)),
-        bytes_(static_cast<std::size_t>(workers_)), task_(world.spawn("office", [this, &world] { run(world); })) {}
+      : mail_(mail),
+        common_(common),
+        workers_(world.size()),
+        next_(static_cast<std::size_t>(workers_)),
+        bytes_(static_cast<std::size_t>(workers_)),
+        task_(world.spawn("office", [this, &world] { run(world); })) {}
 
   ~Office() {
     mail_.shut(office_box);
@@ -77,7 +81,9 @@ class WorkDesk::Office {
   }
 
   // At the first step of which no part has been given out yet.
-  void end_early() { limit_ = std::min(limit_, common_ ? (given_ + workers_ - 1) / workers_ : std::ranges::max(next_)); }
+  void end_early() {
+    limit_ = std::min(limit_, common_ ? (given_ + workers_ - 1) / workers_ : std::ranges::max(next_));
+  }
 
   Mail& mail_;
   bool common_;

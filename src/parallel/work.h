@@ -1,8 +1,8 @@
 #pragma once
 // Who does which part of which batch, when workers go at their own pace. The office on rank 0 hands out work: each
-// worker its own part of the next step, or, from a common heap, whatever is next, so that a slow worker does less. It is
-// told what became of it, and ends a round early when somebody wants to stop: at a step of which all parts are done, so
-// that every sample is used exactly once.
+// worker its own part of the next step, or, from a common heap, whatever is next, so that a slow worker does less. It
+// is told what became of it, and ends a round early when somebody wants to stop: at a step of which all parts are done,
+// so that every sample is used exactly once.
 //
 // A worker asks for its next piece before it begins the one it has, so nobody waits for the office. Every piece costs a
 // letter of `ask_bytes` and one back.

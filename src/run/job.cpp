@@ -30,6 +30,35 @@ std::string recipe_fingerprint(const Recipe& r) {
 
 }  // namespace
 
+namespace {
+
+// Null for the exact synchronous training that needs no composition.
+std::shared_ptr<const Composition> composition_of(const Recipe& r) {
+  Problems problems;
+  auto c = std::make_shared<Composition>(
+      read_composition({r.system, r.rule, r.exchange, r.sync, r.codec, r.order}, problems));
+  problems.throw_if_any(r.path);
+  return c->is_exact() ? nullptr : c;
+}
+
+}  // namespace
+
+void check_system(const TrainingJob& job, const World& world, bool shares_memory, const std::string& file) {
+  if (!job.composition) return;
+  const auto phases = job.model->training(1);
+  const Optim optim = job.make_optim();
+  Problems problems;
+  check_composition(*job.composition,
+                    {.workers = world.size(),
+                     .phases = static_cast<int>(phases.size()),
+                     .carries = !phases.front().graph.carries().empty(),
+                     .clips_by_norm = optim.clip.norm > 0,
+                     .needs_norms = optim.rule->norm() != Rule::Norm::none,
+                     .shares_memory = shares_memory},
+                    problems);
+  problems.throw_if_any(file);
+}
+
 TrainingJob make_job(const PreparedRun& p) {
   const TrainSpec& t = p.recipe.train;
   return {.model = p.model.get(),
@@ -49,7 +78,8 @@ TrainingJob make_job(const PreparedRun& p) {
           .patience = t.patience,
           .model_fingerprint = model_fingerprint(p),
           .data_fingerprint = p.train->info().fingerprint,
-          .recipe_fingerprint = recipe_fingerprint(p.recipe)};
+          .recipe_fingerprint = recipe_fingerprint(p.recipe),
+          .composition = composition_of(p.recipe)};
 }
 
 }  // namespace echelon

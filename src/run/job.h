@@ -9,6 +9,11 @@ namespace echelon {
 // `prepared` must outlive the job. The job's fingerprints are what a checkpoint is compared with on resuming: the model
 // (parameters by name and shape, and the model's table), the data's content, and everything in the recipe that decides
 // about the weights (batch, shards, seed, update rule, schedule), but not how long to train or how often to save.
+// BadInput if the recipe's system has settings that make no sense.
 TrainingJob make_job(const PreparedRun& prepared);
+
+// BadInput, with every reason and the nearest cure, if the job's system cannot train this model in this world. `file`
+// is the recipe's.
+void check_system(const TrainingJob& job, const World& world, bool shares_memory, const std::string& file);
 
 }  // namespace echelon

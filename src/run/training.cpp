@@ -57,22 +57,36 @@ double score_of(const Evaluation& e) { return e.accuracy >= 0 ? e.accuracy : -e.
 
 }  // namespace
 
-Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Crew& crew, std::string checkpoints, int keep)
+Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Crew& crew, std::string checkpoints, int keep,
+                   MeteredWorld* meter)
     : job_(job),
       disk_(disk),
       clock_(clock),
       crew_(crew),
       directory_(std::move(checkpoints)),
       walk_(job.train->size(), job.batches, job.drop_partial),
-      trainer_(std::make_unique<Trainer>(*job.model, job.make_optim, job.train->fields(), job.shards, job.seed, crew,
-                                         largest_slice(walk_, job.shards))),
+      meter_(meter),
       progress_(std::make_unique<Progress>()),
-      core_peak_(crew.world().place().threads ? measure_core_peak(clock) : 0),
-      flops_per_sample_(trainer_->flops_per_sample()) {
+      core_peak_(crew.world().place().threads ? measure_core_peak(clock) : 0) {
+  const int workers = crew.world().size();
+  if (job.composition && workers > 1) {
+    const int shards = std::max(1, job.shards / workers);
+    replica_ = std::make_unique<Replica>(ReplicaSettings{.model = job.model,
+                                                         .make_optim = job.make_optim,
+                                                         .fields = job.train->fields(),
+                                                         .shards = shards,
+                                                         .seed = job.seed,
+                                                         .largest_slice = largest_slice(walk_, shards * workers),
+                                                         .stragglers = job.stragglers},
+                                         *job.composition, *meter, crew);
+  } else {
+    trainer_ = std::make_unique<Trainer>(*job.model, job.make_optim, job.train->fields(), job.shards, job.seed, crew,
+                                         largest_slice(walk_, job.shards));
+  }
+  flops_per_sample_ = trainer().flops_per_sample();
   if (job.test) {
     const auto batch = static_cast<std::int64_t>(std::min<std::uint64_t>(job.test->size(), 256));
-    evaluator_ =
-        std::make_unique<Evaluator>(*job.model, trainer_->table(), trainer_->parameters(), job.test, batch, crew);
+    evaluator_ = std::make_unique<Evaluator>(*job.model, trainer().table(), parameters(), job.test, batch, crew);
   }
   if (!directory_.empty() && crew.world().rank() == 0)
     checkpointer_ = std::make_unique<Checkpointer>(
@@ -115,7 +129,7 @@ bool Training::resume() {
   crew_.broadcast(std::as_writable_bytes(std::span(progress)));
   progress_->read(Json::parse(progress));
   next_ = last_saved_ = head[1];
-  trainer_->spread();
+  replica_ ? replica_->scatter() : trainer_->spread();
   return true;
 }
 
@@ -124,8 +138,8 @@ void Training::load(Checkpoint& checkpoint) {
   expect_same_training(m, moment(), checkpoint.path);
   if (m.step > job_.total_steps)
     bad_input("{} is at step {}, but the recipe ends at step {}", checkpoint.path, m.step, job_.total_steps);
-  load_weights(checkpoint.weights, trainer_->table(), trainer_->parameters());
-  load_state(checkpoint.state, trainer_->state());
+  load_weights(checkpoint.weights, trainer().table(), parameters());
+  load_state(checkpoint.state, state());
   progress_->read(m.extra);
   next_ = m.step;
   last_saved_ = m.step;
@@ -163,13 +177,13 @@ Moment Training::moment() const {
 void Training::save(Checkpointer::IfBusy if_busy) {
   // A finished run is saved once more even if its last step was: the reason why it ended belongs to it.
   if (directory_.empty() || (last_saved_ == next_ && progress_->stopped_by.empty())) return;
-  trainer_->begin_reading();
+  replica_ ? replica_->gather() : trainer_->begin_reading();
   if (checkpointer_) {
-    const auto weights = weight_views(trainer_->table(), trainer_->parameters());
-    const auto state = state_views(trainer_->state());
-    checkpointer_->save(moment(), weights, state, if_busy, before_save_ ? before_save_() : std::shared_future<void>());
+    const auto weights = weight_views(trainer().table(), parameters());
+    const auto views = state_views(state());
+    checkpointer_->save(moment(), weights, views, if_busy, before_save_ ? before_save_() : std::shared_future<void>());
   }
-  trainer_->end_of_reading();
+  if (trainer_) trainer_->end_of_reading();
   last_saved_ = next_;
 }
 
@@ -183,36 +197,77 @@ void Training::do_step(data::Loader& loader, const StopFlag& stop) {
   const data::Batch& batch = loader.at(static_cast<std::uint64_t>(step));
   const double loaded = clock_.seconds();
   const double lr = job_.schedule.lr(step);
-  Progress& p = *progress_;
-  if (batch.cursor().batch == 0) p.epoch_loss = p.epoch_correct = p.epoch_terms = 0;
+  if (batch.cursor().batch == 0) progress_->epoch_loss = progress_->epoch_correct = progress_->epoch_terms = 0;
+  trainer_->slow_down(slowness(job_.stragglers, crew_.world().rank(), crew_.world().size(), step, job_.seed));
   const StepResult result =
       trainer_->step(static_cast<std::uint64_t>(step), lr, batch, stop.load(std::memory_order_relaxed));
   stop_agreed_ = result.stop;
   const double ended = clock_.seconds();
-  ++next_;
-  p.epoch_loss += result.loss * static_cast<double>(result.terms);
-  p.epoch_correct += result.correct;
-  p.epoch_terms += static_cast<double>(result.terms);
-  p.evaluation_due = evaluator_ && (next_ == job_.total_steps || due(job_.eval_every, step));
-
-  Pace& pace = pace_;
-  pace.add(ended - started, result.samples);
-  const double done_here = static_cast<double>(next_ - pace.first_step);
-  const StepEvent event{
-      .step = next_,
-      .total_steps = job_.total_steps,
-      .epoch = epochs_after(step),
-      .lr = lr,
-      .result = result,
-      .seconds = ended - pace.begin,
-      .samples_per_s = pace.recent_rate,
-      .peak_share = peak_share(pace.recent_rate),
-      .eta_seconds = (ended - pace.begin) / done_here * static_cast<double>(job_.total_steps - next_)};
   tell([&](RunListener& l) {
     if (loaded - started > 1e-4) l.on_span({"wait for input", started, loaded});
     l.on_span({"step", loaded, ended});
-    l.on_step(event);
   });
+  account(step + 1, result, started, ended, meter_ ? static_cast<double>(meter_->sent().bytes) : -1);
+}
+
+// The steps up to `step` are done; `result` is of those that had not been accounted for.
+void Training::account(std::int64_t step, const StepResult& result, double started, double ended, double bytes) {
+  Progress& p = *progress_;
+  next_ = step;
+  p.epoch_loss += result.loss * static_cast<double>(result.terms);
+  p.epoch_correct += result.correct;
+  p.epoch_terms += static_cast<double>(result.terms);
+  p.evaluation_due = evaluator_ && (next_ == job_.total_steps || due(job_.eval_every, step - 1));
+  pace_.add(ended - started, result.samples);
+  const double done_here = static_cast<double>(std::max<std::int64_t>(1, next_ - pace_.first_step));
+  const StepEvent event{
+      .step = next_,
+      .total_steps = job_.total_steps,
+      .epoch = epochs_after(step - 1),
+      .lr = job_.schedule.lr(step - 1),
+      .result = result,
+      .seconds = ended - pace_.begin,
+      .samples_per_s = pace_.recent_rate,
+      .peak_share = peak_share(pace_.recent_rate),
+      .eta_seconds = (ended - pace_.begin) / done_here * static_cast<double>(job_.total_steps - next_),
+      .bytes = bytes};
+  tell([&](RunListener& l) { l.on_step(event); });
+}
+
+// Replicas go on until something is due for which all ranks meet.
+void Training::do_round(data::Loader& loader, const StopFlag& stop) {
+  Progress& p = *progress_;
+  const std::int64_t from = next_, to = next_meeting();
+  if (walk_.at(static_cast<std::uint64_t>(from)).batch == 0) p.epoch_loss = p.epoch_correct = p.epoch_terms = 0;
+  double told = clock_.seconds();
+  const double started = told;
+  const std::int64_t reached =
+      replica_->run({.from = from,
+                     .to = to,
+                     .loader = &loader,
+                     .lr = [&](std::int64_t step) { return job_.schedule.lr(step); },
+                     .epoch = [&](std::int64_t step) { return epochs_after(step - 1); },
+                     .wants_to_stop = [&] { return stop.load(std::memory_order_relaxed); },
+                     .on_progress =
+                         [&](std::int64_t step, const StepResult& result, double bytes) {
+                           const double now = clock_.seconds();
+                           if (step > next_ || result.samples > 0)
+                             account(std::max<std::int64_t>(step, 1), result, told, now, bytes);
+                           told = now;
+                         }});
+  next_ = reached;
+  stop_agreed_ = reached < to;
+  p.evaluation_due = evaluator_ && (next_ == job_.total_steps || (next_ > 0 && due(job_.eval_every, next_ - 1)));
+  replica_->read_model();
+  tell([&](RunListener& l) { l.on_span({"round", started, clock_.seconds()}); });
+}
+
+std::int64_t Training::next_meeting() const {
+  std::int64_t step = next_ + 1;
+  while (step < job_.total_steps && !due(job_.eval_every, step - 1) && !due(job_.checkpoint_every, step - 1) &&
+         walk_.at(static_cast<std::uint64_t>(step)).batch != 0)
+    ++step;
+  return step;
 }
 
 void Training::do_evaluation(const StopFlag& stop) {
@@ -237,16 +292,27 @@ void Training::do_evaluation(const StopFlag& stop) {
     p.stopped_by = "patience";
 }
 
+data::LoaderOptions Training::loader_options() const {
+  data::LoaderOptions options{.seed = job_.seed,
+                              .batches = job_.batches,
+                              .drop_partial = job_.drop_partial,
+                              .shards = static_cast<std::uint64_t>(job_.shards),
+                              .prefetch = crew_.world().place().threads ? 2 : 0,
+                              .first_step = static_cast<std::uint64_t>(next_)};
+  if (replica_) {
+    options.shards = static_cast<std::uint64_t>(replica_->trainer().shards());
+    options.parts = static_cast<std::uint64_t>(crew_.world().size());
+    options.part = static_cast<std::uint64_t>(crew_.world().rank());
+    if (!replica_->may_prefetch()) options.prefetch = 0;
+  } else {
+    const ShardRange own = trainer_->own_shards();
+    options.own = data::Slice{static_cast<std::uint64_t>(own.first), static_cast<std::uint64_t>(own.count())};
+  }
+  return options;
+}
+
 RunSummary Training::run(const StopFlag& stop) {
-  const ShardRange own = trainer_->own_shards();
-  data::Loader loader(job_.train, {.seed = job_.seed,
-                                   .batches = job_.batches,
-                                   .drop_partial = job_.drop_partial,
-                                   .shards = static_cast<std::uint64_t>(job_.shards),
-                                   .own = data::Slice{static_cast<std::uint64_t>(own.first),
-                                                      static_cast<std::uint64_t>(own.last - own.first)},
-                                   .prefetch = crew_.world().place().threads ? 2 : 0,
-                                   .first_step = static_cast<std::uint64_t>(next_)});
+  data::Loader loader(job_.train, loader_options());
   Progress& p = *progress_;
   if (p.stopped_by == "signal") p.stopped_by.clear();  // that is what resuming is for
   pace_ = {.begin = clock_.seconds(), .first_step = next_};
@@ -260,7 +326,7 @@ RunSummary Training::run(const StopFlag& stop) {
     } else if (next_ == job_.total_steps) {
       p.stopped_by = "end";
     } else {
-      do_step(loader, stop);
+      replica_ ? do_round(loader, stop) : do_step(loader, stop);
     }
   }
   if (evaluator_ && !last_test_ && p.stopped_by != "signal")
@@ -280,7 +346,7 @@ RunSummary Training::summarise(double waited_for_input) {
                .train_loss = p.epoch_terms > 0 ? p.epoch_loss / p.epoch_terms : 0,
                .test = last_test_,
                .seconds = clock_.seconds() - pace_.begin,
-               .weights_sha256 = weights_hash(weight_views(trainer_->table(), trainer_->parameters())),
+               .weights_sha256 = weights_hash(weight_views(trainer().table(), parameters())),
                .stopped_by = p.stopped_by};
   if (job_.model->task() == models::Task::classify && p.epoch_terms > 0)
     s.train_accuracy = p.epoch_correct / p.epoch_terms;
@@ -289,6 +355,7 @@ RunSummary Training::summarise(double waited_for_input) {
     s.waited_for_input = waited_for_input / pace_.training_seconds;
     s.peak_share = peak_share(s.samples_per_s);
   }
+  if (replica_) s.bytes = replica_->bytes_sent();
   share_times(s, waited_for_input);
   check_agreement(s.weights_sha256);
   return s;
@@ -299,7 +366,7 @@ void Training::share_times(RunSummary& summary, double waited_for_input) {
   const auto ranks = static_cast<std::size_t>(world.size());
   const std::size_t each = 3 + ranks;
   std::vector<double> all(ranks * each);
-  const RankTimes mine = trainer_->times();
+  const RankTimes mine = trainer().times();
   const std::span own = std::span(all).subspan(static_cast<std::size_t>(world.rank()) * each, each);
   own[0] = waited_for_input, own[1] = mine.compute, own[2] = mine.exchange;
   std::ranges::copy(mine.waiting_for, own.begin() + 3);

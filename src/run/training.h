@@ -12,6 +12,7 @@
 #include "data/loader.h"
 #include "models/model.h"
 #include "optim/schedule.h"
+#include "parallel/replica.h"
 #include "run/events.h"
 #include "track/checkpointer.h"
 #include "world/clock.h"
@@ -34,6 +35,8 @@ struct TrainingJob {
   std::optional<double> target_accuracy, target_loss;
   std::int64_t patience = 0;  // evaluations without a better one; 0: no limit
   std::string model_fingerprint, data_fingerprint, recipe_fingerprint;
+  std::shared_ptr<const Composition> composition = nullptr;  // null: exact synchronous training (parallel/trainer.h)
+  std::vector<Straggler> stragglers = {};                    // experiments
 };
 
 struct RunSummary {
@@ -45,6 +48,7 @@ struct RunSummary {
   double samples_per_s = 0;     // while training: evaluations and saves not counted
   double seconds = 0;           // in this process
   double waited_for_input = 0;  // share of the training time
+  double bytes = -1;            // sent by all ranks while training; -1: not counted
   double peak_share = 0;
   std::string weights_sha256;
   std::string stopped_by;      // "end", "target", "patience", "signal"
@@ -63,7 +67,9 @@ class Training {
 
   // `job`, `disk`, `clock` and `crew` must outlive the training. `checkpoints`: the directory; empty: none are kept.
   // Of several ranks all make one and call the same functions; rank 0 alone uses the disk.
-  Training(const TrainingJob& job, Disk& disk, Clock& clock, Crew& crew, std::string checkpoints, int keep);
+  // `meter` (may be null) counts what the crew's world sends; a composition needs one.
+  Training(const TrainingJob& job, Disk& disk, Clock& clock, Crew& crew, std::string checkpoints, int keep,
+           MeteredWorld* meter = nullptr);
   ~Training();
 
   void add(RunListener& listener) { listeners_.push_back(&listener); }
@@ -75,7 +81,9 @@ class Training {
   std::int64_t next_step() const { return next_; }
   RunSummary run(const StopFlag& stop);
 
-  Trainer& trainer() { return *trainer_; }
+  Trainer& trainer() { return replica_ ? replica_->trainer() : *trainer_; }
+  // The weights that are evaluated and saved.
+  std::span<float> parameters() { return replica_ ? replica_->model() : trainer_->parameters(); }
   double core_peak_gflops() const { return core_peak_; }
 
  private:
@@ -91,6 +99,11 @@ class Training {
   Moment moment() const;  // where the training stands
   void load(Checkpoint& checkpoint);
   void do_step(data::Loader& loader, const StopFlag& stop);
+  void do_round(data::Loader& loader, const StopFlag& stop);
+  void account(std::int64_t step, const StepResult& result, double started, double ended, double bytes);
+  std::int64_t next_meeting() const;  // the step after which something is due for which all ranks meet
+  data::LoaderOptions loader_options() const;
+  std::vector<Trainer::State> state() { return replica_ ? replica_->state() : trainer_->state(); }
   void do_evaluation(const StopFlag& stop);
   bool wants_to_stop(const StopFlag& stop) const;
   void save(Checkpointer::IfBusy if_busy);
@@ -109,7 +122,9 @@ class Training {
   Crew& crew_;
   std::string directory_;
   data::Walk walk_;
-  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<Trainer> trainer_;  // null if there is a replica
+  std::unique_ptr<Replica> replica_;  // null without a composition
+  MeteredWorld* meter_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Checkpointer> checkpointer_;
   std::vector<RunListener*> listeners_;

@@ -1,7 +1,8 @@
 // All workers' contributions summed by a collective; every worker then concludes alike, so that nobody needs to send
 // the answer. Portions go out while backward still runs, in a task of their own (collective/lane.h).
 
-#include <array>
+#include <algorithm>
+#include <optional>
 
 #include "collective/algorithms.h"
 #include "collective/lane.h"
@@ -30,8 +31,8 @@ class AllReduce : public Exchange {
         sum_(parts_.floats() * sizeof(float)),
         lane_(parts_.crew->group()) {
     const RuleTraits rule = parts_.rule->traits();
-    overlaps_ = rule.moment == RuleTraits::Moment::gradient && parts_.period.tau == 1 && parts_.period.probability >= 1 &&
-                parts_.order.kind != Order::Kind::whole;
+    overlaps_ = rule.moment == RuleTraits::Moment::gradient && parts_.period.tau == 1 &&
+                parts_.period.probability >= 1 && parts_.order.kind != Order::Kind::whole;
     if (overlaps_) {
       std::size_t bytes = parts_.order.kind == Order::Kind::fusion ? parts_.order.bytes : 1;
       const auto ready = [this](const Bucket& b) { is_ready(b); };
@@ -71,7 +72,8 @@ class AllReduce : public Exchange {
     for (StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
     for (std::size_t i = 0; i < portions_.size(); ++i) {
       if (portions_[i]->shared)
-        for (StateSpan& s : portions_[i]->shared->state()) all.push_back({fmt::format("shared {} {}", i, s.name), s.bytes});
+        for (StateSpan& s : portions_[i]->shared->state())
+          all.push_back({fmt::format("shared {} {}", i, s.name), s.bytes});
       if (portions_[i]->coded)
         for (StateSpan& s : portions_[i]->coded->state(fmt::format("codec {}", i))) all.push_back(s);
     }
@@ -131,7 +133,8 @@ class AllReduce : public Exchange {
       all_reduce(group, out, Reduction::sum, {.algorithm = settings_.algorithm});
     } else {
       const PartialSum mine{parts_.rank(), parts_.rank() + 1, out.data()};
-      all_reduce_shards(group, {.shards = parts_.workers(), .partials = {&mine, 1}, .end = out.size(), .out = out.data()});
+      all_reduce_shards(group,
+                        {.shards = parts_.workers(), .partials = {&mine, 1}, .end = out.size(), .out = out.data()});
     }
   }
 
@@ -160,7 +163,9 @@ class Kind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<AllReduce>(settings_, std::move(parts));
   }
-  std::string traffic_text() const override { return "2 (n-1) W / n a worker: every number goes round once as a part and once as a sum"; }
+  std::string traffic_text() const override {
+    return "2 (n-1) W / n a worker: every number goes round once as a part and once as a sum";
+  }
   Traffic traffic_per_step(const Case& c) const override {
     const double n = c.workers;
     return {2 * n * (n - 1), 2 * (n - 1) * c.encoded_bytes};

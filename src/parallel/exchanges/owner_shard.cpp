@@ -1,5 +1,8 @@
 // Every worker is the server for its part of the model: contributions are reduced and scattered to the owners, each
-// concludes for its part, and all gather the answers. The sums are taken in the one fixed tree (collective/shard_sum.h).
+// concludes for its part, and all gather the answers. The sums are taken in the one fixed tree
+// (collective/shard_sum.h).
+
+#include <algorithm>
 
 #include "collective/collectives.h"
 #include "collective/shard_sum.h"
@@ -63,7 +66,9 @@ class Kind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<OwnerShard>(std::move(parts));
   }
-  std::string traffic_text() const override { return "2 (n-1) 4 F / n a worker: parts to their owners, answers to all"; }
+  std::string traffic_text() const override {
+    return "2 (n-1) 4 F / n a worker: parts to their owners, answers to all";
+  }
   Traffic traffic_per_step(const Case& c) const override {
     const double n = c.workers;
     return {2 * n * (n - 1), 2 * (n - 1) * 4.0 * static_cast<double>(c.floats)};

@@ -1,8 +1,10 @@
 // Parameter servers: the model is cut into keys, each on one server; workers send letters to them. Servers live on the
 // workers' own ranks (one, some or all of them), as tasks beside the training: `servers` shards on as many ranks.
 
+#include <algorithm>
 #include <bit>
 
+#include "collective/collectives.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/server_shard.h"
 
@@ -13,8 +15,8 @@ namespace {
 constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
 
 struct Settings {
-  int servers = 1;           // 0: one on every worker
-  std::int64_t fetch = 1;    // an answer is asked for every so many pushes
+  int servers = 1;         // 0: one on every worker
+  std::int64_t fetch = 1;  // an answer is asked for every so many pushes
 };
 
 int server_count(const Settings& s, int workers) { return s.servers == 0 ? workers : std::min(s.servers, workers); }
@@ -108,7 +110,8 @@ class Server : public Exchange {
     for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
     for (std::size_t k = 0; k < keys_.size(); ++k)
       if (encoders_[k])
-        for (const Codec::State& s : encoders_[k]->state()) all.push_back({fmt::format("codec {} {}", k, s.name), s.bytes});
+        for (const Codec::State& s : encoders_[k]->state())
+          all.push_back({fmt::format("codec {} {}", k, s.name), s.bytes});
     if (shard_)
       for (const StateSpan& s : shard_->state()) all.push_back(s);
     all.push_back({"seen", std::as_writable_bytes(std::span(seen_))});
@@ -141,7 +144,8 @@ class Server : public Exchange {
 
   void take_next() {
     Letter letter;
-    if (!parts_.mail->take(worker_box, letter, long_time)) fail("the mail was closed while a worker waited for an answer");
+    if (!parts_.mail->take(worker_box, letter, long_time))
+      fail("the mail was closed while a worker waited for an answer");
     take(letter);
   }
 
@@ -159,7 +163,8 @@ class Server : public Exchange {
       encoders_[k]->decode(letter.payload(), values);
       worker_->apply(range, values);
     } else {
-      if (letter.floats().size() != range.count()) fail("rank {} answered with {} numbers", letter.from, letter.floats().size());
+      if (letter.floats().size() != range.count())
+        fail("rank {} answered with {} numbers", letter.from, letter.floats().size());
       worker_->apply(range, letter.floats());
     }
     seen_[k] = letter.head.clock;
@@ -187,7 +192,9 @@ class Kind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<Server>(settings_, std::move(parts));
   }
-  std::string traffic_text() const override { return "W to the servers and 4 F back a worker, less what stays on its own rank"; }
+  std::string traffic_text() const override {
+    return "W to the servers and 4 F back a worker, less what stays on its own rank";
+  }
   Traffic traffic_per_step(const Case& c) const override {
     const double n = c.workers, k = server_count(settings_, c.workers);
     const double away = n * k - k;  // pairs of a worker and a server on another rank

@@ -17,7 +17,9 @@ ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, 
   const auto workers = static_cast<std::size_t>(parts_.workers());
   std::size_t largest = 0, most_bytes = 0;
   for (const Key& key : keys) {
-    Slice s{.range = key.range, .shared = parts_.rule->make_shared(parts_.place(key.range))};
+    Slice s;
+    s.range = key.range;
+    s.shared = parts_.rule->make_shared(parts_.place(key.range));
     largest = std::max(largest, key.range.count());
     if (parts_.codec) {
       s.decoder = parts_.codec(parts_.pieces(key.range));
@@ -50,7 +52,8 @@ void ServerShard::stop() {
 void ServerShard::run() {
   try {
     for (Letter letter; parts_.mail->take(Exchange::server_box, letter, long_time);) handle(letter);
-  } catch (const Failure& failure) {  // the workers' own waits see a lost rank by themselves; anything else they must be told
+  } catch (const Failure&
+               failure) {  // the workers' own waits see a lost rank by themselves; anything else they must be told
     parts_.world->give_up(failure.what());
   }
 }
@@ -138,8 +141,7 @@ void ServerShard::merge(Slice& s, const Letter& letter, double lr) {
   if (oldest(s) == before) return;
   if (parts_.sync.kind == Sync::Kind::value) std::ranges::copy(s.shared->model(), s.at_slowest.as<float>().begin());
   if (parts_.sync.kind == Sync::Kind::essp)  // nobody needs to ask
-    for (Rank r = 0; r < parts_.workers(); ++r)
-      answer(s, letter.head.key, r, encoded_answer(s, letter.head.key));
+    for (Rank r = 0; r < parts_.workers(); ++r) answer(s, letter.head.key, r, encoded_answer(s, letter.head.key));
 }
 
 void ServerShard::answer_those_who_may(Slice& s, std::uint32_t key) {
@@ -164,14 +166,15 @@ bool ServerShard::moved_too_far(const Slice& s, Rank reader) const {
 std::span<const std::byte> ServerShard::encoded_answer(Slice& s, std::uint32_t key) {
   if (!s.answer_codec) return std::as_bytes(s.shared->answer());
   Stream random({parts_.seed, static_cast<std::uint32_t>(s.version), key, stream_layer("answer codec")});
-  const std::size_t bytes =
-      s.answer_codec->encode(s.shared->answer(), {.number = s.version, .epoch = 1e9, .random = random}, bytes_.as<std::byte>());
+  const std::size_t bytes = s.answer_codec->encode(
+      s.shared->answer(), {.number = s.version, .epoch = 1e9, .random = random}, bytes_.as<std::byte>());
   return bytes_.as<std::byte>().first(bytes);
 }
 
 void ServerShard::answer(Slice& s, std::uint32_t key, Rank to, std::span<const std::byte> bytes) {
   s.read_at[static_cast<std::size_t>(to)] = s.version;
-  parts_.mail->post(to, {.kind = LetterKind::answer, .box = Exchange::worker_box, .key = key, .clock = oldest(s)}, bytes);
+  parts_.mail->post(to, {.kind = LetterKind::answer, .box = Exchange::worker_box, .key = key, .clock = oldest(s)},
+                    bytes);
 }
 
 std::int64_t ServerShard::oldest(const Slice& s) const { return std::ranges::min(s.clocks); }

@@ -44,7 +44,9 @@ class ServerShard {
   void read_model(std::span<float> out) const;
   std::vector<StateSpan> state();
   std::int64_t dropped() const { return dropped_; }  // contributions that came too late
-  double mean_staleness() const { return merged_ > 0 ? static_cast<double>(staleness_) / static_cast<double>(merged_) : 0; }
+  double mean_staleness() const {
+    return merged_ > 0 ? static_cast<double>(staleness_) / static_cast<double>(merged_) : 0;
+  }
   void stop();  // the task ends
 
  private:
