@@ -215,7 +215,7 @@ std::unique_ptr<const ExchangeKind> server(OptionReader& options) {
     s.servers = options.choice("servers", "all", {"all"}) == "all" ? 0 : 1;
   else
     s.servers = static_cast<int>(options.integer("servers", 1, 1, 100'000));
-  s.fetch = options.integer("fetch", 1, 1, 1'000'000);
+  s.fetch = options.integer("n_fetch", 1, 1, 1'000'000);
   return std::make_unique<Kind>(s);
 }
 
