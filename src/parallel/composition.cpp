@@ -68,6 +68,11 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
     refuse(!c.sync.in_rounds() && !rule.one_by_one,
            fmt::format("sync {} merges contributions as they come, but rule {} needs whole rounds: take sync bsp{}", s,
                        r, r == "grad_mean" ? ", or rule grad_push" : ""));
+    refuse(
+        (c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp) && rule.answers_mean,
+        fmt::format("with sync {} a worker can miss a round, and with rule {} its weights would then differ for ever: "
+                    "take rule grad_push, which makes the same step where all can read the result",
+                    s, r));
     refuse(c.sync.bounded() && rule.moment == RuleTraits::Moment::weights,
            fmt::format("sync {} bounds how stale gradients are, but rule {} exchanges weights: take sync async", s, r));
     refuse(c.sync.kind == Sync::Kind::value && rule.moment == RuleTraits::Moment::weights,

@@ -1,0 +1,114 @@
+#pragma once
+// A composed system at work on a small network: what the tests of rules and exchanges run. A system is written as in
+// its file: "[rule]\nname = 'grad_push'\n[sync]\nname = 'ssp'".
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "parallel/evaluator.h"
+#include "parallel/replica.h"
+#include "recipe/toml.h"
+#include "tests/parallel/small_networks.h"
+#include "world/sim/simulation.h"
+
+namespace echelon::test {
+
+inline const Options& axis(const Options& tree, const std::string& name) {
+  static const Options none;
+  const auto found = tree.items.find(name);
+  return found == tree.items.end() ? none : *std::get<Option::Table>(found->second.value);
+}
+
+inline Composition composition_of(const std::string& toml, Problems& problems) {
+  const Options tree = parse_toml(toml, "system");
+  return read_composition({"test", axis(tree, "rule"), axis(tree, "exchange"), axis(tree, "sync"), axis(tree, "codec"),
+                           axis(tree, "order")},
+                          problems);
+}
+
+struct SystemJob {
+  std::string system;
+  Case network = {"mlp",
+                  table({{"hidden", integers({12})}}),
+                  {.kind = data::SyntheticOptions::Kind::blobs, .samples = 256, .shape = {16}, .classes = 4}};
+  std::string rule = "momentum";
+  double lr = 0.05;
+  int steps = 10, batch = 32, shards = 1;
+  std::vector<Straggler> stragglers = {};
+};
+
+struct SystemResult {                 // of one rank
+  std::vector<float> model, weights;  // what is evaluated; the replica's own
+  double loss = 0, accuracy = 0;      // of the model on other data
+  std::int64_t reached = 0;           // step
+  TrafficCount sent;                  // while training
+  double seconds = 0;                 // of the world's clock, while training
+  std::int64_t samples = 0;           // told to this rank, of all
+};
+
+// This rank's part. `look` (may be empty) sees the replica at the end.
+inline SystemResult run_system(World& world, const SystemJob& job, const std::function<void(Replica&)>& look = {}) {
+  Problems problems;
+  const Composition composition = composition_of(job.system, problems);
+  check_composition(composition, {.workers = world.size(), .shares_memory = world.shared_memory() != nullptr},
+                    problems);
+  problems.throw_if_any("system");
+  const auto data = data::make_synthetic("train", job.network.data);
+  const auto model = models::make_model(job.network.name, inputs_of(*data), job.network.options);
+  const auto meter = make_metered(world);
+  Cores cores(1);
+  Crew crew(*meter, cores, true);
+  Replica replica({.model = model.get(),
+                   .make_optim = [&] { return optim(job.rule); },
+                   .fields = data->fields(),
+                   .shards = job.shards,
+                   .seed = 3,
+                   .largest_slice = job.batch,
+                   .stragglers = job.stragglers},
+                  composition, *meter, crew);
+  data::Loader loader(data, {.seed = 3,
+                             .batches = {{0, static_cast<std::uint64_t>(job.batch)}},
+                             .shards = static_cast<std::uint64_t>(job.shards),
+                             .parts = static_cast<std::uint64_t>(world.size()),
+                             .part = static_cast<std::uint64_t>(world.rank()),
+                             .prefetch = 0});
+  SystemResult result;
+  const TrafficCount before = meter->sent();
+  const double begin = world.now();
+  result.reached =
+      replica.run({.from = 0,
+                   .to = job.steps,
+                   .loader = &loader,
+                   .lr = [&](std::int64_t) { return job.lr; },
+                   .epoch = [](std::int64_t step) { return static_cast<double>(step) / 8; },
+                   .wants_to_stop = [] { return false; },
+                   .on_progress = [&](std::int64_t, const StepResult& r, double) { result.samples += r.samples; }});
+  result.seconds = world.now() - begin;
+  result.sent = {meter->sent().messages - before.messages, meter->sent().bytes - before.bytes};
+  replica.read_model();
+  result.model.assign(replica.model().begin(), replica.model().end());
+  result.weights.assign(replica.trainer().parameters().begin(), replica.trainer().parameters().end());
+  Evaluator evaluator(*model, replica.trainer().table(), replica.model(),
+                      data::make_synthetic("test", job.network.data), 64, crew);
+  const Evaluation test = evaluator.run();
+  result.loss = test.loss, result.accuracy = test.accuracy;
+  if (look) look(replica);
+  return result;
+}
+
+// All ranks of a simulated cluster.
+inline std::vector<SystemResult> simulate_system(int workers, const SystemJob& job, const SimCluster& cluster,
+                                                 std::uint64_t seed = 7) {
+  std::vector<SystemResult> all(static_cast<std::size_t>(workers));
+  run_in_simulation(cluster, {.seed = seed}, [&](World& world) {
+    all[static_cast<std::size_t>(world.rank())] = run_system(world, job);
+  }).throw_if_failed();
+  return all;
+}
+inline std::vector<SystemResult> simulate_system(int workers, const SystemJob& job) {
+  return simulate_system(workers, job, SimCluster::uniform(workers, 1e-5, 1e9));
+}
+
+}  // namespace echelon::test
