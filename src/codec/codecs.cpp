@@ -1,6 +1,7 @@
 #include "codec/codecs.h"
 
 #include <array>
+#include <optional>
 
 #include "base/error.h"
 
@@ -11,20 +12,64 @@ namespace {
 struct Entry {
   const char* name;
   codecs::ReadMaker read;
-  bool error_feedback;  // the default
+  // Which wrappers it has unless the recipe says otherwise.
+  struct Defaults {
+    bool error_feedback = false, layer_scale = false, entropy = false;
+    double momentum = 0;
+  } defaults;
   const char *about, *paper;
 };
 
+constexpr Entry::Defaults plain{}, feedback{.error_feedback = true};
+constexpr Entry::Defaults scaled_feedback{.error_feedback = true, .layer_scale = true};
+
 // Every codec there is.
 constexpr std::array table = {
-    Entry{"none", codecs::none, false, "float32, as the numbers are", ""},
-    Entry{"fp16", codecs::fp16, false, "IEEE half precision, rounded to the nearest", ""},
-    Entry{"bf16", codecs::bf16, false, "bfloat16: the range of float32 with 8 bits of precision", ""},
-    Entry{"one_bit", codecs::one_bit, true, "the sign of each number, and the mean on either side of zero",
+    Entry{"none", codecs::none, plain, "float32, as the numbers are", ""},
+    Entry{"fp16", codecs::fp16, plain, "IEEE half precision, rounded to the nearest", ""},
+    Entry{"bf16", codecs::bf16, plain, "bfloat16: the range of float32 with 8 bits of precision", ""},
+    Entry{"fixed16", codecs::fixed16, plain, "16-bit fixed point, stochastic rounding",
+          "Gupta et al. 2015, Deep Learning with Limited Numerical Precision"},
+    Entry{"flexpoint", codecs::flexpoint, plain, "16-bit integers with one exponent for each parameter",
+          "Koester et al. 2017, Flexpoint"},
+    Entry{"dorefa", codecs::dorefa, plain, "k bits between plus and minus the largest, stochastic rounding",
+          "Zhou et al. 2016, DoReFa-Net"},
+    Entry{"one_bit", codecs::one_bit, feedback, "the sign of each number, and the mean on either side of zero",
           "Seide et al. 2014, 1-Bit Stochastic Gradient Descent"},
-    Entry{"top_k", codecs::top_k, true, "the largest numbers only, a given share of them",
+    Entry{"two_bit", codecs::two_bit, scaled_feedback, "plus or minus a threshold, or nothing", "MXNet"},
+    Entry{"terngrad", codecs::terngrad, plain, "-s, 0 or +s, drawn with the right expectation",
+          "Wen et al. 2017, TernGrad"},
+    Entry{"qsgd",
+          codecs::qsgd,
+          {.entropy = true},
+          "a few levels of each bucket's norm, drawn, and entropy coding",
+          "Alistarh et al. 2017, QSGD"},
+    Entry{"strom", codecs::strom, scaled_feedback, "plus or minus a threshold, only where it is reached",
+          "Strom 2015, Scalable Distributed DNN Training Using Commodity GPU Cloud Computing"},
+    Entry{"top_k", codecs::top_k, feedback, "the largest numbers only, a given share of them",
           "Aji, Heafield 2017, Sparse Communication for Distributed Gradient Descent"},
+    Entry{"adaptive", codecs::adaptive, scaled_feedback,
+          "the largest share above and below zero, as the mean of each side",
+          "Dryden et al. 2016, Communication Quantization for Data-Parallel Training"},
+    Entry{"dgc",
+          codecs::dgc,
+          {.momentum = 0.9},
+          "the largest numbers, with momentum correction, masking and a warm-up of the share",
+          "Lin et al. 2018, Deep Gradient Compression"},
+    Entry{"random_k", codecs::random_k, plain, "a random mask, another one in every exchange",
+          "Konecny et al. 2016, Federated Learning: Strategies for Improving Communication Efficiency"},
+    Entry{"low_rank", codecs::low_rank, feedback, "the two factors of a low-rank approximation of each matrix",
+          "Vogels et al. 2019, PowerSGD"},
 };
+
+std::optional<codecs::MomentumSettings> read_momentum(OptionReader& options, const Entry& entry) {
+  codecs::MomentumSettings s;
+  s.momentum = options.number("momentum", entry.defaults.momentum, 0, 0.9999);
+  if (s.momentum == 0 && entry.defaults.momentum == 0) return std::nullopt;
+  s.clip = options.number("clip", 0, 0);
+  s.masking = options.flag("masking", true);
+  return s;
+}
 
 }  // namespace
 
@@ -36,13 +81,25 @@ CodecMaker read_codec(OptionReader& options) {
   for (const Entry& each : table)
     if (name == each.name) entry = &each;
   const CodecMaker inner = entry->read(options);
-  const bool feedback = options.flag("error_feedback", entry->error_feedback);
-  if (feedback && inner({})->traits().lossless)
-    options.problem("error_feedback", "has nothing to carry over: codec '" + name + "' leaves nothing out");
+  const bool scaled = options.flag("layer_scale", entry->defaults.layer_scale);
+  const bool coded = options.flag("entropy", entry->defaults.entropy);
+  const auto momentum = read_momentum(options, *entry);
+  const bool carried = options.flag("error_feedback", entry->defaults.error_feedback && !momentum);
+  if (inner({})->traits().lossless) {
+    if (carried)
+      options.problem("error_feedback", "has nothing to carry over: codec '" + name + "' leaves nothing out");
+    if (momentum) options.problem("momentum", "is for codecs that leave something out; use the optimizer's");
+    if (scaled) options.problem("layer_scale", "makes no difference to codec '" + name + "'");
+  }
+  if (momentum && carried)
+    options.problem("error_feedback", "comes with momentum already: leave it out, or set momentum = 0");
   options.done();
-  return [inner, feedback](const std::vector<CodecPiece>& pieces) {
+  return [=](const std::vector<CodecPiece>& pieces) {
     std::unique_ptr<Codec> codec = inner(pieces);
-    if (feedback) codec = codecs::error_feedback(std::move(codec), codecs::numbers_of(pieces));
+    if (scaled) codec = codecs::layer_scale(std::move(codec), pieces);
+    if (coded) codec = codecs::entropy(std::move(codec));
+    if (momentum) codec = codecs::momentum_correction(std::move(codec), codecs::numbers_of(pieces), *momentum);
+    if (carried) codec = codecs::error_feedback(std::move(codec), codecs::numbers_of(pieces));
     return codec;
   };
 }

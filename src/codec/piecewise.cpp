@@ -31,12 +31,12 @@ std::vector<std::size_t> rows_of(const std::vector<CodecPiece>& pieces) {
 std::vector<std::size_t> one_part(const std::vector<CodecPiece>& pieces) { return {numbers_of(pieces)}; }
 
 PiecewiseCodec::PiecewiseCodec(const std::vector<std::size_t>& parts,
-                               std::size_t (*bytes_of)(std::size_t n, const void* settings), const void* settings) {
+                               const std::function<std::size_t(std::size_t n)>& bytes_of) {
   for (const std::size_t size : parts) {
     if (size == 0) continue;
     parts_.push_back({numbers_, size, bytes_});
     numbers_ += size;
-    bytes_ += bytes_of(size, settings);
+    bytes_ += bytes_of(size);
   }
 }
 

@@ -20,9 +20,8 @@ class PiecewiseCodec : public Codec {
   void decode(std::span<const std::byte> bytes, std::span<float> out) const final;
 
  protected:
-  // `bytes_of(n)` is what a part of n numbers takes; a part of none takes nothing.
-  PiecewiseCodec(const std::vector<std::size_t>& parts, std::size_t (*bytes_of)(std::size_t n, const void* settings),
-                 const void* settings = nullptr);
+  // `bytes_of(n)` is what a part of n > 0 numbers takes.
+  PiecewiseCodec(const std::vector<std::size_t>& parts, const std::function<std::size_t(std::size_t n)>& bytes_of);
   // x[i] has the noise of position `first` + i.
   virtual void encode_part(std::span<const float> x, const Noise& noise, std::size_t first, std::byte* out) const = 0;
   virtual void add_part(const std::byte* bytes, float scale, std::span<float> out) const = 0;

@@ -153,15 +153,22 @@ TEST_P(EveryCodec, IsUnbiasedIfItSaysSo) {
   const std::size_t n = values.size();
   constexpr int calls = 20000;
   std::vector<double> sum(n), squares(n);
-  std::vector<float> said(n);
+  std::vector<float> said(n), least(n, INFINITY), most(n, -INFINITY);
   Bytes bytes(codec->most_bytes());
   for (int call = 0; call < calls; ++call) {
     codec->decode(std::span(bytes).first(codec->encode(values, test::step_of(call), bytes)), said);
-    for (std::size_t i = 0; i < n; ++i) sum[i] += said[i], squares[i] += static_cast<double>(said[i]) * said[i];
+    for (std::size_t i = 0; i < n; ++i) {
+      sum[i] += said[i], squares[i] += static_cast<double>(said[i]) * said[i];
+      least[i] = std::min(least[i], said[i]), most[i] = std::max(most[i], said[i]);
+    }
   }
+  // What happens less than once in a thousand calls may not have happened: that much of a step between levels is
+  // allowed.
+  float step = 0, largest = 0;
+  for (std::size_t i = 0; i < n; ++i) step = std::max(step, most[i] - least[i]), largest = std::max(largest, most[i]);
   for (std::size_t i = 0; i < n; ++i) {
     const double mean = sum[i] / calls, variance = std::max(0.0, squares[i] / calls - mean * mean);
-    ASSERT_NEAR(mean, values[i], 6 * std::sqrt(variance / calls) + 1e-6 * std::abs(values[i])) << i;
+    ASSERT_NEAR(mean, values[i], 6 * std::sqrt(variance / calls) + 1e-3 * step + 1e-6 * largest) << i;
   }
 }
 

@@ -19,7 +19,7 @@ struct Format {
 class Half : public PiecewiseCodec {
  public:
   Half(const std::vector<CodecPiece>& pieces, Format format)
-      : PiecewiseCodec(one_part(pieces), [](std::size_t n, const void*) { return 2 * n; }), format_(format) {}
+      : PiecewiseCodec(one_part(pieces), [](std::size_t n) { return 2 * n; }), format_(format) {}
   Traits traits() const override { return {.weights = true}; }
 
  private:

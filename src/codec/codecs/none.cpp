@@ -13,7 +13,7 @@ namespace {
 class None : public PiecewiseCodec {
  public:
   explicit None(const std::vector<CodecPiece>& pieces)
-      : PiecewiseCodec(one_part(pieces), [](std::size_t n, const void*) { return n * sizeof(float); }) {}
+      : PiecewiseCodec(one_part(pieces), [](std::size_t n) { return n * sizeof(float); }) {}
   Traits traits() const override { return {.lossless = true, .unbiased = true, .weights = true}; }
 
  private:

@@ -16,7 +16,7 @@ constexpr std::size_t header = 2 * sizeof(float);
 class OneBit : public PiecewiseCodec {
  public:
   explicit OneBit(const std::vector<std::size_t>& parts)
-      : PiecewiseCodec(parts, [](std::size_t n, const void*) { return header + (n + 7) / 8; }) {}
+      : PiecewiseCodec(parts, [](std::size_t n) { return header + (n + 7) / 8; }) {}
   Traits traits() const override { return {}; }
 
  private:

@@ -20,7 +20,8 @@ namespace {
 struct Settings {
   double share = 0.01, warmup_share = 0.25;
   double warmup_epochs = 0;
-  bool layerwise = false, half = false;
+  bool layerwise = false;
+  bool half = false;
 
   double share_at(double epoch) const {
     if (epoch >= warmup_epochs) return share;
@@ -144,5 +145,6 @@ CodecMaker read(OptionReader& options, Settings s) {
 }  // namespace
 
 CodecMaker top_k(OptionReader& options) { return read(options, {}); }
+CodecMaker dgc(OptionReader& options) { return read(options, {.share = 0.001, .warmup_epochs = 4, .layerwise = true}); }
 
 }  // namespace echelon::codecs

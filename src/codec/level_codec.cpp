@@ -1,0 +1,45 @@
+#include "codec/level_codec.h"
+
+#include "codec/levels.h"
+#include "codec/wire.h"
+
+namespace echelon::codecs {
+
+namespace {
+
+constexpr std::size_t header = sizeof(float);
+
+}  // namespace
+
+std::size_t packed_levels(std::size_t n, const LevelFormat& format) {
+  return format.bits == 0 ? packed_trits(n) : packed_bits(n, format.bits);
+}
+
+LevelCodec::LevelCodec(const std::vector<std::size_t>& parts, const LevelFormat& format)
+    : PiecewiseCodec(parts, [&](std::size_t n) { return header + packed_levels(n, format); }), format_(format) {}
+
+void LevelCodec::encode_part(std::span<const float> x, const Noise& noise, std::size_t first, std::byte* out) const {
+  float unit = unit_of(x);
+  if (unit < 1e-37f) unit = 0;  // its inverse would be infinite; such a part is as good as zero
+  put(out, unit);
+  const Grid grid{.multiply = unit == 0 ? 0 : 1 / unit, .add = format_.centre, .top = format_.top};
+  write_levels(x.size(), format_, out + header, [&](std::size_t i, std::size_t some, std::uint8_t* levels) {
+    round_to_levels(x.subspan(i, some), grid, noise, first + i, levels);
+  });
+}
+
+void LevelCodec::add_part(const std::byte* bytes, float scale, std::span<float> out) const {
+  const float unit = scale * get<float>(bytes);
+  read_levels(bytes + header, out.size(), format_, [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
+    add_levels(levels, -format_.centre * unit, unit, out.subspan(i, some));
+  });
+}
+
+void LevelCodec::decode_part(const std::byte* bytes, std::span<float> out) const {
+  const float unit = get<float>(bytes);
+  read_levels(bytes + header, out.size(), format_, [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
+    spread_levels(levels, -format_.centre * unit, unit, out.subspan(i, some));
+  });
+}
+
+}  // namespace echelon::codecs

@@ -1,0 +1,82 @@
+// Each piece divided by its own root mean square before the inner codec sees it, and multiplied again by the receiver:
+// so a threshold or a scale that the inner codec has for the whole run means the same in every layer. Bytes: the scales
+// of the pieces that are not empty (float32), then the inner codec's.
+
+#include <cmath>
+
+#include "base/error.h"
+#include "codec/codecs.h"
+#include "codec/levels.h"
+#include "codec/wire.h"
+#include "kernels/vector.h"
+
+namespace echelon::codecs {
+
+namespace {
+
+class LayerScale : public Codec {
+ public:
+  LayerScale(std::unique_ptr<Codec> inner, const std::vector<CodecPiece>& pieces) : inner_(std::move(inner)) {
+    for (const CodecPiece& piece : pieces)
+      if (piece.size > 0) sizes_.push_back(piece.size);
+    scaled_.resize(numbers_of(pieces));
+  }
+  Traits traits() const override {
+    Traits traits = inner_->traits();
+    traits.lossless = false;
+    return traits;
+  }
+  std::size_t most_bytes() const override { return header() + inner_->most_bytes(); }
+  double usual_bytes() const override { return static_cast<double>(header()) + inner_->usual_bytes(); }
+
+  std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
+    invariant(values.size() == scaled_.size() && out.size() >= most_bytes(),
+              "a codec encodes the run that it was made for");
+    std::size_t begin = 0;
+    for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++]) {
+      const auto x = values.subspan(begin, sizes_[k]);
+      auto scale = static_cast<float>(std::sqrt(moments(x).squares / static_cast<double>(x.size())));
+      if (scale < 1e-30f) scale = 1;  // nothing there whose size matters
+      put(out.data() + k * sizeof(float), scale);
+      kernels::scale(scaled_.data() + begin, x.data(), 1 / scale, x.size());
+    }
+    return header() + inner_->encode(scaled_, step, out.subspan(header()));
+  }
+  void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
+    BytesIn in(bytes);
+    const auto scales = in.take(header());
+    inner_->decode(in.rest(), scaled_);
+    std::size_t begin = 0;
+    for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++])
+      kernels::axpy(out.data() + begin, scale * get<float>(scales.data() + k * sizeof(float)), scaled_.data() + begin,
+                    sizes_[k]);
+  }
+  void decode(std::span<const std::byte> bytes, std::span<float> out) const override {
+    BytesIn in(bytes);
+    const auto scales = in.take(header());
+    inner_->decode(in.rest(), out);
+    std::size_t begin = 0;
+    for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++])
+      kernels::scale(out.data() + begin, out.data() + begin, get<float>(scales.data() + k * sizeof(float)), sizes_[k]);
+  }
+  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
+    BytesIn in(bytes);
+    in.take(header());
+    inner_->clear_sent(in.rest(), out);
+  }
+  std::vector<State> state() override { return inner_->state(); }
+
+ private:
+  std::size_t header() const { return sizes_.size() * sizeof(float); }
+  std::unique_ptr<Codec> inner_;
+  std::vector<std::size_t> sizes_;
+  mutable std::vector<float> scaled_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> layer_scale(std::unique_ptr<Codec> inner, const std::vector<CodecPiece>& pieces) {
+  return std::make_unique<LayerScale>(std::move(inner), pieces);
+}
+
+}  // namespace echelon::codecs

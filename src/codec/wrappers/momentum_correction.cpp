@@ -1,0 +1,68 @@
+// Deep Gradient Compression's momentum correction (Lin et al. 2018): the momentum is taken at the sender, before
+// anything is left out, so that what arrives late arrives with the velocity it would have had: u = m u + g, v = v + u,
+// and v is what the inner codec gets; what it leaves out stays in v. Where a number was sent its velocity is stopped
+// (momentum factor masking). The gradient is clipped by its norm first, at the sender. The receivers' own step has no
+// momentum.
+
+#include <cmath>
+
+#include "base/error.h"
+#include "codec/codecs.h"
+#include "kernels/reduce.h"
+
+namespace echelon::codecs {
+
+namespace {
+
+class MomentumCorrection : public Codec {
+ public:
+  MomentumCorrection(std::unique_ptr<Codec> inner, std::size_t numbers, const MomentumSettings& settings)
+      : inner_(std::move(inner)), settings_(settings), velocity_(numbers), residual_(numbers) {}
+  Traits traits() const override { return {.sparse = inner_->traits().sparse}; }
+  std::size_t most_bytes() const override { return inner_->most_bytes(); }
+  double usual_bytes() const override { return inner_->usual_bytes(); }
+  std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
+    invariant(values.size() == velocity_.size(), "a codec encodes the run that it was made for");
+    float factor = 1;
+    if (settings_.clip > 0) {
+      const double norm = std::sqrt(kernels::squared_norm(values.data(), values.size()));
+      if (norm > settings_.clip) factor = static_cast<float>(settings_.clip / norm);
+    }
+    const auto momentum = static_cast<float>(settings_.momentum);
+    float *u = velocity_.data(), *v = residual_.data();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      u[i] = momentum * u[i] + factor * values[i];
+      v[i] += u[i];
+    }
+    const std::size_t bytes = inner_->encode_rest(residual_, step, out);
+    if (settings_.masking && inner_->traits().sparse) inner_->clear_sent(out.first(bytes), velocity_);
+    return bytes;
+  }
+  void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
+    inner_->add(bytes, scale, out);
+  }
+  void decode(std::span<const std::byte> bytes, std::span<float> out) const override { inner_->decode(bytes, out); }
+  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
+    inner_->clear_sent(bytes, out);
+  }
+  std::vector<State> state() override {
+    std::vector<State> all = inner_->state();
+    all.push_back({"velocity", std::as_writable_bytes(std::span(velocity_))});
+    all.push_back({"residual", std::as_writable_bytes(std::span(residual_))});
+    return all;
+  }
+
+ private:
+  std::unique_ptr<Codec> inner_;
+  MomentumSettings settings_;
+  std::vector<float> velocity_, residual_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> momentum_correction(std::unique_ptr<Codec> inner, std::size_t numbers,
+                                           const MomentumSettings& settings) {
+  return std::make_unique<MomentumCorrection>(std::move(inner), numbers, settings);
+}
+
+}  // namespace echelon::codecs
