@@ -1,6 +1,6 @@
 #include "world/metered.h"
 
-#include "base/error.h"
+#include "world/link_shaper.h"
 
 namespace echelon {
 
@@ -8,7 +8,10 @@ namespace {
 
 class Metered : public MeteredWorld {
  public:
-  explicit Metered(World& inner) : inner_(inner) {}
+  Metered(World& inner, const LinkLimit& limit) : inner_(inner) {
+    if ((limit.bytes_per_second > 0 || limit.latency > 0) && inner.size() > 1)
+      link_ = std::make_unique<LinkShaper>(inner, limit);
+  }
   TrafficCount sent() const override { return {messages_, bytes_}; }
   const RankPlace& place() const override { return inner_.place(); }
   Clock& clock() override { return inner_.clock(); }
@@ -20,30 +23,36 @@ class Metered : public MeteredWorld {
   }
   std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override {
-    if (to != rank()) ++messages_, bytes_ += bytes.size();
-    return inner_.send(to, channel, label, bytes);
+    if (to == rank()) return inner_.send(to, channel, label, bytes);
+    messages_.fetch_add(1, std::memory_order_relaxed);
+    bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
+    return link_ ? link_->send(to, channel, label, bytes) : inner_.send(to, channel, label, bytes);
   }
   Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override {
-    return inner_.receive(from, channel, label, into);
+    return over_link(from, inner_.receive(from, channel, label, into), into.size());
   }
   Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) override {
-    return inner_.receive(from, channel, label, bytes, sink);
+    return over_link(from, inner_.receive(from, channel, label, bytes, sink), bytes);
   }
-  SharedMemory* shared_memory() override { return inner_.shared_memory(); }
+  SharedMemory* shared_memory() override { return link_ ? nullptr : inner_.shared_memory(); }
   void doing(std::string_view what) override { inner_.doing(what); }
   std::string doing_of(Rank rank) override { return inner_.doing_of(rank); }
   void give_up(std::string_view reason) override { inner_.give_up(reason); }
 
  private:
+  Work over_link(Rank from, Work inner, std::size_t bytes) {
+    return link_ && from != rank() ? link_->receive(std::move(inner), bytes) : std::move(inner);
+  }
+
   World& inner_;
   std::atomic<std::uint64_t> messages_ = 0, bytes_ = 0;
+  std::unique_ptr<LinkShaper> link_;
 };
 
 }  // namespace
 
 std::unique_ptr<MeteredWorld> make_metered(World& inner, const LinkLimit& limit) {
-  if (limit.bytes_per_second > 0) fail("a limited link needs the link's own task");
-  return std::make_unique<Metered>(inner);
+  return std::make_unique<Metered>(inner, limit);
 }
 
 }  // namespace echelon

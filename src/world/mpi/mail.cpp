@@ -22,7 +22,9 @@ bool Letter::wait(double deadline) {
   const bool in_time = mail->wait_for(deadline, [this] {
     const std::lock_guard lock(mail->mutex_);
     if (!done && mail->fate_.known()) mail->fate_.throw_peer_lost(to_string(label));
-    if (!done && !sends && mail->ended_[static_cast<std::size_t>(peer)]) ended = true;
+    // What it sent before its end may still be on its way; and this rank itself has not ended while it waits.
+    if (!done && !sends && requests.empty() && peer != mail->face_.rank && mail->ended_[static_cast<std::size_t>(peer)])
+      ended = true;
     return done || ended;
   });
   if (!in_time) return false;
