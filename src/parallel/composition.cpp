@@ -1,5 +1,9 @@
 #include "parallel/composition.h"
 
+#include "parallel/coded_sum.h"
+#include "parallel/news.h"
+#include "parallel/work.h"
+
 namespace echelon {
 
 namespace {
@@ -127,6 +131,29 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
       fmt::format("exchange {} writes into memory that all workers see: run it with --world threads or processes and "
                   "without --link, or take exchange server with sync async",
                   e));
+}
+
+ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const std::vector<CodecPiece>& pieces,
+                                       const std::vector<Range>& portions) {
+  ExchangeKind::Case facts{.workers = workers,
+                           .floats = 0,
+                           .portions = portions,
+                           .encoded = {},
+                           .sync = c.sync,
+                           .order = c.order,
+                           .rule = c.rule->traits()};
+  for (const CodecPiece& p : pieces) facts.floats += p.size;
+  if (c.codec) {
+    const Codec::Traits codec = c.codec(pieces)->traits();
+    facts.sparse = codec.sparse;
+    facts.codes_answers = c.rule->traits().answers_changes || codec.weights;
+    facts.encoded = [&](Range r) { return c.codec(pieces_within(pieces, r))->usual_bytes(); };
+  }
+  double often = c.period.at_end            ? 0
+                 : c.period.probability < 1 ? c.period.probability
+                                            : 1.0 / static_cast<double>(c.period.tau);
+  const ExchangeKind::Traffic exchange = often * c.exchange->traffic(facts);
+  return exchange + (c.uses_letters() ? work_traffic(workers) : news_traffic(c.period, workers));
 }
 
 }  // namespace echelon

@@ -45,4 +45,9 @@ struct CompositionFacts {
 // Adds one problem for each reason why these parts cannot work together, with the nearest composition that can.
 void check_composition(const Composition& composition, const CompositionFacts& facts, Problems& problems);
 
+// What all workers together send in a step, on average over the period: the exchange, and what ranks tell each other
+// about their losses and their work. `pieces`: of the model's parameters, in order (for codecs with a scale for each).
+ExchangeKind::Traffic traffic_per_step(const Composition& composition, int workers,
+                                       const std::vector<CodecPiece>& pieces, const std::vector<Range>& portions = {});
+
 }  // namespace echelon

@@ -105,21 +105,27 @@ class ExchangeKind {
   virtual ExchangeTraits traits() const = 0;
   virtual bool is_exact() const { return false; }  // sums in the one fixed tree
   virtual std::unique_ptr<Exchange> make(ExchangeParts parts) const = 0;
-  // What all workers together send in `steps` steps each (multiples of the period, one epoch's warm-up left out), as
-  // `echelon systems show` prints and the simulation checks: payload bytes as encoded, with the letters' heads.
+  // What all workers together send for one exchange, as `echelon systems show` prints it and the simulation checks it.
   struct Traffic {
     double messages = 0, bytes = 0;
+    friend Traffic operator+(Traffic a, Traffic b) { return {a.messages + b.messages, a.bytes + b.bytes}; }
+    friend Traffic operator*(double times, Traffic t) { return {times * t.messages, times * t.bytes}; }
   };
   struct Case {
     int workers = 1;
-    std::size_t floats = 0;
-    double encoded_bytes = 0;  // of the whole model by the codec; float32's 4 * floats for none
-    Period period;
+    std::size_t floats = 0;                // of the whole model
+    std::vector<Range> portions;           // in which a gradient becomes complete; empty: in one
+    std::function<double(Range)> encoded;  // bytes of a range by the codec; empty: no codec
+    bool sparse = false;                   // whether the codec is
+    bool codes_answers = false;            // whether answers are encoded too
     Sync sync;
+    Order order;
     RuleTraits rule;
+    double bytes(Range r) const { return encoded ? encoded(r) : 4.0 * static_cast<double>(r.count()); }
+    double answer_bytes(Range r) const { return codes_answers ? bytes(r) : 4.0 * static_cast<double>(r.count()); }
   };
-  virtual Traffic traffic_per_step(const Case& c) const = 0;
-  virtual std::string traffic_text() const = 0;  // the same as a formula
+  virtual Traffic traffic(const Case& c) const = 0;
+  virtual std::string traffic_text() const = 0;  // the same as a formula, with n workers and W bytes of the model
 };
 
 // The kind that a recipe's [exchange] table asks for, without the period's keys. Calls `done`.

@@ -6,13 +6,10 @@
 #include "collective/all_reduce.h"
 #include "collective/collectives.h"
 #include "kernels/vector.h"
+#include "parallel/news.h"
 #include "world/solo.h"
 
 namespace echelon {
-
-namespace {
-constexpr std::int64_t longest_silence = 64;  // steps in lock-step without hearing from the others
-}
 
 Replica::Replica(const ReplicaSettings& settings, const Composition& composition, MeteredWorld& world, Crew& crew)
     : settings_(settings),
@@ -110,7 +107,7 @@ double Replica::sent_since_start() const {
 
 // Ranks hear of each other's losses, and wishes to stop, when they exchange.
 std::int64_t Replica::run_in_lockstep(const ReplicaRound& round) {
-  constexpr std::size_t each = 6;
+  constexpr std::size_t each = news_numbers;
   const auto ranks = static_cast<std::size_t>(world_.size());
   std::vector<double> news(ranks * each);
   const std::vector<std::size_t> counts(ranks, each);
@@ -122,11 +119,7 @@ std::int64_t Replica::run_in_lockstep(const ReplicaRound& round) {
     const StepResult r = do_step(round, {step, world_.rank()});
     loss += r.loss * static_cast<double>(r.terms);
     since.correct += r.correct, since.terms += r.terms, since.samples += r.samples;
-    const Period& period = composition_.period;
-    const bool meets = period.tau <= longest_silence && period.probability >= 1 && !period.at_end
-                           ? clock_ % period.tau == 0
-                           : clock_ % longest_silence == 0;
-    if (!meets && step + 1 < round.to) continue;
+    if (!news_are_due(composition_.period, clock_) && step + 1 < round.to) continue;
     own[0] = loss, own[1] = since.correct, own[2] = static_cast<double>(since.terms);
     own[3] = static_cast<double>(since.samples), own[4] = sent_since_start(), own[5] = round.wants_to_stop();
     crew_.share(news, counts);

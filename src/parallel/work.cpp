@@ -140,4 +140,8 @@ void WorkDesk::done(const WorkTotals& piece, bool wants_to_stop) {
   wants_to_stop_ = wants_to_stop;
 }
 
+ExchangeKind::Traffic work_traffic(int workers) {
+  return (workers - 1) * ExchangeKind::Traffic{3, 2.0 * Mail::header_bytes + sizeof(Request)};
+}
+
 }  // namespace echelon

@@ -5,11 +5,12 @@
 // so that every sample is used exactly once.
 //
 // A worker asks for its next piece before it begins the one it has, so nobody waits for the office. Every piece costs a
-// letter of `ask_bytes` and one back.
+// letter and one back (work_traffic).
 
 #include <memory>
 #include <optional>
 
+#include "parallel/exchange.h"
 #include "world/mail.h"
 
 namespace echelon {
@@ -53,5 +54,8 @@ class WorkDesk {
   WorkTotals piece_, totals_;
   bool wants_to_stop_ = false;
 };
+
+// What that costs in a step, in which every worker does a piece: a request and an answer for all but rank 0.
+ExchangeKind::Traffic work_traffic(int workers);
 
 }  // namespace echelon

@@ -46,6 +46,8 @@ struct SystemResult {                 // of one rank
   TrafficCount sent;                  // while training
   double seconds = 0;                 // of the world's clock, while training
   std::int64_t samples = 0;           // told to this rank, of all
+  std::vector<CodecPiece> pieces;     // of the model
+  std::vector<Range> portions;        // in which its gradient becomes complete
 };
 
 // This rank's part. `look` (may be empty) sees the replica at the end.
@@ -94,6 +96,10 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
                       data::make_synthetic("test", job.network.data), 64, crew);
   const Evaluation test = evaluator.run();
   result.loss = test.loss, result.accuracy = test.accuracy;
+  ExchangeParts parts;
+  parts.trainer = &replica.trainer();
+  result.pieces = parts.pieces({0, parts.floats()});
+  for (const Bucket& b : replica.trainer().buckets()) result.portions.push_back({b.begin, b.end});
   if (look) look(replica);
   return result;
 }

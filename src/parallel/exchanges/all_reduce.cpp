@@ -2,6 +2,7 @@
 // the answer. Portions go out while backward still runs, in a task of their own (collective/lane.h).
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "collective/algorithms.h"
@@ -18,7 +19,10 @@ constexpr double long_time = 1e9;          // seconds: the collectives inside ha
 constexpr std::size_t most_portions = 48;  // a lane takes 64 orders
 
 struct Settings {
-  const Algorithm* algorithm = nullptr;  // null: in the fixed tree, whatever the number of workers
+  // Null: in the fixed tree, whatever the number of workers. Below `switch_bytes` another one may be quicker.
+  const Algorithm *algorithm = nullptr, *small_algorithm = nullptr;
+  std::size_t switch_bytes = 0;
+  const Algorithm* for_bytes(std::size_t bytes) const { return bytes < switch_bytes ? small_algorithm : algorithm; }
   std::optional<CodedSum::Way> way;
 };
 
@@ -129,8 +133,8 @@ class AllReduce : public Exchange {
     if (p.coded) {
       p.coded->run(group, out,
                    {.number = rounds_, .epoch = p.moment.epoch, .random = parts_.random("codec", p.moment.clock)});
-    } else if (settings_.algorithm) {
-      all_reduce(group, out, Reduction::sum, {.algorithm = settings_.algorithm});
+    } else if (const Algorithm* algorithm = settings_.for_bytes(out.size_bytes())) {
+      all_reduce(group, out, Reduction::sum, {.algorithm = algorithm});
     } else {
       const PartialSum mine{parts_.rank(), parts_.rank() + 1, out.data()};
       all_reduce_shards(group,
@@ -164,25 +168,65 @@ class Kind : public ExchangeKind {
     return std::make_unique<AllReduce>(settings_, std::move(parts));
   }
   std::string traffic_text() const override {
-    return "2 (n-1) W / n a worker: every number goes round once as a part and once as a sum";
+    return "2 (n-1) W: every number goes to its owner, and its sum back to all (a sparse codec: (n-1) n W, everything "
+           "to "
+           "everybody; other algorithms: docs/collectives.md)";
   }
-  Traffic traffic_per_step(const Case& c) const override {
-    const double n = c.workers;
-    return {2 * n * (n - 1), 2 * (n - 1) * c.encoded_bytes};
+  Traffic traffic(const Case& c) const override {
+    const bool overlaps = c.rule.moment == RuleTraits::Moment::gradient && c.order.kind != Order::Kind::whole;
+    Traffic sum;
+    for (const Range& r : overlaps && !c.portions.empty() ? c.portions : std::vector<Range>{{0, c.floats}})
+      sum = sum + portion_traffic(c, r);
+    return sum;
   }
 
  private:
+  Traffic portion_traffic(const Case& c, Range r) const {
+    if (c.encoded)
+      return coded_sum_traffic(settings_.way.value_or(c.sparse ? CodedSum::Way::gather : CodedSum::Way::owners), c, r);
+    Traffic sum;
+    std::vector<int> hosts(static_cast<std::size_t>(c.workers));  // a worker on each
+    std::iota(hosts.begin(), hosts.end(), 0);
+    for (int i = 0; i < c.workers; ++i) {
+      const Site site = site_of(hosts, i);
+      const Algorithm* algorithm = settings_.for_bytes(r.count() * sizeof(float));
+      const auto sent =
+          algorithm ? algorithm->traffic({.n = c.workers, .index = i, .count = r.count(), .item = 4, .site = &site})
+                    : owners_shard_traffic(i, c.workers, c.workers, r.count());
+      sum = sum + Traffic{static_cast<double>(sent.messages), static_cast<double>(sent.bytes)};
+    }
+    return sum;
+  }
+
+  // Sizes go ahead, 8 bytes each.
+  static Traffic coded_sum_traffic(CodedSum::Way way, const Case& c, Range r) {
+    const double n = c.workers, pairs = n * (n - 1);
+    if (way == CodedSum::Way::gather) return {2 * pairs, pairs * (8 + c.bytes(r))};
+    Traffic sum{4 * pairs, 2 * pairs * 8 * n};
+    for (int i = 0; i < c.workers; ++i) {
+      const Range part = part_of(i, c.workers, r.count(), 16);
+      sum.bytes += 2 * (n - 1) * c.bytes({r.begin + part.begin, r.begin + part.end});
+    }
+    return sum;
+  }
+
   Settings settings_;
 };
 
 }  // namespace
 
 std::unique_ptr<const ExchangeKind> all_reduce(OptionReader& options) {
-  std::vector<std::string> names{"exact"};
+  std::vector<std::string> names{"exact", "auto"};
   for (const Algorithm& a : all_reduce_algorithms()) names.emplace_back(a.name);
   Settings s;
   const std::string name = options.choice("algorithm", "exact", names);
-  if (name != "exact" && std::ranges::find(names, name) != names.end()) s.algorithm = &find_algorithm(name);
+  if (name == "auto") {  // few steps where latency counts, few bytes where they do
+    s.algorithm = &ring_all_reduce;
+    s.small_algorithm = &rabenseifner_all_reduce;
+    s.switch_bytes = static_cast<std::size_t>(options.integer("switch_bytes", 256 << 10, 0, std::int64_t{1} << 40));
+  } else if (name != "exact" && std::ranges::find(names, name) != names.end()) {
+    s.algorithm = &find_algorithm(name);
+  }
   const std::string way = options.choice("way", "auto", {"auto", "gather", "owners"});
   if (way == "gather") s.way = CodedSum::Way::gather;
   if (way == "owners") s.way = CodedSum::Way::owners;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "collective/algorithms.h"
 #include "collective/collectives.h"
 #include "collective/shard_sum.h"
 #include "parallel/exchanges/exchanges.h"
@@ -66,12 +67,14 @@ class Kind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<OwnerShard>(std::move(parts));
   }
-  std::string traffic_text() const override {
-    return "2 (n-1) 4 F / n a worker: parts to their owners, answers to all";
-  }
-  Traffic traffic_per_step(const Case& c) const override {
-    const double n = c.workers;
-    return {2 * n * (n - 1), 2 * (n - 1) * 4.0 * static_cast<double>(c.floats)};
+  std::string traffic_text() const override { return "2 (n-1) W: parts to their owners, answers to all"; }
+  Traffic traffic(const Case& c) const override {
+    Traffic sum;
+    for (int i = 0; i < c.workers; ++i) {
+      const auto sent = owners_shard_traffic(i, c.workers, c.workers, c.floats);
+      sum = sum + Traffic{static_cast<double>(sent.messages), static_cast<double>(sent.bytes)};
+    }
+    return sum;
   }
 };
 

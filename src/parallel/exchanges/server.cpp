@@ -21,15 +21,15 @@ struct Settings {
 
 int server_count(const Settings& s, int workers) { return s.servers == 0 ? workers : std::min(s.servers, workers); }
 
-std::vector<Key> cut_into_keys(const Settings& s, const ExchangeParts& parts) {
+std::vector<Key> cut_into_keys(const Settings& s, int workers, std::size_t floats, const Order& order) {
   std::vector<Key> keys;
-  const int servers = server_count(s, parts.workers());
-  const bool slices = parts.order.kind == Order::Kind::priority || parts.order.kind == Order::Kind::enforced ||
-                      parts.order.kind == Order::Kind::magnitude;
-  const std::size_t most = slices ? std::max<std::size_t>(parts.order.bytes / sizeof(float), 16) : parts.floats();
+  const int servers = server_count(s, workers);
+  const bool slices = order.kind == Order::Kind::priority || order.kind == Order::Kind::enforced ||
+                      order.kind == Order::Kind::magnitude;
+  const std::size_t most = slices ? std::max<std::size_t>(order.bytes / sizeof(float), 16) : floats;
   for (int i = 0; i < servers; ++i) {
-    const Range range = part_of(i, servers, parts.floats(), 16);
-    const Rank rank = i * parts.workers() / servers;
+    const Range range = part_of(i, servers, floats, 16);
+    const Rank rank = i * workers / servers;
     for (std::size_t at = range.begin; at < range.end; at += most)
       keys.push_back({{at, std::min(at + most, range.end)}, rank});
   }
@@ -39,7 +39,9 @@ std::vector<Key> cut_into_keys(const Settings& s, const ExchangeParts& parts) {
 class Server : public Exchange {
  public:
   Server(const Settings& settings, ExchangeParts parts)
-      : settings_(settings), parts_(std::move(parts)), keys_(cut_into_keys(settings, parts_)) {
+      : settings_(settings),
+        parts_(std::move(parts)),
+        keys_(cut_into_keys(settings, parts_.workers(), parts_.floats(), parts_.order)) {
     worker_ = parts_.rule->make_worker(parts_.view());
     std::size_t largest = 0, most_bytes = 0;
     for (const Key& key : keys_) {
@@ -193,13 +195,15 @@ class Kind : public ExchangeKind {
     return std::make_unique<Server>(settings_, std::move(parts));
   }
   std::string traffic_text() const override {
-    return "W to the servers and 4 F back a worker, less what stays on its own rank";
+    return "2 (n-1) W: every worker sends all servers their parts and gets answers, but for those on its own rank";
   }
-  Traffic traffic_per_step(const Case& c) const override {
-    const double n = c.workers, k = server_count(settings_, c.workers);
-    const double away = n * k - k;  // pairs of a worker and a server on another rank
-    const double answer = c.rule.answers_changes ? c.encoded_bytes : 4.0 * static_cast<double>(c.floats);
-    return {4 * away, away * (2.0 * Mail::header_bytes + (c.encoded_bytes + answer) / k)};
+  // Bounded staleness adds pulls, or saves answers, by how fast the workers are: this is with one answer a push.
+  Traffic traffic(const Case& c) const override {
+    Traffic sum;
+    const double away = c.workers - 1;  // workers that are not on the server's rank
+    for (const Key& k : cut_into_keys(settings_, c.workers, c.floats, c.order))
+      sum = sum + away * Traffic{4, 2.0 * Mail::header_bytes + c.bytes(k.range) + c.answer_bytes(k.range)};
+    return sum;
   }
 
  private:

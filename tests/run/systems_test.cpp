@@ -1,0 +1,96 @@
+// Every system that is shipped (recipes/systems), composed as its file says: with 64 workers in a simulation it trains,
+// is deterministic, and sends what its page says.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "recipe/system_file.h"
+#include "tests/parallel/systems.h"
+
+namespace echelon {
+namespace {
+
+using namespace test;
+
+const SystemPlaces places{ECHELON_SOURCE_DIR "/recipes/systems"};
+constexpr int workers = 64;
+
+class System : public testing::TestWithParam<std::string> {
+ protected:
+  // The five tables as TOML. `own_work`: asynchronous workers have their own pieces, so that all do equally many.
+  std::string tables(bool own_work = false) const {
+    std::string text;
+    for (const auto& [axis, table] : axes(file_)) {
+      Options t = *table;
+      const auto name = t.items.find("name");
+      if (own_work && axis == "sync" && name != t.items.end()) {
+        const auto& kind = std::get<std::string>(name->second.value);
+        if (kind == "async" || kind == "value" || kind == "approximate") t.items["work"] = Option{std::string("own")};
+      }
+      text += fmt::format("[{}]\n{}", axis, write_toml(t));
+    }
+    return text;
+  }
+
+  SystemJob job(int steps, bool own_work = false) const {
+    SystemJob j{.system = tables(own_work), .steps = steps, .batch = 2 * workers};
+    if (const auto optim = file_.with.items.find("optim"); optim != file_.with.items.end()) {
+      const auto& table = *std::get<Option::Table>(optim->second.value);
+      if (table.items.contains("name")) j.rule = std::get<std::string>(table.items.at("name").value);
+    }
+    return j;
+  }
+
+  Composition composition(Problems& problems) const { return composition_of(tables(), problems); }
+
+  SystemFile file_ = read_system(*make_real_disk(), GetParam(), places);
+};
+
+TEST_P(System, ComposesWithoutProblems) {
+  Problems problems;
+  const Composition c = composition(problems);
+  check_composition(c, {.workers = workers}, problems);
+  EXPECT_TRUE(problems.empty()) << problems.text(file_.path);
+}
+
+TEST_P(System, IsDeterministicWith64SimulatedWorkers) {
+  Problems problems;
+  if (composition(problems).exchange->traits().shared_memory) GTEST_SKIP() << "its workers race by design";
+  const auto once = simulate_system(workers, job(12)), again = simulate_system(workers, job(12));
+  EXPECT_EQ(once[0].reached, 12);
+  EXPECT_EQ(once[0].samples, 12 * 2 * workers);
+  for (std::size_t r = 0; r < once.size(); ++r) {
+    EXPECT_TRUE(same_bits(once[r].model, once[0].model)) << "rank " << r << " has another model";
+    EXPECT_TRUE(same_bits(once[r].weights, again[r].weights)) << "rank " << r;
+    EXPECT_EQ(once[r].sent.bytes, again[r].sent.bytes);
+  }
+  EXPECT_EQ(once[0].seconds, again[0].seconds);
+}
+
+// A round has costs of its own (it ends with a meeting), so the formula is of the difference between a longer and a
+// shorter one.
+TEST_P(System, SendsWhatItsPageSays) {
+  Problems problems;
+  const Composition c = composition(problems);
+  if (c.exchange->traits().shared_memory) GTEST_SKIP() << "it sends nothing";
+  const std::int64_t tau = c.period.at_end || c.period.tau > 64 ? 64 : c.period.tau;
+  const auto steps = static_cast<int>(tau * std::max<std::int64_t>(1, 8 / tau));
+  const auto shorter = simulate_system(workers, job(steps, true)),
+             longer = simulate_system(workers, job(2 * steps, true));
+  double messages = 0, bytes = 0;
+  for (std::size_t r = 0; r < longer.size(); ++r) {
+    messages += static_cast<double>(longer[r].sent.messages - shorter[r].sent.messages);
+    bytes += static_cast<double>(longer[r].sent.bytes - shorter[r].sent.bytes);
+  }
+  const auto expected = traffic_per_step(c, workers, longer[0].pieces, longer[0].portions);
+  EXPECT_NEAR(messages / steps, expected.messages, 1e-9 * expected.messages);
+  EXPECT_NEAR(bytes / steps, expected.bytes, 1e-9 * expected.bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shipped, System, testing::ValuesIn(system_names(*make_real_disk(), places)),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace echelon
