@@ -134,7 +134,7 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
 }
 
 ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const std::vector<CodecPiece>& pieces,
-                                       const std::vector<Range>& portions) {
+                                       const std::vector<Range>& portions, CodecBytes bytes) {
   ExchangeKind::Case facts{.workers = workers,
                            .floats = 0,
                            .portions = portions,
@@ -147,7 +147,10 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
     const Codec::Traits codec = c.codec(pieces)->traits();
     facts.sparse = codec.sparse;
     facts.codes_answers = c.rule->traits().answers_changes || codec.weights;
-    facts.encoded = [&](Range r) { return c.codec(pieces_within(pieces, r))->usual_bytes(); };
+    facts.encoded = [&, bytes](Range r) {
+      const auto codec = c.codec(pieces_within(pieces, r));
+      return bytes == CodecBytes::usual ? codec->usual_bytes() : static_cast<double>(codec->most_bytes());
+    };
   }
   double often = c.period.at_end            ? 0
                  : c.period.probability < 1 ? c.period.probability

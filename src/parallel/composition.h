@@ -47,7 +47,10 @@ void check_composition(const Composition& composition, const CompositionFacts& f
 
 // What all workers together send in a step, on average over the period: the exchange, and what ranks tell each other
 // about their losses and their work. `pieces`: of the model's parameters, in order (for codecs with a scale for each).
+// Where a codec's bytes depend on the numbers they are its usual ones, or the most that can be.
+enum class CodecBytes { usual, most };
 ExchangeKind::Traffic traffic_per_step(const Composition& composition, int workers,
-                                       const std::vector<CodecPiece>& pieces, const std::vector<Range>& portions = {});
+                                       const std::vector<CodecPiece>& pieces, const std::vector<Range>& portions = {},
+                                       CodecBytes bytes = CodecBytes::usual);
 
 }  // namespace echelon

@@ -34,8 +34,8 @@ class System : public testing::TestWithParam<std::string> {
     return text;
   }
 
-  SystemJob job(int steps, bool own_work = false) const {
-    SystemJob j{.system = tables(own_work), .steps = steps, .batch = 2 * workers};
+  SystemJob job(int steps) const {
+    SystemJob j{.system = tables(true), .steps = steps, .batch = 2 * workers};
     if (const auto optim = file_.with.items.find("optim"); optim != file_.with.items.end()) {
       const auto& table = *std::get<Option::Table>(optim->second.value);
       if (table.items.contains("name")) j.rule = std::get<std::string>(table.items.at("name").value);
@@ -55,38 +55,36 @@ TEST_P(System, ComposesWithoutProblems) {
   EXPECT_TRUE(problems.empty()) << problems.text(file_.path);
 }
 
-TEST_P(System, IsDeterministicWith64SimulatedWorkers) {
-  Problems problems;
-  if (composition(problems).exchange->traits().shared_memory) GTEST_SKIP() << "its workers race by design";
-  const auto once = simulate_system(workers, job(12)), again = simulate_system(workers, job(12));
-  EXPECT_EQ(once[0].reached, 12);
-  EXPECT_EQ(once[0].samples, 12 * 2 * workers);
-  for (std::size_t r = 0; r < once.size(); ++r) {
-    EXPECT_TRUE(same_bits(once[r].model, once[0].model)) << "rank " << r << " has another model";
-    EXPECT_TRUE(same_bits(once[r].weights, again[r].weights)) << "rank " << r;
-    EXPECT_EQ(once[r].sent.bytes, again[r].sent.bytes);
-  }
-  EXPECT_EQ(once[0].seconds, again[0].seconds);
-}
-
 // A round has costs of its own (it ends with a meeting), so the formula is of the difference between a longer and a
 // shorter one.
-TEST_P(System, SendsWhatItsPageSays) {
+TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
   Problems problems;
   const Composition c = composition(problems);
-  if (c.exchange->traits().shared_memory) GTEST_SKIP() << "it sends nothing";
+  problems.throw_if_any(file_.path);
+  if (c.exchange->traits().shared_memory) GTEST_SKIP() << "its workers race by design, and send nothing";
   const std::int64_t tau = c.period.at_end || c.period.tau > 64 ? 64 : c.period.tau;
-  const auto steps = static_cast<int>(tau * std::max<std::int64_t>(1, 8 / tau));
-  const auto shorter = simulate_system(workers, job(steps, true)),
-             longer = simulate_system(workers, job(2 * steps, true));
+  const auto steps = static_cast<int>(tau * std::max<std::int64_t>(1, 3 / tau));
+  const auto shorter = simulate_system(workers, job(steps)), again = simulate_system(workers, job(steps));
+  const auto longer = simulate_system(workers, job(2 * steps));
+
+  EXPECT_EQ(longer[0].reached, 2 * steps);
+  EXPECT_EQ(longer[0].samples, 2 * steps * 2 * workers);
   double messages = 0, bytes = 0;
   for (std::size_t r = 0; r < longer.size(); ++r) {
+    EXPECT_TRUE(same_bits(shorter[r].model, shorter[0].model)) << "rank " << r << " has another model";
+    EXPECT_TRUE(same_bits(shorter[r].weights, again[r].weights)) << "rank " << r << " is not deterministic";
+    EXPECT_EQ(shorter[r].sent.bytes, again[r].sent.bytes);
     messages += static_cast<double>(longer[r].sent.messages - shorter[r].sent.messages);
     bytes += static_cast<double>(longer[r].sent.bytes - shorter[r].sent.bytes);
   }
+  EXPECT_EQ(shorter[0].seconds, again[0].seconds);
   const auto expected = traffic_per_step(c, workers, longer[0].pieces, longer[0].portions);
   EXPECT_NEAR(messages / steps, expected.messages, 1e-9 * expected.messages);
-  EXPECT_NEAR(bytes / steps, expected.bytes, 1e-9 * expected.bytes);
+  const auto most = traffic_per_step(c, workers, longer[0].pieces, longer[0].portions, CodecBytes::most);
+  if (most.bytes == expected.bytes)
+    EXPECT_NEAR(bytes / steps, expected.bytes, 1e-9 * expected.bytes);
+  else  // what a codec leaves out depends on the numbers
+    EXPECT_LE(bytes / steps, most.bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, System, testing::ValuesIn(system_names(*make_real_disk(), places)),
