@@ -78,6 +78,9 @@ class Op {
   // Output 0 is input 0 under another shape: no kernel runs.
   virtual bool is_view() const { return false; }
 
+  // The input that holds a layer's weights, where input 0 is what the layer works on (linear, conv2d); -1 for none.
+  virtual int weights_input() const { return -1; }
+
   virtual double flops(std::span<const Type> in, std::span<const Type> out) const { return (void)in, (void)out, 0.0; }
   virtual std::size_t scratch_bytes(std::span<const Type> in, std::span<const Type> out) const {
     return (void)in, (void)out, std::size_t{0};

@@ -14,6 +14,7 @@
 #include "models/layers_model.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
+#include "models/quantised.h"
 #include "models/recurrent.h"
 #include "models/resnet.h"
 #include "models/vgg.h"
@@ -136,11 +137,13 @@ std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options
     return nullptr;
   }
   auto model = entry->make(options, inputs);
+  const std::optional<Quantisation> quantisation = read_quantisation(options);
   options.done();
   if (options.problems().list().size() > before) return nullptr;
   // Shapes that do not fit are found by building it once, for two samples.
   try {
     model->training(2);
+    if (quantisation) model = quantised(std::move(model), *quantisation);
   } catch (const nn::LayerError& problem) {
     options.problems().add(problem.place(), problem.what());
     return nullptr;

@@ -20,7 +20,8 @@ struct Entry {
 };
 std::span<const Entry> zoo();
 
-// The model called `name`, with the options of its table (the key `name` in it is skipped). Every problem (unknown name
+// The model called `name`, with the options of its table (the key `name` in it is skipped; models/quantised.h reads the
+// table `quantise`, which any model may have). Every problem (unknown name
 // or key, value out of bounds, shapes that do not fit the data) is added to the reader's problems; null if there is
 // any.
 std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options, const InputSpec& inputs);

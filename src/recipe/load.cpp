@@ -25,7 +25,7 @@ const char* deciding_key(const std::string& where) {
   if (where == "data") return "kind";
   for (const char* table : {"model", "optim", "schedule", "rule", "rule.optim", "exchange", "sync", "codec", "order"})
     if (where == table) return "name";
-  return nullptr;
+  return where == "model.quantise" ? "scheme" : nullptr;
 }
 
 const std::string* text_at(const Options& table, const char* key) {

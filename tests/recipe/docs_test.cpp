@@ -1,6 +1,8 @@
-// What can be written in a recipe is described: docs/recipes.md names every update rule, schedule and kind of layer.
+// What can be written in a recipe is described: docs/recipes.md names every update rule, schedule, kind of layer and
+// way to quantise.
 #include <gtest/gtest.h>
 
+#include "models/quantised.h"
 #include "nn/layer_table.h"
 #include "optim/rule.h"
 #include "optim/schedule.h"
@@ -14,6 +16,7 @@ TEST(RecipeDocs, NameEverything) {
   std::vector<std::string> words = rule_names();
   for (const std::string& name : schedule_names()) words.push_back(name);
   for (const nn::LayerKind& kind : nn::layer_table()) words.emplace_back(kind.name);
+  for (const std::string& name : models::quantisation_schemes()) words.push_back(name);
   for (const std::string& word : words) EXPECT_NE(text.find("`" + word + "`"), std::string::npos) << word;
 }
 

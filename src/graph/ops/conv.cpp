@@ -93,6 +93,7 @@ class Convolution : public Op {
   bool relu() const { return relu_; }
 
   std::string_view name() const override { return relu_ ? "conv2d_relu" : "conv2d"; }
+  int weights_input() const override { return 1; }
   std::string detail() const override {
     std::string text = fmt::format("stride {} pad {}", p_.stride_h, p_.pad_h);
     if (p_.dilation_h != 1 || p_.dilation_w != 1) text += fmt::format(" dilation {}", p_.dilation_h);

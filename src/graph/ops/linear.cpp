@@ -20,6 +20,7 @@ class Linear : public Op {
   bool relu() const { return relu_; }
 
   std::string_view name() const override { return relu_ ? "linear_relu" : "linear"; }
+  int weights_input() const override { return 1; }
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape &x = in[0].shape, &w = in[1].shape;
     if (x.rank() < 2 || w.rank() != 2 || x[-1] != w[1])

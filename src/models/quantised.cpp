@@ -1,0 +1,150 @@
+#include "models/quantised.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "graph/gradient.h"
+#include "graph/ops/quantise.h"
+#include "graph/passes/quantise.h"
+
+namespace echelon::models {
+namespace {
+
+constexpr int whole = 32;  // bits of a number that is left alone
+
+struct Bits {
+  int usual, least, most;  // besides 32, unless `always`
+  bool always = false;
+};
+
+struct Scheme {
+  const char* name;
+  Bits weights, activations;
+  bool ends;           // whether its paper quantises the first and last layer too
+  bool network_input;  // and the network's input
+  Quantisers (*make)(const Quantisation&);
+};
+
+Quantisers dorefa(const Quantisation& q) {
+  return {.weights = [q](Graph& g, Value w) { return ops::dorefa_weights(g, w, q.weights_bits, q.keep_scale); },
+          .activations = [q](Graph& g, Value x) { return ops::dorefa_activations(g, x, q.activations_bits); }};
+}
+
+Quantisers bnn(const Quantisation& q) {
+  return {.weights = [q](Graph& g, Value w) { return ops::binary_weights(g, w, q.keep_scale); },
+          .activations = ops::binary_activations,
+          .skip_relu = true};
+}
+
+Quantisers ternary(const Quantisation&) { return {.weights = ops::ternary_weights, .activations = {}}; }
+
+Quantisers flexpoint(const Quantisation& q) {
+  return {.weights = [q](Graph& g, Value w) { return ops::shared_exponent(g, w, q.weights_bits); },
+          .activations = [q](Graph& g, Value x) { return ops::shared_exponent(g, x, q.activations_bits); }};
+}
+
+Quantisers fixed(const Quantisation& q) {
+  return {
+      .weights = [q](Graph& g, Value w) { return ops::fixed_point(g, w, q.weights_bits, q.weights_fraction, true); },
+      .activations =
+          [q](Graph& g, Value x) { return ops::fixed_point(g, x, q.activations_bits, q.activations_fraction, false); }};
+}
+
+constexpr auto table = std::to_array<Scheme>({
+    {"dorefa", {1, 1, 16}, {2, 1, 16}, false, false, dorefa},
+    {"bnn", {1, 1, 1}, {1, 1, 1}, false, false, bnn},
+    {"ternary", {2, 2, 2, true}, {32, 32, 32, true}, true, false, ternary},
+    {"flexpoint", {16, 2, 24}, {16, 2, 24}, true, true, flexpoint},
+    {"fixed", {16, 2, 24}, {16, 2, 24}, true, true, fixed},
+});
+
+const Scheme& scheme_of(const std::string& name) {
+  for (const Scheme& s : table)
+    if (name == s.name) return s;
+  bad_input("there is no quantisation '{}'", name);
+}
+
+int read_bits(OptionReader& r, const std::string& key, const Bits& bits) {
+  const auto given = static_cast<int>(r.integer(key, bits.usual, 1, whole));
+  if ((given >= bits.least && given <= bits.most) || (given == whole && !bits.always)) return given;
+  const std::string range =
+      bits.least == bits.most ? fmt::format("{}", bits.least) : fmt::format("{} to {}", bits.least, bits.most);
+  r.problem(key, fmt::format("= {}, but this scheme has {}{}", given, range,
+                             bits.always ? " only" : "; 32 leaves them as they are"));
+  return bits.usual;
+}
+
+class Quantised : public Model {
+ public:
+  Quantised(std::unique_ptr<Model> model, const Quantisation& how)
+      : Model(model->name(), model->inputs()), model_(std::move(model)) {
+    const Scheme& scheme = scheme_of(how.scheme);
+    with_ = scheme.make(how);
+    if (how.weights_bits == whole) with_.weights = {};
+    if (how.activations_bits == whole) with_.activations = {};
+    with_.network_input = scheme.network_input;
+    // The same layers in all graphs of the model: which ones are the ends is decided in one of them.
+    const std::vector<std::string> layers = layer_weights(model_->training(1)[0].graph);
+    if (!how.ends && !layers.empty()) with_.exempt = {layers.front(), layers.back()};
+    if (layers.size() <= with_.exempt.size())
+      bad_input("quantise.scheme = \"{}\" finds no layer to quantise in {}: it takes linear layers and convolutions{}",
+                how.scheme, name(),
+                layers.empty() ? "" : ", but not the first and the last; set quantise.ends = true to take those too");
+  }
+
+  Task task() const override { return model_->task(); }
+  std::int64_t context() const override { return model_->context(); }
+  std::vector<Phase> training(std::int64_t slice) const override {
+    std::vector<Phase> phases = model_->training(slice);
+    for (Phase& phase : phases) {
+      std::set<std::string> trained;
+      for (std::size_t i = 0; i < phase.graph.parameters().size(); ++i)
+        if (phase.graph.contributions()[i]) trained.insert(phase.graph.parameters()[i].name);
+      phase.graph = quantise(without_backward(phase.graph), with_);
+      differentiate(phase.graph, phase.graph.outputs().at("loss"),
+                    [&](const Parameter& p) { return trained.contains(p.name); });
+    }
+    return phases;
+  }
+  Graph evaluation(std::int64_t slice) const override { return quantise(model_->evaluation(slice), with_); }
+  Graph prediction(std::int64_t slice) const override { return quantise(model_->prediction(slice), with_); }
+
+ private:
+  std::unique_ptr<Model> model_;
+  Quantisers with_;
+};
+
+}  // namespace
+
+std::vector<std::string> quantisation_schemes() {
+  std::vector<std::string> names;
+  for (const Scheme& s : table) names.emplace_back(s.name);
+  return names;
+}
+
+std::optional<Quantisation> read_quantisation(OptionReader& model) {
+  if (!model.has("quantise")) return std::nullopt;
+  OptionReader r = model.table("quantise");
+  Quantisation q;
+  r.require("scheme", "say how, for example scheme = \"dorefa\"");
+  q.scheme = r.choice("scheme", table[0].name, quantisation_schemes());
+  const Scheme& scheme = scheme_of(q.scheme);
+  q.weights_bits = read_bits(r, "weights_bits", scheme.weights);
+  q.activations_bits = read_bits(r, "activations_bits", scheme.activations);
+  q.ends = r.flag("ends", scheme.ends);
+  if (q.scheme == "dorefa" || q.scheme == "bnn") q.keep_scale = r.flag("keep_scale", true);
+  if (q.scheme == "fixed") {
+    q.weights_fraction = static_cast<int>(r.integer("weights_fraction", q.weights_fraction, -64, 64));
+    q.activations_fraction = static_cast<int>(r.integer("activations_fraction", q.activations_fraction, -64, 64));
+  }
+  if (q.weights_bits == whole && q.activations_bits == whole)
+    r.problem("weights_bits", "and activations_bits are both 32: nothing would be quantised; remove the table");
+  r.done();
+  return q;
+}
+
+std::unique_ptr<Model> quantised(std::unique_ptr<Model> model, const Quantisation& how) {
+  return std::make_unique<Quantised>(std::move(model), how);
+}
+
+}  // namespace echelon::models
