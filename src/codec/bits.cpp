@@ -10,22 +10,60 @@ namespace echelon::codecs {
 
 namespace {
 
-// Eight symbols of k bits, one a byte, moved together in three steps: pairs, fours, all eight.
-std::uint64_t squeezed(std::uint64_t x, int k) {
-  const int gap = 8 - k;
-  x = (x & 0x00FF00FF00FF00FFull) | ((x & 0xFF00FF00FF00FF00ull) >> gap);
-  x = (x & 0x0000FFFF0000FFFFull) | ((x & 0xFFFF0000FFFF0000ull) >> (2 * gap));
-  return (x & 0x00000000FFFFFFFFull) | ((x & 0xFFFFFFFF00000000ull) >> (4 * gap));
+std::uint64_t word_at(const std::uint8_t* symbols) {
+  std::uint64_t x;
+  std::memcpy(&x, symbols, 8);
+  return x;
 }
 
-std::uint64_t spread(std::uint64_t x, int k) {
-  const auto low = [](int bits) { return bits >= 64 ? ~0ull : (1ull << bits) - 1; };
-  const int gap = 8 - k;
-  x = (x & low(4 * k)) | ((x & (low(4 * k) << (4 * k))) << (4 * gap));
-  const std::uint64_t pairs = low(2 * k) | (low(2 * k) << 32);
-  x = (x & pairs) | ((x & (pairs << (2 * k))) << (2 * gap));
-  const std::uint64_t ones = low(k) * 0x0001000100010001ull;
-  return (x & ones) | ((x & (ones << k)) << gap);
+constexpr std::uint64_t in_every_byte(std::uint64_t byte) { return byte * 0x0101010101010101ull; }
+
+// The bits from `shift` on, `width` of them, of n symbols: a plane.
+template <int width>
+std::byte* pack_plane(const std::uint8_t* symbols, std::size_t n, int shift, std::byte* out) {
+  constexpr std::size_t share = 8 / width;  // symbols in a byte
+  const std::size_t bytes = (n + share - 1) / share;
+  constexpr std::uint64_t mask = in_every_byte((1u << width) - 1);
+  std::size_t j = 0;
+  if (n == bytes * share)
+    for (; j + 8 <= bytes; j += 8) {
+      std::uint64_t x = 0;
+      for (std::size_t k = 0; k < share; ++k) x |= ((word_at(symbols + j + k * bytes) >> shift) & mask) << (k * width);
+      std::memcpy(out + j, &x, 8);
+    }
+  for (; j < bytes; ++j) {
+    unsigned x = 0;
+    for (std::size_t k = 0; k < share && j + k * bytes < n; ++k)
+      x |= ((symbols[j + k * bytes] >> shift) & ((1u << width) - 1)) << (k * width);
+    out[j] = static_cast<std::byte>(x);
+  }
+  return out + bytes;
+}
+
+// The first plane sets the symbols, the others add their bits.
+template <int width>
+const std::byte* unpack_plane(const std::byte* in, std::size_t n, int shift, std::uint8_t* symbols) {
+  constexpr std::size_t share = 8 / width;
+  const std::size_t bytes = (n + share - 1) / share;
+  constexpr std::uint64_t mask = in_every_byte((1u << width) - 1);
+  std::size_t j = 0;
+  if (n == bytes * share)
+    for (; j + 8 <= bytes; j += 8) {
+      const auto x = get<std::uint64_t>(in + j);
+      for (std::size_t k = 0; k < share; ++k) {
+        std::uint8_t* to = symbols + j + k * bytes;
+        std::uint64_t part = ((x >> (k * width)) & mask) << shift;
+        if (shift > 0) part |= word_at(to);
+        std::memcpy(to, &part, 8);
+      }
+    }
+  for (; j < bytes; ++j)
+    for (std::size_t k = 0; k < share && j + k * bytes < n; ++k) {
+      std::uint8_t& to = symbols[j + k * bytes];
+      const unsigned part = ((static_cast<unsigned>(in[j]) >> (k * width)) & ((1u << width) - 1)) << shift;
+      to = static_cast<std::uint8_t>(shift > 0 ? to | part : part);
+    }
+  return in + bytes;
 }
 
 // The first five bytes of the product's upper half are carry-free: symbols are at most 2, 2 * (1 + 3 + ... + 81) = 242.
@@ -40,37 +78,26 @@ constexpr std::array<std::uint64_t, 243> trits_of = [] {
 
 }  // namespace
 
-void pack_bits(std::uint8_t* symbols, std::size_t n, int bits, std::byte* out) {
-  std::memset(symbols + n, 0, symbol_slack);
-  const auto k = static_cast<std::size_t>(bits), whole = packed_bits(n, bits);
-  std::size_t i = 0, at = 0;
-  for (; at + 8 <= whole; i += 8, at += k) {  // writes 8 bytes of which k count; the next ones cover the others
-    std::uint64_t x;
-    std::memcpy(&x, symbols + i, 8);
-    x = squeezed(x, bits);
-    std::memcpy(out + at, &x, 8);
+void pack_bits(const std::uint8_t* symbols, std::size_t n, int bits, std::byte* out) {
+  if (bits == 8) {
+    std::memcpy(out, symbols, n);
+    return;
   }
-  for (; at < whole; i += 8, at += k) {
-    std::uint64_t x;
-    std::memcpy(&x, symbols + i, 8);
-    x = squeezed(x, bits);
-    std::memcpy(out + at, &x, std::min(k, whole - at));
-  }
+  int shift = 0;
+  if (bits & 4) out = pack_plane<4>(symbols, n, shift, out), shift += 4;
+  if (bits & 2) out = pack_plane<2>(symbols, n, shift, out), shift += 2;
+  if (bits & 1) pack_plane<1>(symbols, n, shift, out);
 }
 
 void unpack_bits(const std::byte* bytes, std::size_t n, int bits, std::uint8_t* symbols) {
-  const auto k = static_cast<std::size_t>(bits), whole = packed_bits(n, bits);
-  std::size_t i = 0, at = 0;
-  for (; i < n && at + 8 <= whole; i += 8, at += k) {
-    const std::uint64_t x = spread(get<std::uint64_t>(bytes + at), bits);
-    std::memcpy(symbols + i, &x, 8);
+  if (bits == 8) {
+    std::memcpy(symbols, bytes, n);
+    return;
   }
-  for (; i < n; i += 8, at += k) {
-    std::uint64_t x = 0;
-    std::memcpy(&x, bytes + at, std::min(k, whole - at));
-    x = spread(x, bits);
-    std::memcpy(symbols + i, &x, 8);
-  }
+  int shift = 0;
+  if (bits & 4) bytes = unpack_plane<4>(bytes, n, shift, symbols), shift += 4;
+  if (bits & 2) bytes = unpack_plane<2>(bytes, n, shift, symbols), shift += 2;
+  if (bits & 1) unpack_plane<1>(bytes, n, shift, symbols);
 }
 
 void pack_trits(std::uint8_t* symbols, std::size_t n, std::byte* out) {

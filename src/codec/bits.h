@@ -1,9 +1,13 @@
 #pragma once
-// Small symbols, packed. Symbols lie one a byte; packed, a symbol takes `bits` bits (1 to 8), lowest first, or five
-// symbols of 0, 1, 2 share a byte (3^5 = 243). What is left of the last byte is zero. Thread-safe, allocates nothing.
+// Small symbols, packed. Symbols lie one a byte. Packed by bits (1 to 8 each), the symbols are cut into planes of four,
+// two and one bits (six bits are a plane of four and a plane of two); in a plane the first half of the symbols has the
+// lower nibbles of the bytes and the second half the upper ones, and so on for quarters and eighths: whole words are
+// shifted and joined, whatever the symbols. Or five symbols of 0, 1, 2 share a byte (3^5 = 243), neighbours. What is
+// left over is zero. Thread-safe, allocates nothing.
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 namespace echelon::codecs {
 
@@ -11,12 +15,17 @@ namespace echelon::codecs {
 inline constexpr std::size_t symbol_block = 640, symbol_slack = 8;
 
 constexpr std::size_t packed_bits(std::size_t symbols, int bits) {
-  return (symbols * static_cast<std::size_t>(bits) + 7) / 8;
+  if (bits == 8) return symbols;
+  std::size_t bytes = 0;
+  for (const int plane : {4, 2, 1})
+    if (bits & plane) bytes += (symbols * static_cast<std::size_t>(plane) + 7) / 8;
+  return bytes;
 }
 constexpr std::size_t packed_trits(std::size_t symbols) { return (symbols + 4) / 5; }
 
-// n <= symbol_block, n symbols and symbol_slack bytes that may be written to. Exactly packed_..(n) bytes are touched.
-void pack_bits(std::uint8_t* symbols, std::size_t n, int bits, std::byte* out);
+// n <= symbol_block; buffers of symbols have symbol_slack bytes more, which may be written to. Of the packed bytes
+// exactly packed_..(n) are touched.
+void pack_bits(const std::uint8_t* symbols, std::size_t n, int bits, std::byte* out);
 void unpack_bits(const std::byte* bytes, std::size_t n, int bits, std::uint8_t* symbols);
 void pack_trits(std::uint8_t* symbols, std::size_t n, std::byte* out);
 void unpack_trits(const std::byte* bytes, std::size_t n, std::uint8_t* symbols);  // Failure: a byte above 242

@@ -37,7 +37,9 @@ struct MomentumSettings {
 std::unique_ptr<Codec> momentum_correction(std::unique_ptr<Codec> inner, std::size_t numbers,
                                            const MomentumSettings& settings);
 
-std::unique_ptr<Codec> layer_scale(std::unique_ptr<Codec> inner, const std::vector<CodecPiece>& pieces);
+// Scales of every call, or of the first one.
+std::unique_ptr<Codec> layer_scale(std::unique_ptr<Codec> inner, const std::vector<CodecPiece>& pieces,
+                                   bool first_call);
 std::unique_ptr<Codec> entropy(std::unique_ptr<Codec> inner);
 
 std::size_t numbers_of(const std::vector<CodecPiece>& pieces);

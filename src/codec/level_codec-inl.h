@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "codec/bits.h"
+#include "codec/levels.h"
 
 namespace echelon::codecs {
 
@@ -14,10 +15,11 @@ void write_levels(std::size_t n, const LevelFormat& format, std::byte* out, cons
   for (std::size_t i = 0; i < n; i += symbol_block) {
     const std::size_t some = std::min(n - i, symbol_block);
     write(i, some, levels);
+    const std::size_t count = level_count(some);
     if (format.bits == 0)
-      pack_trits(levels, some, out);
+      pack_trits(levels, count, out);
     else
-      pack_bits(levels, some, format.bits, out);
+      pack_bits(levels, count, format.bits, out);
     out += packed_levels(some, format);
   }
 }
@@ -27,12 +29,13 @@ void read_levels(const std::byte* bytes, std::size_t n, const LevelFormat& forma
   std::uint8_t levels[symbol_block + symbol_slack];
   for (std::size_t i = 0; i < n; i += symbol_block) {
     const std::size_t some = std::min(n - i, symbol_block);
+    const std::size_t count = level_count(some);
     if (format.bits == 0)
-      unpack_trits(bytes, some, levels);
+      unpack_trits(bytes, count, levels);
     else
-      unpack_bits(bytes, some, format.bits, levels);
+      unpack_bits(bytes, count, format.bits, levels);
     std::uint8_t most = 0;
-    for (std::size_t k = 0; k < some; ++k) most = std::max(most, levels[k]);
+    for (std::size_t k = 0; k < count; ++k) most = std::max(most, levels[k]);
     if (most > format.top) fail("an encoded level is {}, the highest is {}", most, format.top);
     read(i, some, levels);
     bytes += packed_levels(some, format);

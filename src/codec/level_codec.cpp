@@ -1,5 +1,6 @@
 #include "codec/level_codec.h"
 
+#include "codec/bits.h"
 #include "codec/levels.h"
 #include "codec/wire.h"
 
@@ -12,7 +13,10 @@ constexpr std::size_t header = sizeof(float);
 }  // namespace
 
 std::size_t packed_levels(std::size_t n, const LevelFormat& format) {
-  return format.bits == 0 ? packed_trits(n) : packed_bits(n, format.bits);
+  const auto packed = [&](std::size_t some) {
+    return format.bits == 0 ? packed_trits(level_count(some)) : packed_bits(level_count(some), format.bits);
+  };
+  return n / symbol_block * packed(symbol_block) + packed(n % symbol_block);
 }
 
 LevelCodec::LevelCodec(const std::vector<std::size_t>& parts, const LevelFormat& format)
@@ -20,7 +24,7 @@ LevelCodec::LevelCodec(const std::vector<std::size_t>& parts, const LevelFormat&
 
 void LevelCodec::encode_part(std::span<const float> x, const Noise& noise, std::size_t first, std::byte* out) const {
   float unit = unit_of(x);
-  if (unit < 1e-37f) unit = 0;  // its inverse would be infinite; such a part is as good as zero
+  if (unit < 1e-32f) unit = 0;  // its inverse would be infinite; such a part is as good as zero
   put(out, unit);
   const Grid grid{.multiply = unit == 0 ? 0 : 1 / unit, .add = format_.centre, .top = format_.top};
   write_levels(x.size(), format_, out + header, [&](std::size_t i, std::size_t some, std::uint8_t* levels) {

@@ -25,7 +25,7 @@ class LevelCodec : public PiecewiseCodec {
   LevelFormat format_;
 };
 
-// The levels alone, for codecs with another header. Packing: n levels become packed_levels(n) bytes.
+// The levels alone, for codecs with another header: n numbers become packed_levels(n) bytes.
 std::size_t packed_levels(std::size_t n, const LevelFormat& format);
 // write(first of some numbers, how many, their levels), then packed.
 template <class Write>

@@ -22,6 +22,14 @@ struct Grid {
   float multiply = 0, add = 0;
   std::uint8_t top = 0;
 };
+
+// Levels lie one a byte, but not in the order of their numbers: of each 32 numbers, 0, 8, 16, 24 come first, then 1, 9,
+// 17, 25, and so on, so that vectors of numbers become vectors of bytes by shifts alone. A last group that is not full
+// is filled up: n numbers have level_count(n) levels.
+inline constexpr std::size_t level_group = 32;
+constexpr std::size_t level_count(std::size_t n) { return (n + level_group - 1) / level_group * level_group; }
+std::size_t level_place(std::size_t i);  // where the level of number i lies
+
 // Number i has the noise of position first + i.
 void round_to_levels(std::span<const float> x, const Grid& grid, const Noise& noise, std::size_t first,
                      std::uint8_t* levels);

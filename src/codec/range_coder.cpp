@@ -61,23 +61,29 @@ std::optional<std::size_t> RangeCoder::encode(std::span<const std::byte> bytes, 
   }
   // Backwards from the end of `out`: the decoder reads what was written last first.
   const std::size_t words_from = at + states_bytes;
+  if (words_from + 4 > out.size()) return std::nullopt;
   std::size_t tail = out.size();
-  std::uint32_t states[2] = {least_state, least_state};
-  for (std::size_t i = bytes.size(); i-- > 0;) {
-    const Symbol& s = symbols_[static_cast<std::uint8_t>(bytes[i])];
-    std::uint32_t& x = states[i % 2];
+  std::uint32_t even = least_state, odd = least_state;  // two states: while one divides, the other can go on
+  const auto take = [&](std::uint32_t x, std::byte value) {
+    const Symbol& s = symbols_[static_cast<std::uint8_t>(value)];
     if (x >= (std::uint64_t{s.frequency} << (32 - scale_bits))) {
-      if (tail < words_from + 2) return std::nullopt;
       tail -= 2;
       put(out.data() + tail, static_cast<std::uint16_t>(x));
       x >>= 16;
     }
     const auto quotient =
         static_cast<std::uint32_t>((static_cast<unsigned __int128>(std::uint64_t{x} << 1) * s.inverse) >> 64);
-    x = (quotient << scale_bits) + (x - quotient * s.frequency) + s.begin;
+    return (quotient << scale_bits) + (x - quotient * s.frequency) + s.begin;
+  };
+  std::size_t i = bytes.size();
+  if (i % 2 == 1) even = take(even, bytes[--i]);  // there is room for a word: it was checked above
+  for (; i > 0; i -= 2) {
+    if (tail < words_from + 4) return std::nullopt;
+    odd = take(odd, bytes[i - 1]);
+    even = take(even, bytes[i - 2]);
   }
-  put(out.data() + at, states[0]);
-  put(out.data() + at + 4, states[1]);
+  put(out.data() + at, even);
+  put(out.data() + at + 4, odd);
   std::memmove(out.data() + words_from, out.data() + tail, out.size() - tail);
   return words_from + (out.size() - tail);
 }
@@ -95,24 +101,28 @@ void RangeCoder::decode(std::span<const std::byte> bytes, std::span<std::byte> o
     begin += f;
   }
   if (begin != scale) fail("the frequencies of coded bytes sum to {}, not to {}", begin, scale);
-  std::uint32_t states[2] = {in.take<std::uint32_t>(), in.take<std::uint32_t>()};
+  std::uint32_t even = in.take<std::uint32_t>(), odd = in.take<std::uint32_t>();
   const auto words = in.rest();
   std::size_t at = 0;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint32_t& x = states[i % 2];
+  const auto give = [&](std::uint32_t& x) {
     const std::uint32_t slot = x & (scale - 1);
     const std::uint8_t v = symbol_at_[slot];
     const Symbol& s = symbols_[v];
-    out[i] = static_cast<std::byte>(v);
     x = s.frequency * (x >> scale_bits) + slot - s.begin;
     if (x < least_state) {
       if (at + 2 > words.size()) fail("coded bytes end too early");
       x = (x << 16) | get<std::uint16_t>(words.data() + at);
       at += 2;
     }
+    return static_cast<std::byte>(v);
+  };
+  std::size_t i = 0;
+  for (; i + 2 <= out.size(); i += 2) {
+    out[i] = give(even);
+    out[i + 1] = give(odd);
   }
-  if (at != words.size() || states[0] != least_state || states[1] != least_state)
-    fail("coded bytes do not end where they should");
+  if (i < out.size()) out[i] = give(even);
+  if (at != words.size() || even != least_state || odd != least_state) fail("coded bytes do not end where they should");
 }
 
 }  // namespace echelon::codecs

@@ -52,12 +52,13 @@ HWY_INLINE void for_each_accepted(const float* x, std::size_t n, VI flip, const 
 }
 
 template <bool both>
-HWY_INLINE std::size_t find(const float* x, std::size_t n, VI flip, std::uint32_t bits, std::uint16_t* out) {
+HWY_INLINE std::size_t find(const float* x, std::size_t n, VI flip, std::uint32_t bits, std::uint32_t first,
+                            std::uint32_t* out) {
   const VI least = hn::Set(DI(), static_cast<std::int32_t>(bits - 1));
   std::size_t count = 0;
   for_each_accepted<both>(
       x, n, flip, [&](VI v) HWY_ATTR { return hn::Gt(v, least); },
-      [&](std::size_t i) HWY_ATTR { out[count++] = static_cast<std::uint16_t>(i); });
+      [&](std::size_t i) HWY_ATTR { out[count++] = first + static_cast<std::uint32_t>(i); });
   return count;
 }
 
@@ -75,9 +76,10 @@ HWY_INLINE void count_within(const float* x, std::size_t n, VI flip, std::uint32
       });
 }
 
-HWY_FLATTEN std::size_t positions(const float* x, std::size_t n, Side side, std::uint32_t bits, std::uint16_t* out) {
-  if (side == Side::both) return find<true>(x, n, hn::Set(DI(), 0x7FFFFFFF), bits, out);
-  return find<false>(x, n, hn::Set(DI(), static_cast<std::int32_t>(detail::flipped(side))), bits, out);
+HWY_FLATTEN std::size_t find_places(const float* x, std::size_t n, Side side, std::uint32_t bits, std::uint32_t first,
+                                    std::uint32_t* out) {
+  if (side == Side::both) return find<true>(x, n, hn::Set(DI(), 0x7FFFFFFF), bits, first, out);
+  return find<false>(x, n, hn::Set(DI(), static_cast<std::int32_t>(detail::flipped(side))), bits, first, out);
 }
 
 HWY_FLATTEN void count_coarse(const float* x, std::size_t n, Side side, std::uint32_t prefix, std::uint32_t* counts) {
@@ -102,12 +104,13 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 
 namespace echelon::codecs {
 
-HWY_EXPORT(positions);
+HWY_EXPORT(find_places);
 HWY_EXPORT(count_coarse);
 HWY_EXPORT(count_fine);
 
@@ -171,9 +174,76 @@ Largest Selector::largest(std::span<const float> x, std::size_t k, Side side) {
   return {bits, bits == 0 ? 0 : k};
 }
 
-std::size_t positions_at_least(std::span<const float> x, Side side, std::uint32_t bits, std::uint16_t* out) {
-  invariant(x.size() <= most_positions && bits > 0, "positions of a few numbers that are not zero");
-  return HWY_DYNAMIC_DISPATCH(positions)(x.data(), x.size(), side, bits, out);
+std::size_t places_at_least(std::span<const float> x, Side side, std::uint32_t bits, std::uint32_t first,
+                            std::uint32_t* out) {
+  invariant(bits > 0, "zeros are never looked for");
+  return HWY_DYNAMIC_DISPATCH(find_places)(x.data(), x.size(), side, bits, first, out);
+}
+
+namespace {
+
+constexpr std::size_t chunk = 4096;         // numbers looked at in one go: so much room is needed beyond what is found
+constexpr std::size_t sample_every = 1024;  // 64 neighbours of every 1024
+constexpr std::size_t sample_run = 64;
+
+}  // namespace
+
+Selector::Selector(std::size_t numbers, std::size_t most) { reserve(numbers, most); }
+
+// Room for twice as many as wanted, and some.
+void Selector::reserve(std::size_t numbers, std::size_t most) {
+  const std::size_t room = std::min(numbers, 2 * most + numbers / 64) + chunk;
+  if (places_.size() < room) places_.resize(room);
+  const std::size_t sampled = std::max(numbers / sample_every * sample_run, room);
+  if (sample_.size() < sampled) sample_.resize(sampled);
+}
+
+bool Selector::collect(std::span<const float> x, Side side, std::uint32_t bits) {
+  found_ = 0;
+  for (std::size_t i = 0; i < x.size(); i += chunk) {
+    const auto some = x.subspan(i, std::min(chunk, x.size() - i));
+    if (found_ + some.size() > places_.size()) return false;
+    found_ += places_at_least(some, side, bits, static_cast<std::uint32_t>(i), places_.data() + found_);
+  }
+  return true;
+}
+
+std::span<const std::uint32_t> Selector::places(std::span<const float> x, std::size_t k, Side side) {
+  k = std::min(k, x.size());
+  if (k == 0) return {};
+  reserve(x.size(), k);
+  const std::size_t sampled = x.size() / sample_every * sample_run;
+  bool enough = false;
+  if (sampled >= 1024) {
+    for (std::size_t i = 0; i < sampled / sample_run; ++i)
+      std::copy_n(x.data() + i * sample_every, sample_run, sample_.data() + i * sample_run);
+    const double expected = static_cast<double>(k) * static_cast<double>(sampled) / static_cast<double>(x.size());
+    const auto rank = static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 8);
+    const std::uint32_t bits = largest(std::span(sample_).first(sampled), rank, side).bits;
+    enough = bits > 0 && collect(x, side, bits) && found_ >= k;
+  }
+  Largest limit;
+  if (enough) {
+    // The k-th largest of those that were collected is that of all.
+    if (sample_.size() < found_) sample_.resize(places_.size());  // after very many equal ones
+    for (std::size_t i = 0; i < found_; ++i) sample_[i] = x[places_[i]];
+    limit = largest(std::span(sample_).first(found_), k, side);
+  } else {
+    limit = largest(x, k, side);
+    const bool room_for_all = collect(x, side, limit.ties > 0 ? limit.bits : limit.bits + 1);
+    if (!room_for_all) {  // very many equal ones
+      places_.resize(x.size() + chunk);
+      collect(x, side, limit.ties > 0 ? limit.bits : limit.bits + 1);
+    }
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < found_; ++i) {
+    const std::uint32_t bits = order_bits(x[places_[i]], side);
+    if (bits < limit.bits || (bits == limit.bits && limit.ties == 0)) continue;
+    if (bits == limit.bits) --limit.ties;
+    places_[kept++] = places_[i];
+  }
+  return std::span(places_).first(kept);
 }
 
 }  // namespace echelon::codecs

@@ -1,13 +1,15 @@
 #pragma once
-// Which numbers are the largest, without sorting: a number's magnitude, read as an integer, orders as the number does,
+// Which numbers are the largest, without sorting. A number's magnitude, read as an integer, orders as the number does,
 // so counting by its first ten bits, then by the next eleven among those that matter, then by the last ten, finds the
-// k-th largest exactly. One pass that counts and two that mostly skip; nothing is drawn and no memory is needed but
-// counters.
+// k-th largest exactly. To count less, a sixteenth of a long run is looked at first: it tells a limit that a few more
+// than k numbers will exceed; those are collected in one pass, and the k-th largest is found among them alone. If the
+// sixteenth has misled, all are counted. The result is exact either way, and the same every time.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace echelon::codecs {
 
@@ -31,16 +33,27 @@ struct Largest {
 
 class Selector {
  public:
+  // Has room for choosing up to `most` of up to so many numbers; takes more when it must.
+  Selector(std::size_t numbers, std::size_t most);
+  // By counting all.
   Largest largest(std::span<const float> x, std::size_t k, Side side = Side::both);
+  // The places of the k largest, rising. They stay until the next call.
+  std::span<const std::uint32_t> places(std::span<const float> x, std::size_t k, Side side = Side::both);
 
  private:
+  void reserve(std::size_t numbers, std::size_t most);
+  // Collects the places of numbers of at least these bits; false if there is no room for all.
+  bool collect(std::span<const float> x, Side side, std::uint32_t bits);
+  std::vector<std::uint32_t> places_;
+  std::vector<float> sample_;
+  std::size_t found_ = 0;
   std::array<std::uint32_t, 4 * 1024> counts_;  // four tables side by side: equal neighbours do not wait for each other
   std::array<std::uint32_t, 2048> finer_;
 };
 
-// Writes the positions, in order, of the numbers whose bits are at least `bits` (> 0), and returns how many they are.
-// At most most_positions numbers at once; `out` has room for all of them.
-inline constexpr std::size_t most_positions = 4096;
-std::size_t positions_at_least(std::span<const float> x, Side side, std::uint32_t bits, std::uint16_t* out);
+// Writes the places, each plus `first`, in order, of the numbers whose bits are at least `bits` (> 0), and returns how
+// many they are. `out` has room for x.size().
+std::size_t places_at_least(std::span<const float> x, Side side, std::uint32_t bits, std::uint32_t first,
+                            std::uint32_t* out);
 
 }  // namespace echelon::codecs

@@ -137,14 +137,14 @@ TEST(Dorefa, HasSoManyLevelsBetweenPlusAndMinusTheLargest) {
     ASSERT_NEAR(level, std::round(level), 1e-4);
     ASSERT_LE(std::abs(x), largest * 1.0001f);
   }
-  EXPECT_EQ(bytes, 4 + 2000u * 3 / 8);
+  EXPECT_EQ(bytes, 4 + 2016u * 3 / 8);  // whole groups of 32
 }
 
 TEST(TernGrad, SaysPlusOrMinusOneScaleOrNothing) {
   const std::vector<CodecPiece> pieces{{.size = 4000}, {.size = 1000}};
   const auto values = test::gradient(pieces, 1);
   const auto [bytes, said] = coded(*codec_maker("name = 'terngrad'\nclip_sigmas = 2")(pieces), values);
-  EXPECT_EQ(bytes, 4 + 800u + 4 + 200u);
+  EXPECT_EQ(bytes, 4 + 800u + 4 + 205u);  // five a byte, whole groups of 32
   std::size_t begin = 0;
   for (const CodecPiece& piece : pieces) {
     double sum = 0, squares = 0;
@@ -168,23 +168,23 @@ TEST(TernGrad, SaysPlusOrMinusOneScaleOrNothing) {
 TEST(Qsgd, EntropyCodingMakesItsBytesFewer) {
   const std::vector<CodecPiece> pieces{{.size = 200000}};
   const auto values = test::gradient(pieces, 1);
-  const auto plain = coded(*codec_maker("name = 'qsgd'\nentropy = false")(pieces), values);
-  const auto fewer = coded(*codec_maker("name = 'qsgd'")(pieces), values);
+  const auto plain = coded(*codec_maker("name = 'qsgd'")(pieces), values);
+  const auto fewer = coded(*codec_maker("name = 'qsgd'\nentropy = true")(pieces), values);
   EXPECT_EQ(plain.said, fewer.said);
   EXPECT_LT(static_cast<double>(fewer.bytes), 0.6 * static_cast<double>(plain.bytes));
 }
 
 TEST(TwoBit, SaysTheThresholdWhereItIsReached) {
-  const auto codec = codec_maker("name = 'two_bit'\nthreshold = 0.5\nlayer_scale = false")({{.size = 6}});
+  const auto codec = codec_maker("name = 'two_bit'\nthreshold = 0.5\nlayer_scale = 'none'")({{.size = 6}});
   const std::vector<float> values{0.6f, 0.4f, -0.5f, -0.2f, 0, 1.7f};
   const auto first = coded(*codec, values);
   EXPECT_EQ(first.said, (std::vector<float>{0.5f, 0, -0.5f, 0, 0, 0.5f}));
-  EXPECT_EQ(first.bytes, 2u);
+  EXPECT_EQ(first.bytes, 8u);  // a group of 32 numbers, two bits each
   EXPECT_EQ(coded(*codec, values).said, (std::vector<float>{0.5f, 0.5f, -0.5f, 0, 0, 0.5f}));  // 0.4 twice is enough
 }
 
 TEST(Strom, SendsPlaceAndSignOfWhatHasReachedTheThreshold) {
-  const auto codec = codec_maker("name = 'strom'\nthreshold = 2\nlayer_scale = false")({{.size = 70000}});
+  const auto codec = codec_maker("name = 'strom'\nthreshold = 2\nlayer_scale = 'none'")({{.size = 70000}});
   std::vector<float> values(70000, 0.9f);
   values[3] = -2.5f, values[66666] = 7;
   const auto first = coded(*codec, values);
@@ -202,7 +202,7 @@ TEST(Adaptive, SendsTheSameShareOfEitherSideAsItsMean) {
   for (float& x : values)
     if (x > 0) x *= 1000;  // a common threshold would send positive ones only
   const auto codec =
-      codec_maker("name = 'adaptive'\nshare = 0.05\nlayer_scale = false\nerror_feedback = false")(pieces);
+      codec_maker("name = 'adaptive'\nshare = 0.05\nlayer_scale = 'none'\nerror_feedback = false")(pieces);
   const auto said = coded(*codec, values).said;
   for (const float side : {1.0f, -1.0f}) {
     std::vector<float> sizes;
@@ -279,8 +279,21 @@ TEST(LayerScale, GivesEveryLayerTheSameChance) {
     const auto said = coded(*codec_maker(settings)(pieces), values).said;
     return 1000 - std::count(said.begin(), said.begin() + 1000, 0.0f);
   };
-  EXPECT_EQ(sent_in_first("name = 'top_k'\nshare = 0.1\nlayer_scale = true"), 100);
-  EXPECT_EQ(sent_in_first("name = 'top_k'\nshare = 0.1\nlayer_scale = false"), 0);
+  EXPECT_EQ(sent_in_first("name = 'top_k'\nshare = 0.1\nlayer_scale = 'every_call'"), 100);
+  EXPECT_EQ(sent_in_first("name = 'top_k'\nshare = 0.1\nlayer_scale = 'none'"), 0);
+}
+
+// Numbers that stay in error feedback grow; the threshold must not grow with them.
+TEST(LayerScale, OfTheFirstCallLetsSmallNumbersThroughInTheEnd) {
+  const std::vector<CodecPiece> pieces{{.size = 1000}};
+  const auto codec = codec_maker("name = 'strom'\nthreshold = 3")(pieces);
+  std::vector<float> zeros(1000, 0.0f), values(1000, 1.0f), sum(1000, 0.0f);
+  coded(*codec, zeros);  // says nothing of how large numbers are
+  for (int step = 0; step < 30; ++step) {
+    const auto said = coded(*codec, values).said;
+    for (std::size_t i = 0; i < 1000; ++i) sum[i] += said[i];
+  }
+  for (const float x : sum) ASSERT_NEAR(x, 30, 3.01);
 }
 
 TEST(Dgc, SendsAtMostAHundredthOfTheBytes) {

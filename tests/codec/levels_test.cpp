@@ -23,9 +23,10 @@ const Noise noise(Stream({.seed = 5}));
 TEST(Levels, AreThoseOfTheReadableTwin) {
   const auto x = test::gradient({{.size = 1003}}, 1);
   for (const Grid grid : {Grid{30, 1, 2}, Grid{1000, 7, 14}, Grid{5000, 127.5, 255}, Grid{0, 1, 2}}) {
-    std::vector<std::uint8_t> levels(x.size());
+    std::vector<std::uint8_t> levels(level_count(x.size()));
     round_to_levels(x, grid, noise, 12345, levels.data());
-    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(levels[i], ref_level(x[i], grid, noise, 12345, i)) << i;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      ASSERT_EQ(levels[level_place(i)], ref_level(x[i], grid, noise, 12345, i)) << i;
   }
   std::vector<std::int16_t> numbers(x.size());
   for (const float multiply : {16384.0f, 1e9f}) {

@@ -18,7 +18,8 @@ constexpr std::size_t header = 2 * sizeof(float);
 
 class Adaptive : public Codec {
  public:
-  Adaptive(std::size_t numbers, double share) : numbers_(numbers), share_(share) {}
+  Adaptive(std::size_t numbers, double share)
+      : numbers_(numbers), share_(share), positive_(numbers, expected()), negative_(numbers, expected()) {}
   Traits traits() const override { return {.sparse = true}; }
   std::size_t most_bytes() const override {  // every side rounds up
     return header + sparse_bytes(numbers_, std::min(numbers_, expected() + 2), 0);
@@ -28,27 +29,22 @@ class Adaptive : public Codec {
   std::size_t encode(std::span<const float> values, const CodecStep&, std::span<std::byte> out) override {
     invariant(values.size() == numbers_ && out.size() >= most_bytes(), "a codec encodes the run that it was made for");
     std::size_t above = 0, below = 0;
-    for (const float x : values) above += x > 0, below += x < 0;
-    Largest high = selector_.largest(values, of(above), Side::positive);
-    Largest low = selector_.largest(values, of(below), Side::negative);
-    SparseWriter writer(out.data() + header, numbers_);
+    for (std::size_t i = 0; i < numbers_; i += 1024) {  // in pieces whose counts fit into a vector's lanes
+      std::uint32_t more = 0, less = 0;
+      for (const float x : values.subspan(i, std::min<std::size_t>(1024, numbers_ - i))) more += x > 0, less += x < 0;
+      above += more, below += less;
+    }
+    auto high = positive_.places(values, of(above), Side::positive);
+    auto low = negative_.places(values, of(below), Side::negative);
+    const std::size_t counts[2] = {high.size(), low.size()};
     double sums[2] = {};
-    std::size_t counts[2] = {};
-    for (std::size_t begin = 0; begin < numbers_; begin += most_positions) {
-      const auto x = values.subspan(begin, std::min(most_positions, numbers_ - begin));
-      const std::size_t found =
-          positions_at_least(x, Side::both, std::max(1u, std::min(high.bits, low.bits)), places_.data());
-      for (std::size_t k = 0; k < found; ++k) {
-        const float value = x[places_[k]];
-        const bool negative = std::signbit(value);
-        Largest& limit = negative ? low : high;
-        const std::uint32_t bits = order_bits(value, Side::both);
-        if (bits < limit.bits || (bits == limit.bits && limit.ties == 0)) continue;
-        if (bits == limit.bits) --limit.ties;
-        writer.entry<0>(begin + places_[k], negative, nullptr);
-        sums[negative] += static_cast<double>(value);
-        ++counts[negative];
-      }
+    SparseWriter writer(out.data() + header, numbers_);
+    while (!high.empty() || !low.empty()) {  // merged, in rising order
+      const bool negative = high.empty() || (!low.empty() && low.front() < high.front());
+      auto& side = negative ? low : high;
+      writer.entry<0>(side.front(), negative, nullptr);
+      sums[negative] += static_cast<double>(values[side.front()]);
+      side = side.subspan(1);
     }
     for (const int side : {0, 1})
       put(out.data() + (side == 1 ? 0 : sizeof(float)),
@@ -79,8 +75,7 @@ class Adaptive : public Codec {
   }
   std::size_t numbers_;
   double share_;
-  Selector selector_;
-  std::array<std::uint16_t, most_positions> places_;
+  Selector positive_, negative_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include "codec/codecs.h"
 #include "codec/level_codec.h"
-#include "codec/levels.h"
+#include "kernels/reduce.h"
 
 namespace echelon::codecs {
 
@@ -19,7 +19,7 @@ class Dorefa : public LevelCodec {
 
  private:
   static std::uint8_t top(int bits) { return static_cast<std::uint8_t>((1 << bits) - 1); }
-  float unit_of(std::span<const float> x) const override { return moments(x).largest * (2 / top_); }
+  float unit_of(std::span<const float> x) const override { return kernels::max_abs(x.data(), x.size()) * (2 / top_); }
   float top_;
 };
 

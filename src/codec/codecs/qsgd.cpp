@@ -1,6 +1,7 @@
 // QSGD (Alistarh et al. 2017): in each bucket of numbers, s levels between 0 and the bucket's norm on either side,
 // drawn so that the expectation is the number. Most levels are 0 then, which the entropy coder around it makes use of.
 
+#include <bit>
 #include <cmath>
 
 #include "codec/codecs.h"
@@ -13,16 +14,15 @@ namespace {
 
 class Qsgd : public LevelCodec {
  public:
-  Qsgd(const std::vector<std::size_t>& parts, int bits, bool largest)
-      : LevelCodec(parts, {.top = static_cast<std::uint8_t>(2 * levels(bits)),
-                           .centre = static_cast<float>(levels(bits)),
-                           .bits = bits}),
-        levels_(static_cast<float>(levels(bits))),
+  Qsgd(const std::vector<std::size_t>& parts, int levels, bool largest)
+      : LevelCodec(parts, {.top = static_cast<std::uint8_t>(2 * levels),
+                           .centre = static_cast<float>(levels),
+                           .bits = static_cast<int>(std::bit_width(static_cast<unsigned>(2 * levels)))}),
+        levels_(static_cast<float>(levels)),
         largest_(largest) {}
   Traits traits() const override { return {.unbiased = true}; }
 
  private:
-  static int levels(int bits) { return (1 << (bits - 1)) - 1; }  // on either side of zero
   float unit_of(std::span<const float> x) const override {
     const Moments m = moments(x);
     return (largest_ ? m.largest : static_cast<float>(std::sqrt(m.squares))) / levels_;
@@ -34,11 +34,11 @@ class Qsgd : public LevelCodec {
 }  // namespace
 
 CodecMaker qsgd(OptionReader& options) {
-  const auto bits = static_cast<int>(options.integer("bits", 4, 2, 8));
+  const auto levels = static_cast<int>(options.integer("levels", 7, 1, 127));
   const bool largest = options.choice("norm", "l2", {"l2", "max"}) == "max";
   const auto bucket = static_cast<std::size_t>(options.integer("bucket", 512, 0, 1 << 30));
   return [=](const std::vector<CodecPiece>& pieces) {
-    return std::make_unique<Qsgd>(parts_of(pieces, bucket), bits, largest);
+    return std::make_unique<Qsgd>(parts_of(pieces, bucket), levels, largest);
   };
 }
 

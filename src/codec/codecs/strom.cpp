@@ -23,9 +23,9 @@ class Strom : public Codec {
   std::size_t encode(std::span<const float> values, const CodecStep&, std::span<std::byte> out) override {
     invariant(values.size() == numbers_ && out.size() >= most_bytes(), "a codec encodes the run that it was made for");
     SparseWriter writer(out.data(), numbers_);
-    for (std::size_t begin = 0; begin < numbers_; begin += most_positions) {
-      const auto x = values.subspan(begin, std::min(most_positions, numbers_ - begin));
-      const std::size_t found = positions_at_least(x, Side::both, order_bits(threshold_, Side::both), places_.data());
+    for (std::size_t begin = 0; begin < numbers_; begin += places_.size()) {
+      const auto x = values.subspan(begin, std::min(places_.size(), numbers_ - begin));
+      const std::size_t found = places_at_least(x, Side::both, order_bits(threshold_, Side::both), 0, places_.data());
       for (std::size_t k = 0; k < found; ++k) writer.entry<0>(begin + places_[k], std::signbit(x[places_[k]]), nullptr);
     }
     return writer.finish();
@@ -48,7 +48,7 @@ class Strom : public Codec {
   }
   std::size_t numbers_;
   float threshold_;
-  std::array<std::uint16_t, most_positions> places_;
+  std::array<std::uint32_t, 4096> places_;
 };
 
 }  // namespace

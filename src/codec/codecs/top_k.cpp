@@ -40,7 +40,11 @@ class TopK : public Codec {
   TopK(const std::vector<CodecPiece>& pieces, const Settings& settings)
       : settings_(settings), parts_(settings.layerwise ? parts_of(pieces, 0) : one_part(pieces)) {
     std::erase(parts_, 0u);
-    for (const std::size_t part : parts_) numbers_ += part;
+    for (const std::size_t part : parts_) {
+      numbers_ += part;
+      largest_part_ = std::max(largest_part_, part);
+    }
+    if (numbers_ > 0) selector_ = Selector(largest_part_, count_of(settings.most_share(), largest_part_));
   }
   Traits traits() const override { return {.sparse = true}; }
   std::size_t most_bytes() const override { return bytes_at(settings_.most_share()); }
@@ -87,50 +91,39 @@ class TopK : public Codec {
     SparseWriter writer(out.data(), numbers_);
     std::size_t begin = 0;
     for (const std::size_t part : parts_) {
-      const auto numbers = values.subspan(begin, part);
-      Largest limit = selector_.largest(numbers, count_of(settings_.share_at(step.epoch), part));
-      for (std::size_t i = 0; i < part; i += most_positions)
-        write_some(values, begin + i, std::min(most_positions, part - i), limit, rest, writer);
+      const auto x = values.subspan(begin, part);
+      const auto places = selector_.places(x, count_of(settings_.share_at(step.epoch), part));
+      for (std::size_t i = 0; i < places.size(); i += some)
+        write_some(x, begin, places.subspan(i, std::min(some, places.size() - i)), rest, writer);
       begin += part;
     }
     return writer.finish();
   }
 
-  void write_some(std::span<const float> values, std::size_t begin, std::size_t count, Largest& limit, float* rest,
+  void write_some(std::span<const float> x, std::size_t begin, std::span<const std::uint32_t> places, float* rest,
                   SparseWriter& writer) {
-    const auto x = values.subspan(begin, count);
-    // Without ties only what is above the limit counts.
-    const std::size_t found =
-        positions_at_least(x, Side::both, limit.ties > 0 ? limit.bits : limit.bits + 1, places_.data());
-    std::size_t kept = 0;
-    for (std::size_t k = 0; k < found; ++k) {
-      const std::uint16_t place = places_[k];
-      if (order_bits(x[place], Side::both) == limit.bits) {
-        if (limit.ties == 0) continue;
-        --limit.ties;
+    if (!settings_.half) {
+      for (const std::uint32_t place : places) {
+        writer.entry<4>(begin + place, false, &x[place]);
+        if (rest) rest[begin + place] = 0;
       }
-      sent_[kept] = x[place];
-      places_[kept++] = place;
+      return;
     }
-    if (settings_.half) to_fp16(std::span(sent_).first(kept), reinterpret_cast<std::byte*>(halves_.data()));
-    for (std::size_t k = 0; k < kept; ++k) {
-      const std::size_t index = begin + places_[k];
-      if (settings_.half) {
-        writer.entry<2>(index, false, &halves_[k]);
-        if (rest) rest[index] -= ref_from_fp16(halves_[k]);
-      } else {
-        writer.entry<4>(index, false, &sent_[k]);
-        if (rest) rest[index] = 0;
-      }
+    float sent[some];
+    std::uint16_t halves[some];
+    for (std::size_t k = 0; k < places.size(); ++k) sent[k] = x[places[k]];
+    to_fp16(std::span(sent, places.size()), reinterpret_cast<std::byte*>(halves));
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      writer.entry<2>(begin + places[k], false, &halves[k]);
+      if (rest) rest[begin + places[k]] -= ref_from_fp16(halves[k]);
     }
   }
 
+  static constexpr std::size_t some = 256;  // numbers that become fp16 together
   Settings settings_;
   std::vector<std::size_t> parts_;
-  std::size_t numbers_ = 0;
-  Selector selector_;
-  std::array<std::uint16_t, most_positions> places_, halves_;
-  std::array<float, most_positions> sent_;
+  std::size_t numbers_ = 0, largest_part_ = 0;
+  Selector selector_{0, 0};
 };
 
 CodecMaker read(OptionReader& options, Settings s) {

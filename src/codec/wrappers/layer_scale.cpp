@@ -1,6 +1,8 @@
 // Each piece divided by its own root mean square before the inner codec sees it, and multiplied again by the receiver:
-// so a threshold or a scale that the inner codec has for the whole run means the same in every layer. Bytes: the scales
-// of the pieces that are not empty (float32), then the inner codec's.
+// so a threshold or a scale that the inner codec has for the whole run means the same in every layer. The root mean
+// square is that of every call, or that of the first call in which the piece was not zero: inside error feedback the
+// numbers grow while nothing is sent, and a threshold that grows with them would never be reached. Bytes: the scales of
+// the pieces that are not empty (float32), then the inner codec's.
 
 #include <cmath>
 
@@ -16,10 +18,12 @@ namespace {
 
 class LayerScale : public Codec {
  public:
-  LayerScale(std::unique_ptr<Codec> inner, const std::vector<CodecPiece>& pieces) : inner_(std::move(inner)) {
+  LayerScale(std::unique_ptr<Codec> inner, const std::vector<CodecPiece>& pieces, bool first_call)
+      : inner_(std::move(inner)), first_call_(first_call) {
     for (const CodecPiece& piece : pieces)
       if (piece.size > 0) sizes_.push_back(piece.size);
     scaled_.resize(numbers_of(pieces));
+    scales_.resize(sizes_.size());
   }
   Traits traits() const override {
     Traits traits = inner_->traits();
@@ -35,8 +39,8 @@ class LayerScale : public Codec {
     std::size_t begin = 0;
     for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++]) {
       const auto x = values.subspan(begin, sizes_[k]);
-      auto scale = static_cast<float>(std::sqrt(moments(x).squares / static_cast<double>(x.size())));
-      if (scale < 1e-30f) scale = 1;  // nothing there whose size matters
+      if (!first_call_ || scales_[k] == 0) scales_[k] = size_of(x);
+      const float scale = scales_[k] == 0 ? 1 : scales_[k];
       put(out.data() + k * sizeof(float), scale);
       kernels::scale(scaled_.data() + begin, x.data(), 1 / scale, x.size());
     }
@@ -64,19 +68,31 @@ class LayerScale : public Codec {
     in.take(header());
     inner_->clear_sent(in.rest(), out);
   }
-  std::vector<State> state() override { return inner_->state(); }
+  std::vector<State> state() override {
+    std::vector<State> all = inner_->state();
+    if (first_call_) all.push_back({"layer_scales", std::as_writable_bytes(std::span(scales_))});
+    return all;
+  }
 
  private:
+  // 0 where nothing is there whose size matters.
+  static float size_of(std::span<const float> x) {
+    const auto size = static_cast<float>(std::sqrt(moments(x).squares / static_cast<double>(x.size())));
+    return size < 1e-30f || !std::isfinite(size) ? 0 : size;
+  }
   std::size_t header() const { return sizes_.size() * sizeof(float); }
   std::unique_ptr<Codec> inner_;
+  bool first_call_;
   std::vector<std::size_t> sizes_;
+  std::vector<float> scales_;
   mutable std::vector<float> scaled_;
 };
 
 }  // namespace
 
-std::unique_ptr<Codec> layer_scale(std::unique_ptr<Codec> inner, const std::vector<CodecPiece>& pieces) {
-  return std::make_unique<LayerScale>(std::move(inner), pieces);
+std::unique_ptr<Codec> layer_scale(std::unique_ptr<Codec> inner, const std::vector<CodecPiece>& pieces,
+                                   bool first_call) {
+  return std::make_unique<LayerScale>(std::move(inner), pieces, first_call);
 }
 
 }  // namespace echelon::codecs
