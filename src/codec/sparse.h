@@ -4,6 +4,7 @@
 // float32 takes 6 bytes, so a share s of the numbers takes 1.5 s of their float32 bytes (plus 2 bytes for 2^15
 // numbers).
 
+#include <algorithm>
 #include <cstdint>
 
 #include "codec/wire.h"

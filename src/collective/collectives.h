@@ -49,6 +49,10 @@ void all_to_all(Group& group, ConstNumbers out, Numbers in, std::string_view nam
 void all_to_all(Group& group, ConstNumbers out, std::span<const Range> out_parts, Numbers in,
                 std::span<const Range> in_parts, std::string_view name = {});
 
+// One message to a member and one from a member (-1: none); both sides know the sizes. All members call it, also those
+// that have nothing to send or receive. Distinct memory.
+void trade(Group& group, int to, ConstNumbers out, int from, Numbers in, std::string_view name = {});
+
 void barrier(Group& group, std::string_view name = {});
 
 }  // namespace echelon

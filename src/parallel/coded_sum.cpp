@@ -1,6 +1,7 @@
 #include "parallel/coded_sum.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -31,13 +32,46 @@ std::vector<CodecPiece> pieces_within(const std::vector<CodecPiece>& pieces, Ran
   return cut;
 }
 
-CodedSum::CodedSum(Way way, const CodecMaker& maker, const std::vector<CodecPiece>& pieces, int n, int index)
-    : way_(way), n_(n), index_(index) {
+double CodedSum::seconds(Way way, double bytes, std::size_t numbers, int n, const Link& l) {
+  const double others = n - 1, size = l.latency + 8 * l.per_byte;
+  if (way == Way::gather) return others * (size + l.latency + bytes * l.per_byte);
+  if (way == Way::owners)
+    return others * (2 * (size + 8 * (n - 1) * l.per_byte) + 2 * (l.latency + bytes / n * l.per_byte));
+  // Sums of 1, 2, 4, ... members, which grow as if at random places until they are better dense.
+  const SparseCosts costs{.link_per_byte = l.per_byte, .add_per_byte = l.combine_per_byte};
+  const double dense = 4 * static_cast<double>(numbers), share = std::min(1.0, bytes / std::max(1.0, 1.5 * dense));
+  double sum = 0;
+  for (int of = 1; of < n; of *= 2) {
+    const double stream = 1.5 * dense * (1 - std::pow(1 - share, of));
+    sum += size + l.latency +
+           (costs.dense_is_quicker(stream, dense) ? dense * (l.per_byte + l.combine_per_byte)
+                                                  : stream * (l.per_byte + costs.merge_per_byte));
+  }
+  return fold_of(n).extra > 0 ? 2 * sum : sum;
+}
+
+CodedSum::Way CodedSum::quickest_way(const Codec::Traits& traits, double bytes, std::size_t numbers, int n,
+                                     const Link& link) {
+  Way best = Way::gather;
+  for (const Way way : {Way::owners, Way::doubling})
+    if ((way != Way::doubling || traits.sparse) &&
+        seconds(way, bytes, numbers, n, link) < seconds(best, bytes, numbers, n, link))
+      best = way;
+  return best;
+}
+
+CodedSum::CodedSum(Way way, const CodecMaker& maker, const std::vector<CodecPiece>& pieces, int n, int index,
+                   bool may_switch)
+    : way_(way), n_(n), index_(index), may_switch_(may_switch) {
   const std::size_t count = total(pieces);
   const auto members = static_cast<std::size_t>(n);
   out_.resize(members), in_.resize(members);
   std::size_t out_bytes = 0, in_bytes = 0;
-  if (way == Way::gather) {
+  if (way == Way::doubling) {
+    if (maker) codecs_.push_back(maker(pieces));
+    if (maker) in_bytes = codecs_[0]->most_bytes();
+    sparse_ = std::make_unique<SparseSum>(count, may_switch);
+  } else if (way == Way::gather) {
     codecs_.push_back(maker(pieces));
     sizes_.resize(members);
     in_bytes = members * codecs_[0]->most_bytes();
@@ -56,7 +90,11 @@ CodedSum::CodedSum(Way way, const CodecMaker& maker, const std::vector<CodecPiec
 }
 
 void CodedSum::run(Group& group, std::span<float> values, const CodecStep& step) {
-  way_ == Way::gather ? gather(group, values, step) : owners(group, values, step);
+  switch (way_) {
+    case Way::gather: return gather(group, values, step);
+    case Way::owners: return owners(group, values, step);
+    case Way::doubling: return doubling(group, values, step);
+  }
 }
 
 // Every member has filled in its own row of sizes_.
@@ -135,6 +173,38 @@ void CodedSum::owners(Group& group, std::span<float> values, const CodecStep& st
   all_gather(group, numbers(came.first(in_.back().end)), in_, "encoded sums");
   for (std::size_t i = 0; i < n; ++i)
     codecs_[i]->decode(came.subspan(in_[i].begin, in_[i].count()), values.subspan(parts_[i].begin, parts_[i].count()));
+}
+
+void CodedSum::doubling(Group& group, std::span<float> values, const CodecStep& step) {
+  if (!codecs_.empty()) {
+    const std::span<std::byte> room = came_.as<std::byte>();
+    const std::size_t bytes = codecs_[0]->encode(values, step, room);
+    codecs_[0]->decode(room.first(bytes), values);
+  }
+  SparseCosts costs;
+  if (may_switch_) {
+    const Link& link = link_of(group);
+    costs.link_per_byte = link.per_byte;
+    costs.add_per_byte = link.combine_per_byte;
+  }
+  sparse_->run(group, values, costs);
+}
+
+void CodedSum::give_back(std::span<float> values) {
+  for (std::size_t i = 0; i < codecs_.size(); ++i) {
+    // Which numbers the codec is for: of the owners' way the last one has the sums of this member's own part.
+    const Range part = way_ == Way::owners ? parts_[i < parts_.size() ? i : static_cast<std::size_t>(index_)]
+                                           : Range{0, values.size()};
+    for (const Codec::State& s : codecs_[i]->state()) {
+      if (s.name == "residual")
+        for (std::size_t k = 0; k < part.count(); ++k) {
+          float left = 0;
+          std::memcpy(&left, s.bytes.data() + k * sizeof(float), sizeof(float));
+          values[part.begin + k] += left;
+        }
+      if (s.name == "residual" || s.name == "velocity") std::ranges::fill(s.bytes, std::byte{0});
+    }
+  }
 }
 
 std::vector<StateSpan> CodedSum::state(const std::string& prefix) {

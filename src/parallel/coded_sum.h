@@ -5,6 +5,7 @@
 //           Each sends (n - 1) times its encoding. For codecs that leave most numbers out.
 //   owners  each member encodes n parts, one for each owner; the owner adds them up, encodes the sum (with a codec, and
 //           so an error feedback, of its own) and sends it to all. Each sends 2 (n - 1) parts. For quantisers.
+//   doubling  what the codec has left is summed sparsely (sparse_sum.h), in log2 n exchanges. For very sparse codecs.
 //
 // Sizes go ahead of encodings (8 bytes for each), because they may differ from step to step. One instance for one run
 // of numbers; it owns the codecs of this member. Collective; throws what collectives throw, and Failure for bytes that
@@ -16,22 +17,34 @@
 
 #include "codec/codec.h"
 #include "collective/group.h"
+#include "collective/link.h"
 #include "parallel/rule.h"
+#include "parallel/sparse_sum.h"
 
 namespace echelon {
 
 class CodedSum {
  public:
-  enum class Way { gather, owners };
+  enum class Way { gather, owners, doubling };
   static Way usual_way(const Codec::Traits& traits) { return traits.sparse ? Way::gather : Way::owners; }
 
-  // `pieces` of the numbers (codec/codec.h); n is the group's size, index this member's place in it.
-  CodedSum(Way way, const CodecMaker& maker, const std::vector<CodecPiece>& pieces, int n, int index);
+  // The way that should be quickest for n members of a codec that writes so many bytes, and the seconds it takes on the
+  // links, without encoding and decoding.
+  static double seconds(Way way, double bytes, std::size_t numbers, int n, const Link& link);
+  static Way quickest_way(const Codec::Traits& traits, double bytes, std::size_t numbers, int n, const Link& link);
+
+  // `pieces` of the numbers (codec/codec.h); n is the group's size, index this member's place in it. An empty maker
+  // goes with `doubling`: the numbers as they are. `may_switch`: sums may become dense on the way (doubling).
+  CodedSum(Way way, const CodecMaker& maker, const std::vector<CodecPiece>& pieces, int n, int index,
+           bool may_switch = true);
 
   void run(Group& group, std::span<float> values, const CodecStep& step);
   std::vector<StateSpan> state(const std::string& prefix);
+  // Adds what error feedback still holds to the values and forgets it: when the codec is no longer used.
+  void give_back(std::span<float> values);
 
  private:
+  void doubling(Group& group, std::span<float> values, const CodecStep& step);
   void gather(Group& group, std::span<float> values, const CodecStep& step);
   void owners(Group& group, std::span<float> values, const CodecStep& step);
   void share_sizes(Group& group);
@@ -43,6 +56,8 @@ class CodedSum {
   std::vector<std::int64_t> sizes_;             // n from each member, in bytes; gather: one from each
   std::vector<Range> out_, in_;
   Buffer sent_, came_;
+  std::unique_ptr<SparseSum> sparse_;  // doubling
+  bool may_switch_;
 };
 
 // The pieces within a range of elements of the run that they make up.

@@ -19,8 +19,8 @@ std::string name_in(const Options& table, const std::string& fallback) {
 
 bool Composition::is_exact() const {
   return rule_name == "grad_mean" && exchange_name == "all_reduce" && exchange->is_exact() && !codec &&
-         sync.kind == Sync::Kind::bsp && period.tau == 1 && period.probability >= 1 && !period.at_end &&
-         order.kind == Order::Kind::backward;
+         codec_choice.empty() && sync.kind == Sync::Kind::bsp && period.tau == 1 && period.probability >= 1 &&
+         !period.at_end && order.kind == Order::Kind::backward;
 }
 
 bool Composition::uses_letters() const { return !exchange->traits().in_lockstep; }
@@ -37,8 +37,10 @@ Composition read_composition(const CompositionTables& t, Problems& problems) {
   c.exchange = read_exchange(exchange);
   c.period = read_period(period);
   c.sync = read_sync(sync);
-  CodecMaker maker = read_codec(codec);
-  if (c.codec_name != "none") c.codec = std::move(maker);
+  if (c.codec_name == "auto")
+    c.codec_choice = read_codec_choice(codec);
+  else if (CodecMaker maker = read_codec(codec); c.codec_name != "none")
+    c.codec = std::move(maker);
   c.order = read_order(order);
   return c;
 }
@@ -87,6 +89,15 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
   refuse(exchange.plain_numbers && c.codec,
          fmt::format("exchange {} sends plain numbers: take codec none, or exchange all_reduce for codec {}", e,
                      c.codec_name));
+  refuse(!c.codec_choice.empty() && !exchange.chooses_codec,
+         fmt::format("exchange {} cannot change its codec on the way: name one instead of auto, or take exchange "
+                     "all_reduce",
+                     e));
+  for (const NamedCodec& codec : c.codec_choice)
+    refuse(!rule.changes && !codec.maker({{64, 8}})->traits().weights,
+           fmt::format("codec {} is too coarse for weights, which is what rule {} sends: leave it out of "
+                       "codec.candidates, or take a rule that sends changes (param_mean, sma, grad_mean)",
+                       codec.name, r));
   if (c.codec && !rule.changes) {
     const Codec::Traits codec = c.codec({{64, 8}})->traits();
     refuse(!codec.weights,
@@ -143,6 +154,7 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
                            .order = c.order,
                            .rule = c.rule->traits()};
   for (const CodecPiece& p : pieces) facts.floats += p.size;
+  facts.most = bytes == CodecBytes::most;
   if (c.codec) {
     const Codec::Traits codec = c.codec(pieces)->traits();
     facts.sparse = codec.sparse;

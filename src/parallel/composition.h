@@ -16,7 +16,8 @@ struct Composition {
   std::string rule_name, exchange_name, codec_name;
   Sync sync;
   Period period;
-  CodecMaker codec;  // empty: plain numbers
+  CodecMaker codec;                      // empty: plain numbers
+  std::vector<NamedCodec> codec_choice;  // codec auto
   Order order;
 
   // The exact synchronous training of parallel/trainer.h does it: the same bits for any number of workers.

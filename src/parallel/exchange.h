@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codec/codec.h"
+#include "parallel/auto_sum.h"
 #include "parallel/crew.h"
 #include "parallel/rule.h"
 #include "parallel/sync.h"
@@ -45,6 +46,7 @@ struct ExchangeParts {
   Trainer* trainer = nullptr;
   const MergeRule* rule = nullptr;
   CodecMaker codec;
+  std::vector<NamedCodec> codec_choice;  // codec auto: takes what is quickest of these
   Sync sync;
   Period period;
   Order order;
@@ -96,6 +98,7 @@ struct ExchangeTraits {
   bool peers = false;       // needs a rule between equals
   bool shared_memory = false;
   bool plain_numbers = false;  // knows no codec
+  bool chooses_codec = false;  // knows codec auto
   bool orders_slices = false;  // can send slices in any order
 };
 
@@ -117,6 +120,7 @@ class ExchangeKind {
     std::vector<Range> portions;           // in which a gradient becomes complete; empty: in one
     std::function<double(Range)> encoded;  // bytes of a range by the codec; empty: no codec
     bool sparse = false;                   // whether the codec is
+    bool most = false;                     // the most that can be, where bytes depend on the numbers
     bool codes_answers = false;            // whether answers are encoded too
     Sync sync;
     Order order;

@@ -34,6 +34,7 @@ Replica::Replica(const ReplicaSettings& settings, const Composition& composition
                                           .trainer = trainer_.get(),
                                           .rule = composition.rule.get(),
                                           .codec = composition.codec,
+                                          .codec_choice = composition.codec_choice,
                                           .sync = composition.sync,
                                           .period = composition.period,
                                           .order = composition.order,

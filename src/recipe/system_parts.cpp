@@ -117,35 +117,66 @@ SystemAxis syncs() {
 
 SystemAxis codecs() {
   const Knob feedback{"error_feedback", "true", "carry what was left out into the next exchange"};
+  const Knob entropy{"entropy", "false", "code the bytes by their frequency"};
+  const Knob share{"share", "0.01", "of the numbers that is sent"};
+  const Knob bucket{"bucket", "0", "numbers with a scale of their own; 0: those of a parameter"};
+  const auto scale = [](const char* usual) {
+    return Knob{"layer_scale", usual, "parameters by their root mean square: none, every_call, first_call"};
+  };
+  const auto lossy = [&](const char* carries, std::vector<Knob> knobs, const char* scaled = "none") {
+    knobs.insert(knobs.end(), {{"error_feedback", carries, feedback.about}, scale(scaled), entropy});
+    knobs.push_back({"momentum", "0", "taken before anything is left out, instead of the optimizer's"});
+    return knobs;
+  };
   return {"codec",
           "in which encoding",
           "none",
           {
-              {"none", "float32", {}},
-              {"fp16", "half precision", {}},
-              {"bf16", "float32 without its lower half", {}},
-              {"fixed16", "16-bit fixed point, rounded at random", {}},
-              {"flexpoint", "16-bit integers with one exponent in common", {}},
-              {"dorefa", "k bits, with noise before rounding", {{"bits", "8", "of a number"}}},
-              {"one_bit", "the sign, and the mean of either side", {feedback}},
-              {"two_bit", "zero, or plus or minus a threshold", {{"threshold", "0.5", "sent at once"}, feedback}},
-              {"terngrad", "-1, 0, 1 times the largest of the layer, unbiased", {{"clip", "2.5", "deviations"}}},
-              {"qsgd",
-               "random rounding to levels of the norm, unbiased",
-               {{"levels", "15", "besides zero"}, {"entropy", "false", "code the levels by their frequency"}}},
-              {"strom", "numbers above a fixed threshold, as plus or minus it", {{"threshold", "0.001", ""}, feedback}},
-              {"top_k", "the largest numbers", {{"share", "0.01", "of the numbers that is sent"}, feedback}},
-              {"adaptive",
-               "the largest positive and negative shares, as their means",
-               {{"share", "0.01", "of the numbers that is sent"}, feedback}},
+              {"none", "float32", {entropy}},
+              {"fp16", "half precision", lossy("false", {})},
+              {"bf16", "float32 without its lower half", lossy("false", {})},
+              {"fixed16", "16-bit fixed point, rounded at random",
+               lossy("false", {{"fraction_bits", "14", "behind the point"}})},
+              {"flexpoint", "16-bit integers with one exponent in common", lossy("false", {bucket})},
+              {"dorefa", "k bits, with noise before rounding", lossy("false", {{"bits", "6", "of a number"}, bucket})},
+              {"one_bit", "the sign, and the mean of either side",
+               lossy("true", {{"per", "piece", "a mean for each piece, or for each row of it"}})},
+              {"two_bit", "zero, or plus or minus a threshold",
+               lossy("true", {{"threshold", "1", "sent at once, in units of the layer_scale"}}, "first_call")},
+              {"terngrad", "-1, 0, 1 times the largest of the layer, unbiased but for the clipping",
+               lossy("false", {{"clip_sigmas", "2.5", "deviations at which numbers are clipped; 0: none"}, bucket})},
+              {"qsgd", "random rounding to levels of the norm, unbiased",
+               lossy("false", {{"levels", "7", "besides zero, on either side"},
+                               {"norm", "l2", "of a bucket: l2 or max"},
+                               {"bucket", "512", bucket.about}})},
+              {"strom", "numbers that have reached a threshold, as plus or minus it",
+               lossy("true", {{"threshold", "3", "in units of the layer_scale"}}, "first_call")},
+              {"top_k", "the largest numbers",
+               lossy("true", {share,
+                              {"layerwise", "false", "the share of each parameter, not of all together"},
+                              {"values", "float32", "or fp16"},
+                              {"warmup_epochs", "0", "over which the share falls to the final one"},
+                              {"warmup_share", "0.25", "where it begins"}})},
+              {"adaptive", "the largest positive and negative shares, as their means",
+               lossy("true", {share}, "every_call")},
               {"dgc",
                "top-k with momentum correction, clipping, factor masking and warm-up",
-               {{"share", "0.001", "of the numbers that is sent"},
+               {{"share", "0.001", share.about},
                 {"momentum", "0.9", "kept locally"},
+                {"masking", "true", "stop the velocity of what was sent"},
                 {"clip", "0", "norm of the local gradient; 0: no limit"},
-                {"warmup_epochs", "4", "over which the share falls from a quarter"}}},
-              {"low_rank", "two thin factors of each matrix", {{"rank", "2", "of the factors"}, feedback}},
-              {"auto", "measures, and takes what makes a step fastest; none where nothing does", {}},
+                {"warmup_epochs", "4", "over which the share falls from a quarter"},
+                {"warmup_share", "0.25", "where it begins"},
+                {"layerwise", "true", "the share of each parameter, not of all together"},
+                {"values", "float32", "or fp16"},
+                scale("none"),
+                entropy}},
+              {"random_k", "a random mask, another one in every exchange", lossy("false", {share})},
+              {"low_rank", "two thin factors of each matrix",
+               lossy("true", {{"rank", "4", "of the factors"}, {"warm_start", "true", "from the factors before"}})},
+              {"auto",
+               "measures, and takes what makes a step fastest; none where nothing does",
+               {{"candidates", "[\"fp16\", \"one_bit\", \"top_k\"]", "codecs to choose from, besides none"}}},
           }};
 }
 

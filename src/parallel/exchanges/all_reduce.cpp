@@ -8,6 +8,7 @@
 #include "collective/algorithms.h"
 #include "collective/lane.h"
 #include "collective/shard_sum.h"
+#include "parallel/auto_sum.h"
 #include "parallel/coded_sum.h"
 #include "parallel/exchanges/exchanges.h"
 
@@ -24,6 +25,9 @@ struct Settings {
   std::size_t switch_bytes = 0;
   const Algorithm* for_bytes(std::size_t bytes) const { return bytes < switch_bytes ? small_algorithm : algorithm; }
   std::optional<CodedSum::Way> way;
+  bool measured_way = false;  // the one that should be quickest on these links
+  bool may_switch = true;     // sparse sums may become dense
+  bool is_sparse() const { return way == CodedSum::Way::doubling; }
 };
 
 class AllReduce : public Exchange {
@@ -80,6 +84,8 @@ class AllReduce : public Exchange {
           all.push_back({fmt::format("shared {} {}", i, s.name), s.bytes});
       if (portions_[i]->coded)
         for (StateSpan& s : portions_[i]->coded->state(fmt::format("codec {}", i))) all.push_back(s);
+      if (portions_[i]->chosen)
+        for (StateSpan& s : portions_[i]->chosen->state(fmt::format("codec {}", i))) all.push_back(s);
     }
     all.push_back({"rounds", std::as_writable_bytes(std::span(&rounds_, 1))});
     return all;
@@ -90,6 +96,7 @@ class AllReduce : public Exchange {
     Range range;
     std::unique_ptr<SharedSide> shared;  // null if the mean is the answer
     std::unique_ptr<CodedSum> coded;     // null without a codec
+    std::unique_ptr<AutoSum> chosen;     // instead, if a codec is to be chosen
     std::unique_ptr<Event> ready;
     std::uint64_t times = 0;  // that it was started
     Pending pending;
@@ -100,13 +107,22 @@ class AllReduce : public Exchange {
     auto p = std::make_unique<Portion>();
     p->range = range;
     if (!parts_.rule->traits().answers_mean) p->shared = parts_.rule->make_shared(parts_.place(range));
-    if (parts_.codec) {
-      const auto pieces = parts_.pieces(range);
-      const auto way = settings_.way.value_or(CodedSum::usual_way(parts_.codec(pieces)->traits()));
-      p->coded = std::make_unique<CodedSum>(way, parts_.codec, pieces, parts_.workers(), parts_.rank());
-    }
+    const auto pieces = parts_.pieces(range);
+    if (!parts_.codec_choice.empty())
+      p->chosen = std::make_unique<AutoSum>(parts_.codec_choice, pieces, parts_.workers(), parts_.rank());
+    else if (parts_.codec || settings_.is_sparse())
+      p->coded = std::make_unique<CodedSum>(way_of(range, pieces), parts_.codec, pieces, parts_.workers(),
+                                            parts_.rank(), settings_.may_switch);
     p->ready = parts_.world->make_event();
     portions_.push_back(std::move(p));
+  }
+
+  CodedSum::Way way_of(Range range, const std::vector<CodecPiece>& pieces) {
+    if (settings_.way) return *settings_.way;
+    const auto codec = parts_.codec(pieces);
+    if (!settings_.measured_way) return CodedSum::usual_way(codec->traits());
+    return CodedSum::quickest_way(codec->traits(), codec->usual_bytes(), range.count(), parts_.workers(),
+                                  link_of(parts_.crew->group()));
   }
 
   // The lane has all portions in order, and waits for each until it is there.
@@ -130,10 +146,17 @@ class AllReduce : public Exchange {
     const bool gradient = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
     const std::span<float> out = sum_.as<float>().subspan(p.range.begin, p.range.count());
     worker_->contribute(p.range, gradient ? p.moment.share : 1.0 / parts_.workers(), out);
-    if (p.coded) {
-      p.coded->run(group, out,
-                   {.number = rounds_, .epoch = p.moment.epoch, .random = parts_.random("codec", p.moment.clock)});
-    } else if (const Algorithm* algorithm = settings_.for_bytes(out.size_bytes())) {
+    const CodecStep step{.number = rounds_, .epoch = p.moment.epoch, .random = parts_.random("codec", p.moment.clock)};
+    if (p.coded)
+      p.coded->run(group, out, step);
+    else if (p.chosen)
+      p.chosen->run(group, out, step, [this](Group& g, std::span<float> values) { plain_sum(g, values); });
+    else
+      plain_sum(group, out);
+  }
+
+  void plain_sum(Group& group, std::span<float> out) {
+    if (const Algorithm* algorithm = settings_.for_bytes(out.size_bytes())) {
       all_reduce(group, out, Reduction::sum, {.algorithm = algorithm});
     } else {
       const PartialSum mine{parts_.rank(), parts_.rank() + 1, out.data()};
@@ -162,8 +185,8 @@ class AllReduce : public Exchange {
 class Kind : public ExchangeKind {
  public:
   explicit Kind(const Settings& settings) : settings_(settings) {}
-  bool is_exact() const override { return !settings_.algorithm; }
-  ExchangeTraits traits() const override { return {.in_lockstep = true, .sums = true}; }
+  bool is_exact() const override { return !settings_.algorithm && !settings_.is_sparse(); }
+  ExchangeTraits traits() const override { return {.in_lockstep = true, .sums = true, .chooses_codec = true}; }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<AllReduce>(settings_, std::move(parts));
   }
@@ -182,6 +205,13 @@ class Kind : public ExchangeKind {
 
  private:
   Traffic portion_traffic(const Case& c, Range r) const {
+    if (settings_.is_sparse()) {
+      // Most of what a codec writes is places and values of 6 bytes; some write places alone, of 2.
+      const double entries = c.bytes(r) / (c.most ? 2 : 6);
+      const SparseTraffic t = sparse_sum_traffic(
+          c.workers, r.count(), c.encoded ? entries : static_cast<double>(r.count()), settings_.may_switch, c.most);
+      return {t.messages, t.bytes};
+    }
     if (c.encoded)
       return coded_sum_traffic(settings_.way.value_or(c.sparse ? CodedSum::Way::gather : CodedSum::Way::owners), c, r);
     Traffic sum;
@@ -219,17 +249,24 @@ std::unique_ptr<const ExchangeKind> all_reduce(OptionReader& options) {
   std::vector<std::string> names{"exact", "auto"};
   for (const Algorithm& a : all_reduce_algorithms()) names.emplace_back(a.name);
   Settings s;
+  names.emplace_back("sparse");
   const std::string name = options.choice("algorithm", "exact", names);
   if (name == "auto") {  // few steps where latency counts, few bytes where they do
     s.algorithm = &ring_all_reduce;
     s.small_algorithm = &rabenseifner_all_reduce;
     s.switch_bytes = static_cast<std::size_t>(options.integer("switch_bytes", 256 << 10, 0, std::int64_t{1} << 40));
+  } else if (name == "sparse") {
+    s.may_switch = options.flag("switch", true);
+    s.way = CodedSum::Way::doubling;
+    return std::make_unique<Kind>(s);
   } else if (name != "exact" && std::ranges::find(names, name) != names.end()) {
     s.algorithm = &find_algorithm(name);
   }
-  const std::string way = options.choice("way", "auto", {"auto", "gather", "owners"});
+  const std::string way = options.choice("way", "auto", {"auto", "gather", "owners", "doubling", "measured"});
   if (way == "gather") s.way = CodedSum::Way::gather;
   if (way == "owners") s.way = CodedSum::Way::owners;
+  if (way == "doubling") s.way = CodedSum::Way::doubling;
+  s.measured_way = way == "measured";
   return std::make_unique<Kind>(s);
 }
 
