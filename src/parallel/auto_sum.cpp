@@ -75,7 +75,7 @@ void AutoSum::measure(Group& group, std::span<const float> values, const CodecSt
 
 void AutoSum::check(Group& group, double plain_seconds) {
   double both[] = {coded_seconds_ / static_cast<double>(std::max<std::int64_t>(1, coded_times_)), plain_seconds};
-  all_reduce(group, std::span(both), Reduction::max);
+  all_reduce(group, std::span<double>(both), Reduction::max);
   coded_seconds_ = 0;
   coded_times_ = 0;
   if (both[0] < both[1]) return;

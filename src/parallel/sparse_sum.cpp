@@ -38,8 +38,8 @@ void SparseSum::make_dense(Part& part) {
 
 void SparseSum::exchange(Group& group, int to, int from) {
   std::int64_t ours = static_cast<std::int64_t>(mine_.size) | (mine_.dense ? dense_flag : 0), theirs = 0;
-  trade(group, to, const_numbers(std::span(&ours, to >= 0 ? 1 : 0)), from,
-        numbers(std::span(&theirs, from >= 0 ? 1 : 0)), "sizes of sparse sums");
+  trade(group, to, const_numbers(std::span<const std::int64_t>(&ours, to >= 0 ? 1 : 0)), from,
+        numbers(std::span<std::int64_t>(&theirs, from >= 0 ? 1 : 0)), "sizes of sparse sums");
   theirs_.dense = (theirs & dense_flag) != 0;
   theirs &= ~dense_flag;
   const std::size_t room = theirs_.dense ? numbers_ * sizeof(float) : codecs::stream_bytes(numbers_, numbers_);
