@@ -221,6 +221,7 @@ void add_bench_collective(CLI::App& bench) {
   verb->footer(
       "Examples:\n  echelon bench collective --world processes --ranks 2 --bytes 4096,1M,16M\n"
       "  echelon bench collective --ranks 4 --algorithm all --bytes 1M\n"
+      "  echelon bench collective --ranks 2 --bytes 1M --link 100mbit,1ms\n"
       "  echelon bench collective --world sim --ranks 64 --algorithm all --bytes 64K --repeats 3");
   verb->callback([s] { run(*s); });
 }

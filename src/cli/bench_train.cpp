@@ -191,7 +191,8 @@ void add_bench_train(CLI::App& bench) {
   verb->footer(
       "Examples:\n  echelon bench train --model resnet18 --cores 2\n"
       "  echelon bench train --model gpt --batch 16 --profile\n"
-      "  echelon bench train --model mlp --workers 2 --cores 1");
+      "  echelon bench train --model mlp --workers 2 --cores 1\n"
+      "  echelon bench train --model mlp --workers 2 --link 1gbit");
   verb->callback([s] { run(*s); });
 }
 

@@ -14,7 +14,8 @@ void train(const TrainSettings& s) {
   Problems problems;
   const PreparedRun prepared = prepare_run(*disk, s.recipe, s.overrides, problems, data::usual_places(), s.system);
   problems.throw_if_any(s.recipe);
-  const TrainingJob job = make_job(prepared);
+  TrainingJob job = make_job(prepared);
+  job.stragglers = s.world.stragglers;
   run_on_world(s.world, prepared.recipe.train.seed, [&](World& world) { train_rank(world, s, prepared, job); });
 }
 
@@ -29,6 +30,7 @@ void add_train(CLI::App& program) {
   verb->add_option("--system", s->system,
                    "How workers train together: a name of `echelon systems`, or a file (default: exact all-reduce)");
   add_world_flags(*verb, s->world);
+  add_straggler_flag(*verb, s->world);
   verb->add_option("--run", s->run, "The run's folder (default: a new one in runs/)");
   verb->add_flag("--resume", s->resume, "Go on from the last checkpoint of --run, or of this recipe's newest run");
   verb->add_flag("--trace", s->trace, "Write trace.json for Perfetto or chrome://tracing into the run's folder");
@@ -40,6 +42,7 @@ void add_train(CLI::App& program) {
       "  echelon train recipes/demo.toml --resume          after Ctrl-C, a crash or a kill\n"
       "  echelon train recipes/demo.toml --workers 2       two processes, the same weights\n"
       "  echelon train recipes/demo.toml --workers 4 --system easgd --set exchange.tau=10\n"
+      "  echelon train recipes/demo.toml --workers 4 --link 100mbit --straggler rank=2,factor=4\n"
       "Ctrl-C and SIGTERM save and stop; a second one stops at once.");
   verb->callback([s] { train(*s); });
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "cli/experiment_flags.h"
 #include "recipe/cluster_file.h"
 #include "world/alone.h"
 #include "world/cores.h"
@@ -59,9 +60,13 @@ std::string choose(const WorldFlags& flags, const RankEnvironment& place) {
 }
 
 void simulate(const WorldFlags& flags, std::uint64_t seed, const Program& program) {
-  SimCluster cluster = SimCluster::uniform(flags.workers, 10e-6, 1.25e9);
+  SimCluster cluster = SimCluster::uniform(flags.workers, flags.link.latency > 0 ? flags.link.latency : 10e-6,
+                                           flags.link.bytes_per_second > 0 ? flags.link.bytes_per_second : 1.25e9);
   SimOptions options{.seed = seed};
   if (!flags.cluster.empty()) {
+    if (!flags.link_text.empty())
+      bad_input("{} says how fast its links are: leave out --link {}, or change the file", flags.cluster,
+                flags.link_text);
     const auto disk = make_real_disk();
     ClusterFile file = read_cluster(*disk, flags.cluster);
     cluster = file.cluster;
@@ -70,6 +75,13 @@ void simulate(const WorldFlags& flags, std::uint64_t seed, const Program& progra
       bad_input("{} has {} ranks: leave out --workers {}", flags.cluster, cluster.ranks(), flags.workers);
   }
   run_in_simulation(cluster, options, program).throw_if_failed();
+}
+
+void check_stragglers(const WorldFlags& flags, int ranks) {
+  for (std::size_t i = 0; i < flags.stragglers.size(); ++i)
+    if (flags.stragglers[i].rank >= ranks)
+      bad_input("--straggler {}: there is no rank {} among {} worker{}, they count from 0", flags.straggler_texts[i],
+                flags.stragglers[i].rank, ranks, ranks == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -81,6 +93,8 @@ std::string WorldFlags::command() const {
   if (nodes != "1") text += fmt::format(" --nnodes {} --rdzv-endpoint {}", nodes, tcp.endpoint);
   if (!cluster.empty()) text += " --cluster " + cluster;
   if (cores > 0) text += fmt::format(" --cores {}", cores);
+  if (!link_text.empty()) text += " --link " + link_text;
+  for (const std::string& straggler : straggler_texts) text += " --straggler " + straggler;
   return text;
 }
 
@@ -117,6 +131,14 @@ void add_world_flags(CLI::App& verb, WorldFlags& f) {
   verb.add_option("--cluster", f.cluster,
                   "sim: the file that describes machines, links and faults (docs/simulation.md)")
       ->group(group);
+  verb.add_option_function<std::string>(
+          "--link",
+          [&f](const std::string& text) {
+            f.link = read_link(text);
+            f.link_text = text;
+          },
+          "An experiment: every worker's link has only this speed, and latency if you like: 100mbit or 100mbit,1ms")
+      ->group(group);
   const char* network = "Several machines (docs/cluster.md, docs/security.md)";
   verb.add_option("--nnodes", f.nodes, "Machines: N, or MIN:MAX")->capture_default_str()->group(network);
   verb.add_option("--rdzv-endpoint", f.tcp.endpoint, "Where they meet: the first machine's HOST:PORT")
@@ -136,10 +158,28 @@ void add_world_flags(CLI::App& verb, WorldFlags& f) {
   verb.add_flag("--insecure", f.tcp.insecure, "Do not encrypt between machines either")->group(network);
 }
 
-void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& program) {
+void add_straggler_flag(CLI::App& verb, WorldFlags& f) {
+  verb.add_option_function<std::vector<std::string>>(
+          "--straggler",
+          [&f](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) f.stragglers.push_back(read_straggler(text));
+            f.straggler_texts = texts;
+          },
+          "An experiment: a slow worker, rank=2,factor=4; or now and then any, rank=any,factor=4,chance=0.1. May be "
+          "said again")
+      ->allow_extra_args(false)
+      ->group("Workers");
+}
+
+void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& given) {
   const LaunchOptions options{.seed = seed};
   const RankEnvironment place = read_rank_environment();
   const std::string world = choose(flags, place);
+  const Program program = [&](World& inner) {
+    check_stragglers(flags, inner.size());
+    if (flags.link_text.empty() || world == "sim") return given(inner);  // a simulated network has such links
+    given(*make_metered(inner, flags.link));
+  };
   if (world == "alone") {
     const auto alone = make_world_alone(seed);
     program(*alone);

@@ -4,8 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
+#include "parallel/straggler.h"
 #include "world/launch.h"
+#include "world/metered.h"
 #include "world/tcp/join.h"
 
 namespace echelon::cli {
@@ -18,11 +21,17 @@ struct WorldFlags {
   std::string cluster;      // sim: a file that describes the cluster
   std::string nodes = "1";  // tcp: N or MIN:MAX
   TcpOptions tcp;
+  std::string link_text;  // as it was written; empty: as fast as the world is
+  LinkLimit link;
+  std::vector<std::string> straggler_texts;
+  std::vector<Straggler> stragglers;
 
   std::string command() const;  // " --workers 4 --cores 1"
 };
 
 void add_world_flags(CLI::App& verb, WorldFlags& flags);
+// --straggler, for verbs that train: what it says is in `flags.stragglers`, and the verb's to carry out.
+void add_straggler_flag(CLI::App& verb, WorldFlags& flags);
 
 // The cores of each worker on this machine.
 int cores_each(const WorldFlags& flags, const World& world);

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "tests/support/says.h"
 #include "world/command.h"
 #include "world/host.h"
+#include "world/mail.h"
+#include "world/metered.h"
 #include "world/mpi/join.h"
 
 namespace echelon {
@@ -111,6 +114,34 @@ TEST_F(MpiRank, MessagesOfAnySizeArriveWhole) {
 }
 TEST_P(Mpi, MessagesOfAnySizeArriveWhole) {
   const auto r = mpirun(3, "MessagesOfAnySizeArriveWhole", GetParam());
+  EXPECT_EQ(r.exit_code, 0) << r.output;
+  EXPECT_TRUE(test::says(r.output, "[  PASSED  ] 1 test"));
+}
+
+TEST_F(MpiRank, LettersArriveWithAndWithoutASlowLink) {
+  join([](World& inner) {
+    for (const LinkLimit& limit_of_link : {LinkLimit{}, LinkLimit{20e6, 1e-3}}) {
+      const auto w = make_metered(inner, limit_of_link);
+      Mail mail(*w, 100'000);
+      const double begin = w->now();
+      for (Rank to = 0; to < 3; ++to)
+        for (int i = 0; i < 5; ++i) mail.post(to, {.clock = i}, pattern(i % 2 == 0 ? 100'000 : 500, i + w->rank()));
+      std::vector<int> next(3);
+      Letter letter;
+      for (int i = 0; i < 15; ++i) {
+        require(mail.take(0, letter, w->now() + limit), "in time");
+        const int expected = next[static_cast<std::size_t>(letter.from)]++;
+        require(letter.head.clock == expected, "in order");
+        const auto sent = pattern(expected % 2 == 0 ? 100'000 : 500, expected + letter.from);
+        require(std::ranges::equal(letter.payload(), sent), "bytes");
+      }
+      if (limit_of_link.bytes_per_second > 0) require(w->now() - begin > 0.03, "not faster than the link");
+      mail.close();
+    }
+  });
+}
+TEST_P(Mpi, LettersArriveWithAndWithoutASlowLink) {
+  const auto r = mpirun(3, "LettersArriveWithAndWithoutASlowLink", GetParam());
   EXPECT_EQ(r.exit_code, 0) << r.output;
   EXPECT_TRUE(test::says(r.output, "[  PASSED  ] 1 test"));
 }

@@ -7,6 +7,7 @@
 
 #include "tests/support/says.h"
 #include "tests/world/tcp_threads.h"
+#include "world/tcp/outbox.h"
 
 namespace echelon {
 namespace {
@@ -208,6 +209,37 @@ TEST(TcpMismatch, DescribesBothSides) {
       EXPECT_TRUE(test::says(test::text_of(failures[0]), "rank 1 was lost"));
     }
   }
+}
+
+// No beat comes to the rescue here: what has been read with the last words of the handshake must not wait for one.
+TEST(TcpTls, WhatIsSaidRightAfterTheHandshakeIsHeardAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    test::TcpSettings settings;
+    settings.tls = true;
+    settings.silence_seconds = 1e6;
+    auto seats = test::make_seats(3, settings);
+    for (tcp::Seat& seat : seats) seat.beat_seconds = 1e5;
+    const auto failures = test::run_seats(seats, [](World& w) {
+      const auto sent = pattern(500, w.rank());
+      std::vector<std::byte> got(500);
+      for (Rank other = 0; other < 3; ++other)
+        if (other != w.rank()) w.send(other, 1, label(0), sent).wait(w.now() + limit);
+      for (Rank other = 0; other < 3; ++other) {
+        if (other == w.rank()) continue;
+        if (!w.receive(other, 1, label(0), got).wait(w.now() + limit)) fail("nothing from rank {}", other);
+        if (got != pattern(500, other)) fail("not what rank {} sent", other);
+      }
+    });
+    for (const auto& failure : failures) EXPECT_EQ(test::text_of(failure), "");
+  }
+}
+
+TEST(TcpOutbox, TheOtherSideCannotNameChannelsWithoutEnd) {
+  tcp::Outbox outbox(0, 1, 1);
+  for (std::size_t channel = 0; channel < tcp::most_channels; ++channel)
+    outbox.hear_ready(static_cast<Channel>(channel), 0);
+  outbox.hear_ready(5, 1);  // known
+  EXPECT_THROW(outbox.hear_ready(tcp::most_channels, 0), Failure);
 }
 
 }  // namespace

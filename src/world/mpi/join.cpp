@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <map>
+#include <optional>
 
 #include "world/channels.h"
 #include "world/first_failure.h"
@@ -212,7 +213,17 @@ void MpiWorld::end_after_failure(double grace_seconds) {
 }
 
 void run(EchelonMpiFace& face, const LaunchOptions& launch, const Program& program, const MpiOptions& options) {
-  MpiWorld world(face, launch, options);
+  std::optional<MpiWorld> made;
+  try {
+    made.emplace(face, launch, options);
+  } catch (const std::exception& e) {
+    // The others wait inside MPI for a rank that will not come, and only MPI can tell them.
+    std::fprintf(stderr, "rank %d: %s\n", face.rank, e.what());
+    std::fflush(nullptr);
+    face.abort(1);
+    throw;
+  }
+  MpiWorld& world = *made;
   try {
     try {
       program(world);

@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::size_t early_bytes = std::size_t{64} << 10;
 constexpr std::size_t longest_note = 4096;
-constexpr std::size_t most_channels = 1 << 16;
 
 [[noreturn]] void refuse(const std::string& text) { throw BadFrame(FrameFault::length, text); }
 

@@ -98,7 +98,11 @@ std::string Link::doing() {
   return doing_;
 }
 
-void Link::start() { arm_read(); }
+// Under TLS the first messages may have been read together with the last words of the handshake: the socket would not
+// tell, so look without being asked.
+void Link::start() {
+  asio::post(wire_.socket().get_executor(), [this] { on_readable(); });
+}
 
 void Link::arm_read() {
   wire_.socket().async_wait(Socket::wait_read, [this](std::error_code error) {

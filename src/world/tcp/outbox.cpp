@@ -10,11 +10,11 @@ Outbox::Outbox(int from, int to, std::uint32_t epoch) : from_(from), to_(to), ep
 }
 
 Outbox::Lane& Outbox::lane(Channel channel) {
-  auto& lane = lanes_[channel];
-  if (!lane) {
-    lane = std::make_unique<Lane>();
-    lane->channel = channel;
-  }
+  if (const auto it = lanes_.find(channel); it != lanes_.end()) return *it->second;
+  // The other side may name channels that we have not used yet, but not without end.
+  if (lanes_.size() >= most_channels) fail("more than {} channels between ranks {} and {}", most_channels, from_, to_);
+  auto& lane = lanes_[channel] = std::make_unique<Lane>();
+  lane->channel = channel;
   return *lane;
 }
 

@@ -25,6 +25,8 @@ constexpr std::size_t window_bytes = std::size_t{512} << 10;
 constexpr std::size_t piece_bytes = std::size_t{256} << 10;  // the longest payload of a frame
 constexpr std::size_t copied_bytes = std::size_t{8} << 10;   // shorter messages are copied and done at once
 
+constexpr std::size_t most_channels = 1 << 16;  // of one connection, each way
+
 enum class Note : std::uint8_t { ready = 1, announce = 2 };  // the payload of a control frame
 
 inline std::uint64_t cost_of(std::uint64_t bytes) { return bytes + frame_header_bytes; }
