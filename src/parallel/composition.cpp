@@ -23,7 +23,10 @@ bool Composition::is_exact() const {
          !period.at_end && order.kind == Order::Kind::backward;
 }
 
-bool Composition::uses_letters() const { return !exchange->traits().in_lockstep; }
+bool Composition::uses_letters() const {
+  const ExchangeTraits traits = exchange->traits();
+  return !traits.in_lockstep || (traits.either_pace && sync.kind != Sync::Kind::bsp);
+}
 
 Composition read_composition(const CompositionTables& t, Problems& problems) {
   Composition c;
@@ -64,11 +67,23 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
          fmt::format("exchange {} adds contributions up, but rule {} merges them one by one: take exchange server with "
                      "sync async{}",
                      e, r, r == "elastic" ? ", or rule sma, which is its synchronous form" : ""));
-  refuse(exchange.in_lockstep && c.sync.kind != Sync::Kind::bsp,
+  const bool in_lockstep = !c.uses_letters();
+  refuse(exchange.adds_what_comes && !rule.answers_mean,
+         fmt::format("exchange {} adds contributions to each worker's own as they come, but rule {} makes something "
+                     "else of them: take rule grad_mean, or exchange server",
+                     e, r));
+  refuse(exchange.either_pace && c.sync.kind != Sync::Kind::bsp && c.sync.kind != Sync::Kind::async,
+         fmt::format("between neighbours nobody knows how far all the others are, which is what sync {} needs: take "
+                     "sync bsp or async",
+                     s));
+  refuse((exchange.peers || exchange.adds_what_comes) && !exchange.either_pace && c.sync.kind != Sync::Kind::async,
+         fmt::format("in exchange {} nobody waits for anybody, so sync {} has no meaning there: take sync async{}", e,
+                     s, exchange.peers ? ", or exchange neighbour with graph one_peer" : ""));
+  refuse(exchange.in_lockstep && !exchange.either_pace && c.sync.kind != Sync::Kind::bsp,
          fmt::format("exchange {} has all workers at the same step, so sync {} has no meaning there: take sync bsp, or "
                      "exchange server",
                      e, s));
-  if (!exchange.in_lockstep && !exchange.peers && !rule.peers) {
+  if (!in_lockstep && !exchange.peers && !rule.peers && !exchange.adds_what_comes) {
     refuse(c.sync.in_rounds() && !rule.sums,
            fmt::format("sync {} closes rounds, but rule {} merges contributions one by one: take sync async", s, r));
     refuse(!c.sync.in_rounds() && !rule.one_by_one,
@@ -110,10 +125,13 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
                      "param_mean",
                      r));
   refuse(
-      c.period.probability < 1 && c.sync.in_rounds() && !exchange.in_lockstep,
+      c.period.probability < 1 && c.sync.in_rounds() && !in_lockstep,
       fmt::format("with sync {} every worker comes to every round: leave out exchange.probability, or take async", s));
-  refuse(c.period.probability < 1 && exchange.in_lockstep && rule.moment == RuleTraits::Moment::gradient,
+  refuse(c.period.probability < 1 && (in_lockstep || exchange.adds_what_comes) &&
+             rule.moment == RuleTraits::Moment::gradient,
          "a gradient that is not exchanged is lost: exchange.probability goes with rules that exchange weights");
+  if (const std::string why = c.exchange->problem(facts.workers, static_cast<bool>(c.codec)); !why.empty())
+    problems.add({}, why);
   refuse(
       (c.period.tau > 1 || c.period.at_end) && rule.moment == RuleTraits::Moment::gradient && rule.local_step,
       fmt::format("rule {} steps only from exchanged gradients: leave out exchange.tau, or take rule param_mean", r));

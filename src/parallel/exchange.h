@@ -69,6 +69,7 @@ struct StepMoment {
   double lr = 0;
   double share = 1;  // of the step's global batch that this worker's samples were
   double epoch = 0;
+  bool due = true;  // the period says that `exchange` is called in this step
 };
 
 class Exchange {
@@ -93,9 +94,12 @@ class Exchange {
 
 // What an exchange demands of the others, for refusing what makes no sense (parallel/composition.h).
 struct ExchangeTraits {
-  bool in_lockstep = true;  // all workers call it at the same steps; no letters
-  bool sums = false;        // needs a rule that sums
-  bool peers = false;       // needs a rule between equals
+  bool in_lockstep = true;       // all workers call it at the same steps; no letters
+  bool sums = false;             // needs a rule that sums
+  bool peers = false;            // needs a rule between equals
+  bool either_pace = false;      // in lock-step with sync bsp, by letters with sync async
+  bool adds_what_comes = false;  // needs a rule whose answer is the mean itself, and nobody waits for it
+  bool replicas_differ = false;  // whatever the rule: the model is their mean
   bool shared_memory = false;
   bool plain_numbers = false;  // knows no codec
   bool chooses_codec = false;  // knows codec auto
@@ -130,6 +134,11 @@ class ExchangeKind {
   };
   virtual Traffic traffic(const Case& c) const = 0;
   virtual std::string traffic_text() const = 0;  // the same as a formula, with n workers and W bytes of the model
+  // How well a run keeps to it: to the number; in the mean over many exchanges; or never sending more.
+  enum class Exactness { exact, mean, most };
+  virtual Exactness traffic_exactness() const { return Exactness::exact; }
+  // Why it does not go with that many workers or that composition, and what would; empty: it does.
+  virtual std::string problem(int /*workers*/, bool /*has_codec*/) const { return {}; }
 };
 
 // The kind that a recipe's [exchange] table asks for, without the period's keys. Calls `done`.

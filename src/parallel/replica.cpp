@@ -63,19 +63,20 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
   const data::Batch& batch =
       round.loader->at(static_cast<std::uint64_t>(item.step), static_cast<std::uint64_t>(item.part));
   const auto samples = static_cast<double>(batch.samples());
-  const StepMoment moment{.step = item.step,
-                          .clock = clock_,
-                          .lr = round.lr(item.step),
-                          .share = samples / static_cast<double>(batch.global_samples()),
-                          .epoch = round.epoch(item.step)};
-  trainer_->slow_down(slowness(settings_.stragglers, world_.rank(), world_.size(), item.step, settings_.seed));
-  exchange_->before_step(moment);
-  const StepResult result = trainer_->compute(static_cast<std::uint64_t>(item.step), batch, std::max(1.0, samples));
-  const RuleTraits rule = composition_.rule->traits();
   const bool due = composition_.period.due(
       clock_,
       Stream({settings_.seed, static_cast<std::uint32_t>(clock_),
               composition_.uses_letters() ? static_cast<std::uint32_t>(world_.rank()) : 0, stream_layer("exchange")}));
+  const StepMoment moment{.step = item.step,
+                          .clock = clock_,
+                          .lr = round.lr(item.step),
+                          .share = samples / static_cast<double>(batch.global_samples()),
+                          .epoch = round.epoch(item.step),
+                          .due = due};
+  trainer_->slow_down(slowness(settings_.stragglers, world_.rank(), world_.size(), item.step, settings_.seed));
+  exchange_->before_step(moment);
+  const StepResult result = trainer_->compute(static_cast<std::uint64_t>(item.step), batch, std::max(1.0, samples));
+  const RuleTraits rule = composition_.rule->traits();
   if (rule.moment == RuleTraits::Moment::gradient) {
     const double part = due ? exchange_->exchange(moment) : moment.share;
     if (part > 0) trainer_->update(static_cast<std::uint64_t>(clock_), moment.lr * part);
@@ -195,8 +196,9 @@ void Replica::read_model() {
   const RuleTraits rule = composition_.rule->traits();
   std::ranges::copy(own, mean.begin());
   const bool statistics = std::ranges::any_of(trainer_->segments(), &TrainedSpan::statistic);
-  if (rule.model == RuleTraits::Model::mean || statistics) average(mean, exchange_->peer_weight());
-  std::ranges::copy(rule.model == RuleTraits::Model::mean ? mean : own, model.begin());
+  const bool differ = rule.model == RuleTraits::Model::mean || composition_.exchange->traits().replicas_differ;
+  if (differ || statistics) average(mean, exchange_->peer_weight());
+  std::ranges::copy(differ ? mean : own, model.begin());
   if (rule.model == RuleTraits::Model::shared) exchange_->read_model(model);
   for (const TrainedSpan& s : trainer_->segments())
     if (s.statistic) kernels::copy(model.data() + s.offset, mean.data() + s.offset, s.size);

@@ -60,7 +60,8 @@ class Replica {
 
   // Returns the step that the round has reached: `to`, or less if somebody wanted to stop. Collective.
   std::int64_t run(const ReplicaRound& round);
-  void read_model();  // collective
+  void read_model();                                                  // collective
+  double weight_in_mean() const { return exchange_->peer_weight(); }  // of this replica, where the model is their mean
   bool may_prefetch() const { return !composition_.sync.common_work; }
 
   // For checkpoints: everything that every rank remembers, gathered on rank 0. All ranks call gather(), then rank 0

@@ -100,13 +100,20 @@ class SharedSide {
   virtual std::vector<StateSpan> state() = 0;
 };
 
+// Between equals a replica gives its weights away, with a number that says how much they count; what it is given it
+// merges with its own. The exchange decides who gives to whom, and when.
 class PeerSide {
  public:
   virtual ~PeerSide() = default;
-  // What this replica gives away, and the weight that goes with it. `peers` are told the same at once.
-  virtual double give(std::span<float> out, int peers) = 0;
-  // What came from another, with its weight
-  virtual void take(std::span<const float> in, double weight) = 0;
+  // The number that goes with this replica's weights to each of `peers` others at once. `clock`: steps it has done.
+  virtual double give(int peers, std::int64_t clock) = 0;
+  struct Gift {
+    double weight = 1;       // the number that came with it
+    double mix = 0.5;        // the part of the merger that the graph gives to it: all that came alike, or by its matrix
+    std::int64_t clock = 0;  // steps that the receiver has done
+  };
+  // `mine` becomes the merger of itself and `in`.
+  virtual void take(std::span<float> mine, std::span<const float> in, const Gift& gift) = 0;
   virtual double weight() const { return 1; }  // of this replica in the mean of all
   virtual std::vector<StateSpan> state() { return {}; }
 };

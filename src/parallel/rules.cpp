@@ -20,6 +20,9 @@ constexpr std::array table{
     Entry{"outer_momentum", rules::outer_momentum},  // momentum on the mean movement
     Entry{"sma", rules::sma},                        // learners pulled towards a central average
     Entry{"elastic", rules::elastic},                // an elastic force between a worker and the centre
+    Entry{"neighbour_mean", rules::neighbour_mean},  // the mean with the neighbours, by the graph's matrix
+    Entry{"gossip_sum", rules::gossip_sum},          // weights travel with a share of one that is never lost
+    Entry{"gossip_walk", rules::gossip_walk},        // models walk, and are merged by their ages
 };
 
 }  // namespace

@@ -55,6 +55,7 @@ std::vector<Knob> with_period(std::vector<Knob> own) {
 }
 
 SystemAxis exchanges() {
+  const Knob window{"window", "0", "letters on their way to a peer before a further one is left out; 0: by their size"};
   return {"exchange",
           "with whom",
           "all_reduce",
@@ -80,11 +81,13 @@ SystemAxis exchanges() {
                             {"planned", "false", "requests of a step are batched by an index made beforehand"}})},
               {"neighbour", "the neighbours in a graph",
                with_period({{"graph", "\"ring\"", "ring, torus, halton, hypercube, one_peer or file"},
-                            {"file", "\"\"", "a list of edges, a pair of ranks on each line"}})},
-              {"random_peer", "one other worker, drawn at random", with_period({})},
+                            {"file", "\"\"", "a list of edges, a pair of ranks on each line"},
+                            window})},
+              {"random_peer", "one other worker, drawn at random", with_period({window})},
               {"partial", "each round another slice of the gradient goes to each peer",
                with_period({{"slices", "0", "parts of a gradient; 0: as the bandwidth allows"},
-                            {"lossy", "false", "no confirmation; what is lost is lost"}})},
+                            {"drop", "0", "share of the messages that a bad network loses: an experiment"},
+                            window})},
               {"factors", "the factors u, v of fully connected gradients go to all; the product is made locally",
                with_period({{"hybrid", "false", "for each layer whichever is smaller: factors or the whole"}})},
               {"shared_memory", "one memory, written without locks",

@@ -59,6 +59,7 @@ class Mail::Office {
   ~Office();
 
   void post(Rank to, const LetterHead& head, std::span<const std::byte> payload);
+  std::size_t on_their_way(Rank to);
   bool try_take(int box, Letter& letter);
   bool take(int box, Letter& letter, double deadline);
   void shut(int box);
@@ -229,6 +230,16 @@ void Mail::Office::reap(Peer& from) {
     parcel->payload_sent.wait(at_once);
     give_back(*from.on_their_way.pop());
   }
+}
+
+std::size_t Mail::Office::on_their_way(Rank to) {
+  Peer* const receiver = peer(to);
+  if (!receiver) return 0;  // to itself a rank has none
+  const std::lock_guard lock(mutex_);
+  reap(*receiver);
+  std::size_t count = 0;
+  for (const Parcel* p = receiver->on_their_way.front(); p; p = p->next) ++count;
+  return count;
 }
 
 void Mail::Office::give_back(Parcel& parcel) {
@@ -424,6 +435,7 @@ Mail::~Mail() = default;
 void Mail::post(Rank to, const LetterHead& head, std::span<const std::byte> payload) {
   office_->post(to, head, payload);
 }
+std::size_t Mail::on_their_way(Rank to) { return office_->on_their_way(to); }
 bool Mail::take(int box, Letter& letter, double deadline) { return office_->take(box, letter, deadline); }
 bool Mail::try_take(int box, Letter& letter) { return office_->try_take(box, letter); }
 void Mail::shut(int box) { office_->shut(box); }

@@ -75,6 +75,9 @@ class Mail {
   void post(Rank to, const LetterHead& head, std::span<const std::byte> payload = {});
   void post(Rank to, const LetterHead& head, std::span<const float> payload) { post(to, head, std::as_bytes(payload)); }
 
+  // Letters to that rank that have not left yet, or not come yet where the world cannot tell: how busy the link is.
+  std::size_t on_their_way(Rank to);
+
   // The next letter of the box. False at the deadline (of the world's clock), or when the box is empty and either shut
   // or the mail closed. Throws what a reader met (PeerLost, or Failure about a letter that makes no sense), even if
   // there are letters left.

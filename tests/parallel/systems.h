@@ -37,6 +37,8 @@ struct SystemJob {
   double lr = 0.05;
   int steps = 10, batch = 32, shards = 1;
   std::vector<Straggler> stragglers = {};
+  std::function<void(Composition&)> adapt = {};      // before anything is made of it
+  std::function<void(Replica&, Rank)> prepare = {};  // before the first step
 };
 
 struct SystemResult {                 // of one rank
@@ -53,10 +55,11 @@ struct SystemResult {                 // of one rank
 // This rank's part. `look` (may be empty) sees the replica at the end.
 inline SystemResult run_system(World& world, const SystemJob& job, const std::function<void(Replica&)>& look = {}) {
   Problems problems;
-  const Composition composition = composition_of(job.system, problems);
+  Composition composition = composition_of(job.system, problems);
   check_composition(composition, {.workers = world.size(), .shares_memory = world.shared_memory() != nullptr},
                     problems);
   problems.throw_if_any("system");
+  if (job.adapt) job.adapt(composition);
   const auto data = data::make_synthetic("train", job.network.data);
   const auto model = models::make_model(job.network.name, inputs_of(*data), job.network.options);
   const auto meter = make_metered(world);
@@ -76,6 +79,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
                              .parts = static_cast<std::uint64_t>(world.size()),
                              .part = static_cast<std::uint64_t>(world.rank()),
                              .prefetch = 0});
+  if (job.prepare) job.prepare(replica, world.rank());
   SystemResult result;
   const TrafficCount before = meter->sent();
   const double begin = world.now();

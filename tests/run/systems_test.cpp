@@ -83,11 +83,19 @@ TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
   }
   EXPECT_EQ(shorter[0].seconds, again[0].seconds);
   const auto expected = traffic_per_step(c, workers, longer[0].pieces, longer[0].portions);
-  EXPECT_NEAR(messages / steps, expected.messages, 1e-9 * expected.messages);
   const auto most = traffic_per_step(c, workers, longer[0].pieces, longer[0].portions, CodecBytes::most);
-  if (most.bytes == expected.bytes)
+  using Exactness = ExchangeKind::Exactness;
+  const Exactness exactness = c.exchange->traffic_exactness();
+  if (exactness == Exactness::mean || c.period.probability < 1) {  // five deviations of as many independent letters
+    const double deviations = 5 * std::sqrt(2 * expected.messages / steps);
+    EXPECT_NEAR(messages / steps, expected.messages, deviations);
+    EXPECT_NEAR(bytes / steps, expected.bytes, deviations * expected.bytes / expected.messages * 8);
+    return;
+  }
+  EXPECT_NEAR(messages / steps, expected.messages, 1e-9 * expected.messages);
+  if (most.bytes == expected.bytes && exactness == Exactness::exact)
     EXPECT_NEAR(bytes / steps, expected.bytes, 1e-9 * expected.bytes);
-  else  // what a codec leaves out depends on the numbers
+  else  // what a codec leaves out depends on the numbers, and the size of a measured slice on the link
     EXPECT_LE(bytes / steps, most.bytes);
 }
 

@@ -363,6 +363,25 @@ TEST(MailInSimulation, PostingTakesNoTime) {
   }).throw_if_failed();
 }
 
+TEST(MailInSimulation, LettersOnTheirWayAreCountedUntilASlowLinkHasCarriedThem) {
+  const auto cluster = SimCluster::uniform(2, 1e-6, 1e6);  // a millisecond for each of these
+  run_in_simulation(cluster, {.seed = 1}, [&](World& w) {
+    Mail mail(w, 1 << 20);
+    const std::vector<std::byte> payload(1000);
+    if (w.rank() == 0) {
+      for (int i = 0; i < 5; ++i) mail.post(1, {.box = 1}, payload);
+      require(mail.on_their_way(1) == 5, "nothing has left yet");
+      require(mail.on_their_way(0) == 0, "a rank has none to itself");
+      w.sleep(0.0026);
+      const std::size_t left = mail.on_their_way(1);
+      require(left >= 2 && left <= 4, "some have left");
+      w.sleep(1);
+      require(mail.on_their_way(1) == 0, "all have left");
+    }
+    mail.close();
+  }).throw_if_failed();
+}
+
 TEST(MailInSimulation, ACrashedRankIsLostToThoseWhoWaitForItsLetters) {
   SimOptions options{.seed = 3};
   options.faults.crashes.push_back({.rank = 1, .at = 0.5});

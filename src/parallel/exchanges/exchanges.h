@@ -10,5 +10,8 @@ using Maker = std::unique_ptr<const ExchangeKind> (*)(OptionReader&);
 std::unique_ptr<const ExchangeKind> all_reduce(OptionReader&);
 std::unique_ptr<const ExchangeKind> owner_shard(OptionReader&);
 std::unique_ptr<const ExchangeKind> server(OptionReader&);
+std::unique_ptr<const ExchangeKind> neighbour(OptionReader&);
+std::unique_ptr<const ExchangeKind> random_peer(OptionReader&);
+std::unique_ptr<const ExchangeKind> partial(OptionReader&);
 
 }  // namespace echelon::exchanges

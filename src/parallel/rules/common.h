@@ -23,6 +23,13 @@ inline StateSpan as_state(std::string name, std::span<float> values) {
   return {std::move(name), std::as_writable_bytes(values)};
 }
 
+// Rules between equals: replicas train alone and give their weights to each other.
+inline constexpr RuleTraits between_equals{.moment = RuleTraits::Moment::weights,
+                                           .model = RuleTraits::Model::mean,
+                                           .peers = true,
+                                           .changes = false,
+                                           .answers_changes = false};
+
 // Contributes the gradient.
 class GradientSide : public WorkerSide {
  public:

@@ -13,5 +13,8 @@ std::unique_ptr<const MergeRule> param_mean(OptionReader&);
 std::unique_ptr<const MergeRule> outer_momentum(OptionReader&);
 std::unique_ptr<const MergeRule> sma(OptionReader&);
 std::unique_ptr<const MergeRule> elastic(OptionReader&);
+std::unique_ptr<const MergeRule> neighbour_mean(OptionReader&);
+std::unique_ptr<const MergeRule> gossip_sum(OptionReader&);
+std::unique_ptr<const MergeRule> gossip_walk(OptionReader&);
 
 }  // namespace echelon::rules

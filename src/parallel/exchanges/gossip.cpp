@@ -1,0 +1,125 @@
+#include "parallel/exchanges/gossip.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace echelon::exchanges {
+
+namespace {
+
+constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
+enum Kind : std::uint16_t { weights_letter, flush_letter };
+
+}  // namespace
+
+std::size_t window_for(std::int64_t setting, std::size_t letter_bytes) {
+  if (setting > 0) return static_cast<std::size_t>(setting);
+  return std::clamp<std::size_t>((1 << 20) / std::max<std::size_t>(letter_bytes, 1), 1, 8);
+}
+
+ModelCoder::ModelCoder(const ExchangeParts& parts) : floats_(parts.floats()) {
+  if (!parts.codec) return;
+  codec_ = parts.codec(parts.pieces({0, floats_}));
+  decoded_ = Buffer(floats_ * sizeof(float));
+}
+
+std::size_t ModelCoder::most_bytes() const { return codec_ ? codec_->most_bytes() : floats_ * sizeof(float); }
+
+std::size_t ModelCoder::encode(std::span<const float> weights, const CodecStep& step, std::span<std::byte> out) {
+  if (codec_) return codec_->encode(weights, step, out);
+  std::memcpy(out.data(), weights.data(), weights.size_bytes());
+  return weights.size_bytes();
+}
+
+std::span<const float> ModelCoder::decode(std::span<const std::byte> bytes, Rank from) {
+  if (codec_) {
+    codec_->decode(bytes, decoded_.as<float>());
+    return decoded_.as<float>();
+  }
+  if (bytes.size() != floats_ * sizeof(float))
+    fail("rank {} sent {} bytes of weights; the model has {}", from, bytes.size(), floats_ * sizeof(float));
+  return {reinterpret_cast<const float*>(bytes.data()), floats_};
+}
+
+std::vector<StateSpan> ModelCoder::state() {
+  std::vector<StateSpan> all;
+  if (codec_)
+    for (const Codec::State& s : codec_->state()) all.push_back({"codec " + s.name, s.bytes});
+  return all;
+}
+
+double checked_weight(double weight, Rank from) {
+  if (!std::isfinite(weight) || weight < 0) fail("rank {} sent weights that count {:g}", from, weight);
+  return weight;
+}
+
+Gossip::Gossip(ExchangeParts parts, Circle circle, std::int64_t window)
+    : parts_(std::move(parts)),
+      circle_(std::move(circle)),
+      peer_(parts_.rule->make_peer(parts_.view())),
+      coder_(parts_),
+      window_(window_for(window, coder_.most_bytes())),
+      bytes_(coder_.is_plain() ? 0 : coder_.most_bytes()) {
+  to_.reserve(circle_.everybody.size());
+}
+
+void Gossip::before_step(const StepMoment& moment) {
+  Letter letter;
+  clock_ = moment.clock;
+  for (merged_ = 0; parts_.mail->try_take(worker_box, letter);) take(letter, moment.clock);
+}
+
+double Gossip::exchange(const StepMoment& moment) {
+  circle_.choose(exchanges_, parts_.random("peer", moment.clock), to_);
+  ++exchanges_;
+  std::erase_if(to_, [&](Rank to) { return parts_.mail->on_their_way(to) >= window_; });
+  if (to_.empty()) return 1;
+  const std::int64_t clock = moment.clock + 1;  // this step is done
+  LetterHead head{.kind = weights_letter,
+                  .box = worker_box,
+                  .clock = clock,
+                  .number = peer_->give(static_cast<int>(to_.size()), clock)};
+  std::span<const std::byte> bytes = std::as_bytes(parts_.trainer->parameters());
+  if (!coder_.is_plain()) {
+    const CodecStep step{.number = exchanges_, .epoch = moment.epoch, .random = parts_.random("codec", moment.clock)};
+    bytes = bytes_.as<std::byte>().first(coder_.encode(parts_.trainer->parameters(), step, bytes_.as<std::byte>()));
+  }
+  for (const Rank to : to_) parts_.mail->post(to, head, bytes);
+  return 1;
+}
+
+void Gossip::take(const Letter& letter, std::int64_t clock) {
+  if (letter.head.kind == flush_letter) {
+    ++flushes_;
+    return;
+  }
+  if (letter.head.kind != weights_letter) fail("rank {} sent a letter of kind {}", letter.from, letter.head.kind);
+  const double weight = checked_weight(letter.head.number, letter.from);
+  ++merged_;
+  peer_->take(parts_.trainer->parameters(), coder_.decode(letter.payload(), letter.from),
+              {.weight = weight, .mix = 1.0 / (merged_ + 1), .clock = clock});
+}
+
+// A rank's flush comes after all that it has written.
+void Gossip::settle() {
+  for (const Rank to : circle_.everybody) parts_.mail->post(to, {.kind = flush_letter, .box = worker_box});
+  for (merged_ = 0; flushes_ < circle_.writers;) {
+    Letter letter;
+    if (!parts_.mail->take(worker_box, letter, long_time))
+      fail("the mail was closed while a worker waited for the others' last letters");
+    take(letter, clock_ + 1);
+  }
+  flushes_ = 0;
+}
+
+std::vector<StateSpan> Gossip::state() {
+  std::vector<StateSpan> all = coder_.state();
+  for (const StateSpan& s : peer_->state()) all.push_back({"peer " + s.name, s.bytes});
+  all.push_back({"exchanges", std::as_writable_bytes(std::span(&exchanges_, 1))});
+  return all;
+}
+
+}  // namespace echelon::exchanges

@@ -1,0 +1,70 @@
+#pragma once
+// Letters between equals. Before each step a replica merges all that has come since the last; when an exchange is due
+// it sends its weights to those whom its circle names. Nobody waits for anybody. A letter that would queue up behind
+// `window` others on the same link is left out, for the next one will be fresher: a slow link slows no worker down.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "parallel/exchange.h"
+
+namespace echelon::exchanges {
+
+// How many letters of that size may be on their way to one peer. `setting`: a recipe's window; 0: eight small ones, or
+// as many as make up a megabyte, so that what waits for a slow link is never very old.
+std::size_t window_for(std::int64_t setting, std::size_t letter_bytes);
+
+// The whole model in a codec's bytes, or as plain numbers.
+class ModelCoder {
+ public:
+  explicit ModelCoder(const ExchangeParts& parts);
+  std::size_t most_bytes() const;
+  std::size_t encode(std::span<const float> weights, const CodecStep& step, std::span<std::byte> out);
+  // The plain numbers are where they came; others are in memory of the coder's. Failure if the bytes make no sense.
+  std::span<const float> decode(std::span<const std::byte> bytes, Rank from);
+  bool is_plain() const { return !codec_; }
+  std::vector<StateSpan> state();
+
+ private:
+  std::size_t floats_;
+  std::unique_ptr<Codec> codec_;
+  Buffer decoded_;
+};
+
+// What came with a letter must be a number that weights can be weighted with: Failure if not.
+double checked_weight(double weight, Rank from);
+
+// Whom a rank writes to, and from how many it may get letters.
+struct Circle {
+  std::vector<Rank> everybody;  // to whom it may ever write
+  int writers = 0;              // that may write to it
+  // Those of exchange number `number`; `random` is this rank's and step's.
+  std::function<void(std::int64_t number, const Stream& random, std::vector<Rank>& to)> choose;
+};
+
+class Gossip : public Exchange {
+ public:
+  Gossip(ExchangeParts parts, Circle circle, std::int64_t window);
+  void before_step(const StepMoment& moment) override;
+  double exchange(const StepMoment& moment) override;
+  void settle() override;
+  double peer_weight() const override { return peer_->weight(); }
+  std::vector<StateSpan> state() override;
+
+ private:
+  void take(const Letter& letter, std::int64_t clock);
+
+  ExchangeParts parts_;
+  Circle circle_;
+  std::unique_ptr<PeerSide> peer_;
+  ModelCoder coder_;
+  std::size_t window_;
+  Buffer bytes_;
+  std::vector<Rank> to_;
+  std::int64_t exchanges_ = 0, clock_ = 0;
+  int merged_ = 0;   // since the last step
+  int flushes_ = 0;  // that have come
+};
+
+}  // namespace echelon::exchanges

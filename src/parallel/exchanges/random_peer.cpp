@@ -1,0 +1,48 @@
+// Letters to somebody else, drawn anew each time (gossip).
+
+#include "parallel/exchanges/exchanges.h"
+#include "parallel/exchanges/gossip.h"
+
+namespace echelon::exchanges {
+
+namespace {
+
+Circle anybody(Rank rank, int workers) {
+  Circle circle;
+  for (Rank r = 0; r < workers; ++r)
+    if (r != rank) circle.everybody.push_back(r);
+  circle.writers = workers - 1;
+  circle.choose = [rank, workers](std::int64_t, const Stream& random, std::vector<Rank>& to) {
+    to.clear();
+    if (workers < 2) return;
+    const auto drawn = static_cast<Rank>(random.below(static_cast<std::uint32_t>(workers - 1), 0));
+    to.push_back(drawn < rank ? drawn : drawn + 1);
+  };
+  return circle;
+}
+
+class Kind : public ExchangeKind {
+ public:
+  explicit Kind(std::int64_t window) : window_(window) {}
+  ExchangeTraits traits() const override { return {.in_lockstep = false, .peers = true}; }
+  std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
+    Circle circle = anybody(parts.rank(), parts.workers());
+    return std::make_unique<Gossip>(std::move(parts), std::move(circle), window_);
+  }
+  std::string traffic_text() const override { return "n W: each worker that takes part sends one letter"; }
+  Traffic traffic(const Case& c) const override {
+    if (c.workers < 2) return {};
+    return static_cast<double>(c.workers) * Traffic{2, Mail::header_bytes + c.bytes({0, c.floats})};
+  }
+
+ private:
+  std::int64_t window_;
+};
+
+}  // namespace
+
+std::unique_ptr<const ExchangeKind> random_peer(OptionReader& options) {
+  return std::make_unique<Kind>(options.integer("window", 0, 0, 1'000'000));
+}
+
+}  // namespace echelon::exchanges

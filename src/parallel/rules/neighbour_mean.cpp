@@ -1,0 +1,29 @@
+// The mean with the neighbours' weights, by the graph's mixing matrix (D-PSGD; MALT when nobody waits). How much each
+// counts is the exchange's business (parallel/graphs.h).
+
+#include "parallel/rules/common.h"
+#include "parallel/rules/rules.h"
+
+namespace echelon::rules {
+
+namespace {
+
+class Peer : public PeerSide {
+ public:
+  double give(int, std::int64_t) override { return 1; }
+  void take(std::span<float> mine, std::span<const float> in, const Gift& gift) override {
+    kernels::lerp(mine.data(), mine.data(), in.data(), static_cast<float>(gift.mix), mine.size());
+  }
+};
+
+class NeighbourMean : public MergeRule {
+ public:
+  RuleTraits traits() const override { return between_equals; }
+  std::unique_ptr<PeerSide> make_peer(const ReplicaView&) const override { return std::make_unique<Peer>(); }
+};
+
+}  // namespace
+
+std::unique_ptr<const MergeRule> neighbour_mean(OptionReader&) { return std::make_unique<NeighbourMean>(); }
+
+}  // namespace echelon::rules
