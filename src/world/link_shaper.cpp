@@ -15,6 +15,9 @@ namespace {
 constexpr double forever = std::numeric_limits<double>::infinity();
 constexpr double slice = 0.1;  // seconds after which a pause looks whether it is still wanted
 
+// Far from those that programs count upwards from the first, and from the last ones of world/channels.h.
+Channel channel_of_slips(Channel channel) { return channel ^ 0x80000000; }
+
 }  // namespace
 
 LinkShaper::LinkShaper(World& inner, const LinkLimit& limit)
@@ -59,15 +62,16 @@ void LinkShaper::give_back(Shaped& message) {
 Work LinkShaper::send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) {
   invariant(to >= 0 && to < inner_.size(), "the other side of a message is a rank of this world");
   const double now = inner_.now();
+  Work inner = inner_.send(to, channel, label, bytes);
   Shaped* message;
   {
     const std::lock_guard lock(mutex_);
     message = &take();
+    message->inner = std::move(inner);
     message->sends = true;
     message->to = to;
     message->channel = channel;
     message->label = label;
-    message->bytes = bytes;
     message->ticket = tickets_++;
     out_free_ = std::max(out_free_, now) + seconds_for(bytes.size());
     message->leaves_at = out_free_ + limit_.latency;
@@ -111,17 +115,19 @@ void LinkShaper::let_leave(Shaped& message) {
     if (message.abandoned)
       give_back(message);
     else
-      message.inner = inner_.send(message.to, message.channel, message.label, message.bytes);
+      message.slip =
+          inner_.send(message.to, channel_of_slips(message.channel), message.label, std::span(&message.paper, 1));
   }
   left_->notify();
 }
 
 // ---- in
 
-Work LinkShaper::receive(Work inner, std::size_t bytes) {
+Work LinkShaper::receive(Rank from, Channel channel, Label label, Work inner, std::size_t bytes) {
   const double now = inner_.now();
   const std::lock_guard lock(mutex_);
   Shaped& message = take();
+  message.slip = inner_.receive(from, channel_of_slips(channel), label, std::span(&message.paper, 1));
   message.sends = false;
   message.inner = std::move(inner);
   message.size = bytes;
@@ -138,11 +144,12 @@ void LinkShaper::arrive(Shaped& message, double at) {
 // ---- both
 
 bool LinkShaper::wait(Shaped& message, double deadline) {
-  if (message.sends) return left_->wait(message.ticket + 1, deadline) && message.inner.wait(deadline);
+  if (message.sends)
+    return left_->wait(message.ticket + 1, deadline) && message.slip.wait(deadline) && message.inner.wait(deadline);
   if (!message.arrived) {
     // If it has come while nobody waited, the wire may have been busy with it since.
-    const bool was_there = message.inner.finished();
-    const bool came = message.inner.wait(deadline);
+    const bool was_there = message.slip.finished();
+    const bool came = wait_for_slip(message, deadline);
     const double now = inner_.now();
     if (!came) {
       message.not_before = now;
@@ -150,14 +157,24 @@ bool LinkShaper::wait(Shaped& message, double deadline) {
     }
     arrive(message, was_there ? message.not_before : now);
   }
+  if (!message.inner.wait(deadline)) return false;
   pause_until(std::min(message.comes_at, deadline));
   return message.comes_at <= deadline;
 }
 
+bool LinkShaper::wait_for_slip(Shaped& message, double deadline) {
+  try {
+    return message.slip.wait(deadline);
+  } catch (const Mismatch&) {
+    message.inner.wait(deadline);  // throws the same about the message itself
+    throw;
+  }
+}
+
 bool LinkShaper::finished(Shaped& message) {
-  if (message.sends) return left_->count() > message.ticket && message.inner.finished();
+  if (message.sends) return left_->count() > message.ticket && message.slip.finished() && message.inner.finished();
   if (!message.arrived) {
-    const bool there = message.inner.finished();
+    const bool there = message.slip.finished();
     const double now = inner_.now();
     if (!there) {
       message.not_before = now;
@@ -165,17 +182,18 @@ bool LinkShaper::finished(Shaped& message) {
     }
     arrive(message, message.not_before);
   }
-  return message.comes_at <= inner_.now();
+  return message.inner.finished() && message.comes_at <= inner_.now();
 }
 
 void LinkShaper::release(Shaped& message) {
-  Work inner;  // is let go without the lock
+  Work inner, slip;  // are let go without the lock
   const std::lock_guard lock(mutex_);
+  std::swap(inner, message.inner);
   if (message.sends && message.ticket >= departed_) {
     message.abandoned = true;
     return;
   }
-  std::swap(inner, message.inner);
+  std::swap(slip, message.slip);
   give_back(message);
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 // One rank's wire to the switch, as world/metered.h describes it, in front of a world that is faster.
 //
-// Out: a task (the link) hands each message to the inner world when its last byte would have left and travelled.
-// In: what the inner world has received is reported when its last byte would have come in. A message from one sender
-// alone goes straight through, its bytes leaving one wire and coming in on the other at the same time; messages from
+// Out: a message goes into the inner world at once, but a slip of paper follows it on a channel of its own, sent by a
+// task (the link) when the message's last byte would have left and travelled. So what the inner world itself needs for
+// the bytes passes while they wait for the wire, and does not come on top.
+// In: a message has arrived with its slip, and is reported when its last byte would have come in. From one sender alone
+// it goes straight through, its bytes leaving one wire and coming in on the other at the same time; messages from
 // several senders queue up for the wire of the receiver.
 //
 // Times are absolute: a wait that takes a little too long delays one message and not those after it.
@@ -25,7 +27,7 @@ class LinkShaper {
   ~LinkShaper();  // all its Works are gone
 
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes);
-  Work receive(Work inner, std::size_t bytes);
+  Work receive(Rank from, Channel channel, Label label, Work inner, std::size_t bytes);
 
  private:
   struct Shaped final : Operation {
@@ -35,8 +37,8 @@ class LinkShaper {
 
     LinkShaper* shaper = nullptr;
     bool sends = false;
-    Work inner;
-    std::span<const std::byte> bytes;
+    Work inner, slip;
+    std::byte paper{};
     Shaped* next = nullptr;
     // A send
     Rank to = 0;
@@ -56,6 +58,7 @@ class LinkShaper {
   void give_back(Shaped& message);
   bool wait(Shaped& message, double deadline);
   bool finished(Shaped& message);
+  bool wait_for_slip(Shaped& message, double deadline);
   void release(Shaped& message);
   void arrive(Shaped& message, double at);
   double seconds_for(std::size_t bytes) const;

@@ -29,10 +29,10 @@ class Metered : public MeteredWorld {
     return link_ ? link_->send(to, channel, label, bytes) : inner_.send(to, channel, label, bytes);
   }
   Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override {
-    return over_link(from, inner_.receive(from, channel, label, into), into.size());
+    return over_link(from, channel, label, inner_.receive(from, channel, label, into), into.size());
   }
   Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) override {
-    return over_link(from, inner_.receive(from, channel, label, bytes, sink), bytes);
+    return over_link(from, channel, label, inner_.receive(from, channel, label, bytes, sink), bytes);
   }
   SharedMemory* shared_memory() override { return link_ ? nullptr : inner_.shared_memory(); }
   void doing(std::string_view what) override { inner_.doing(what); }
@@ -40,8 +40,9 @@ class Metered : public MeteredWorld {
   void give_up(std::string_view reason) override { inner_.give_up(reason); }
 
  private:
-  Work over_link(Rank from, Work inner, std::size_t bytes) {
-    return link_ && from != rank() ? link_->receive(std::move(inner), bytes) : std::move(inner);
+  Work over_link(Rank from, Channel channel, Label label, Work inner, std::size_t bytes) {
+    if (!link_ || from == rank()) return inner;
+    return link_->receive(from, channel, label, std::move(inner), bytes);
   }
 
   World& inner_;

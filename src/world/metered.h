@@ -7,7 +7,7 @@
 // The link: each rank has a full-duplex wire of `bytes_per_second` to one switch that is never the bottleneck. What a
 // rank sends leaves in the order of the sends, one after the other; what comes to it shares its wire in the same way.
 // A message takes `latency` more. In a simulated world give the cluster these links instead (world/sim/cluster.h).
-// The inner world must be faster; what it takes for a message comes on top.
+// The inner world must be faster.
 
 #include <atomic>
 #include <cstdint>
