@@ -1,7 +1,6 @@
 #include "codec/bits.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "codec/wire.h"
@@ -66,16 +65,6 @@ const std::byte* unpack_plane(const std::byte* in, std::size_t n, int shift, std
   return in + bytes;
 }
 
-// The first five bytes of the product's upper half are carry-free: symbols are at most 2, 2 * (1 + 3 + ... + 81) = 242.
-constexpr std::uint64_t powers_of_three = (1ull << 32) | (3ull << 24) | (9ull << 16) | (27ull << 8) | 81ull;
-
-constexpr std::array<std::uint64_t, 243> trits_of = [] {
-  std::array<std::uint64_t, 243> table{};
-  for (std::uint64_t byte = 0; byte < 243; ++byte)
-    for (std::uint64_t left = byte, i = 0; i < 5; ++i, left /= 3) table[byte] |= (left % 3) << (8 * i);
-  return table;
-}();
-
 }  // namespace
 
 void pack_bits(const std::uint8_t* symbols, std::size_t n, int bits, std::byte* out) {
@@ -100,20 +89,36 @@ void unpack_bits(const std::byte* bytes, std::size_t n, int bits, std::uint8_t* 
   if (bits & 1) unpack_plane<1>(bytes, n, shift, symbols);
 }
 
-void pack_trits(std::uint8_t* symbols, std::size_t n, std::byte* out) {
-  std::memset(symbols + n, 0, symbol_slack);
-  for (std::size_t i = 0; i < n; i += 5, ++out) {
-    std::uint64_t x;
-    std::memcpy(&x, symbols + i, 8);
-    *out = static_cast<std::byte>(((x & 0xFFFFFFFFFFull) * powers_of_three) >> 32);
+// Neither loop has anything that a compiler could not turn into vectors.
+void pack_trits(const std::uint8_t* symbols, std::size_t n, std::byte* out) {
+  const std::size_t fifth = packed_trits(n);
+  const std::size_t full = n > 4 * fifth ? n - 4 * fifth : 0;  // so many bytes have five symbols
+  const std::uint8_t *s0 = symbols, *s1 = s0 + fifth, *s2 = s1 + fifth, *s3 = s2 + fifth, *s4 = s3 + fifth;
+  for (std::size_t j = 0; j < full; ++j)
+    out[j] = static_cast<std::byte>(s0[j] + 3 * s1[j] + 9 * s2[j] + 27 * s3[j] + 81 * s4[j]);
+  for (std::size_t j = full; j < fifth; ++j) {
+    unsigned byte = 0, power = 1;
+    for (std::size_t k = 0; k < 5 && j + k * fifth < n; ++k, power *= 3) byte += power * symbols[j + k * fifth];
+    out[j] = static_cast<std::byte>(byte);
   }
 }
 
 void unpack_trits(const std::byte* bytes, std::size_t n, std::uint8_t* symbols) {
-  for (std::size_t i = 0; i < n; i += 5, ++bytes) {
-    const auto byte = static_cast<std::uint8_t>(*bytes);
-    if (byte >= trits_of.size()) fail("an encoded byte is {}, which no five symbols give", byte);
-    std::memcpy(symbols + i, &trits_of[byte], 8);
+  const std::size_t fifth = packed_trits(n);
+  std::uint8_t left[packed_trits(symbol_block)];
+  std::memcpy(left, bytes, fifth);
+  for (std::size_t k = 0; k < 5 && k * fifth < n; ++k) {
+    const std::size_t count = std::min(fifth, n - k * fifth);
+    std::uint8_t* to = symbols + k * fifth;
+    if (k == 4) {
+      std::memcpy(to, left, count);
+      return;
+    }
+    for (std::size_t j = 0; j < count; ++j) {
+      const auto third = static_cast<std::uint8_t>((left[j] * 171u) >> 9);  // left[j] / 3, exactly, for every byte
+      to[j] = static_cast<std::uint8_t>(left[j] - 3 * third);
+      left[j] = third;
+    }
   }
 }
 

@@ -11,7 +11,7 @@ namespace echelon::codecs {
 
 template <class Write>
 void write_levels(std::size_t n, const LevelFormat& format, std::byte* out, const Write& write) {
-  std::uint8_t levels[symbol_block + symbol_slack];
+  std::uint8_t levels[symbol_block];
   for (std::size_t i = 0; i < n; i += symbol_block) {
     const std::size_t some = std::min(n - i, symbol_block);
     write(i, some, levels);
@@ -24,9 +24,18 @@ void write_levels(std::size_t n, const LevelFormat& format, std::byte* out, cons
   }
 }
 
+template <class Write, class Read>
+void write_and_read_levels(std::size_t n, const LevelFormat& format, std::byte* out, const Write& write,
+                           const Read& read) {
+  write_levels(n, format, out, [&](std::size_t i, std::size_t some, std::uint8_t* levels) {
+    write(i, some, levels);
+    read(i, some, levels);
+  });
+}
+
 template <class Read>
 void read_levels(const std::byte* bytes, std::size_t n, const LevelFormat& format, const Read& read) {
-  std::uint8_t levels[symbol_block + symbol_slack];
+  std::uint8_t levels[symbol_block];
   for (std::size_t i = 0; i < n; i += symbol_block) {
     const std::size_t some = std::min(n - i, symbol_block);
     const std::size_t count = level_count(some);

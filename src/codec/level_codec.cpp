@@ -22,14 +22,31 @@ std::size_t packed_levels(std::size_t n, const LevelFormat& format) {
 LevelCodec::LevelCodec(const std::vector<std::size_t>& parts, const LevelFormat& format)
     : PiecewiseCodec(parts, [&](std::size_t n) { return header + packed_levels(n, format); }), format_(format) {}
 
-void LevelCodec::encode_part(std::span<const float> x, const Noise& noise, std::size_t first, std::byte* out) const {
+Grid LevelCodec::grid_of(std::span<const float> x, std::byte* out) const {
   float unit = unit_of(x);
   if (unit < 1e-32f) unit = 0;  // its inverse would be infinite; such a part is as good as zero
   put(out, unit);
-  const Grid grid{.multiply = unit == 0 ? 0 : 1 / unit, .add = format_.centre, .top = format_.top};
+  return {.multiply = unit == 0 ? 0 : 1 / unit, .add = format_.centre, .top = format_.top};
+}
+
+void LevelCodec::encode_part(std::span<const float> x, const Noise& noise, std::size_t first, std::byte* out) const {
+  const Grid grid = grid_of(x, out);
   write_levels(x.size(), format_, out + header, [&](std::size_t i, std::size_t some, std::uint8_t* levels) {
     round_to_levels(x.subspan(i, some), grid, noise, first + i, levels);
   });
+}
+
+void LevelCodec::encode_part_rest(std::span<float> x, const Noise& noise, std::size_t first, std::byte* out) const {
+  const Grid grid = grid_of(x, out);
+  const float unit = get<float>(out);
+  write_and_read_levels(
+      x.size(), format_, out + header,
+      [&](std::size_t i, std::size_t some, std::uint8_t* levels) {
+        round_to_levels(x.subspan(i, some), grid, noise, first + i, levels);
+      },
+      [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
+        add_levels(levels, format_.centre * unit, -unit, x.subspan(i, some));
+      });
 }
 
 void LevelCodec::add_part(const std::byte* bytes, float scale, std::span<float> out) const {

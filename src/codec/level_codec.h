@@ -3,6 +3,7 @@
 // a level L stands for (L - centre) * unit, and only the unit differs from part to part. Bytes of a part: the unit
 // (float32), then the levels, packed.
 
+#include "codec/levels.h"
 #include "codec/piecewise.h"
 
 namespace echelon::codecs {
@@ -20,6 +21,8 @@ class LevelCodec : public PiecewiseCodec {
 
  private:
   void encode_part(std::span<const float> x, const Noise& noise, std::size_t first, std::byte* out) const override;
+  void encode_part_rest(std::span<float> x, const Noise& noise, std::size_t first, std::byte* out) const override;
+  Grid grid_of(std::span<const float> x, std::byte* out) const;  // and writes the header
   void add_part(const std::byte* bytes, float scale, std::span<float> out) const override;
   void decode_part(const std::byte* bytes, std::span<float> out) const override;
   LevelFormat format_;
@@ -30,6 +33,10 @@ std::size_t packed_levels(std::size_t n, const LevelFormat& format);
 // write(first of some numbers, how many, their levels), then packed.
 template <class Write>
 void write_levels(std::size_t n, const LevelFormat& format, std::byte* out, const Write& write);
+// The same, and read(first, how many, their levels) of every few as soon as they are there: in the nearest cache.
+template <class Write, class Read>
+void write_and_read_levels(std::size_t n, const LevelFormat& format, std::byte* out, const Write& write,
+                           const Read& read);
 // read(first, how many, their levels); Failure if there is a level above the top.
 template <class Read>
 void read_levels(const std::byte* bytes, std::size_t n, const LevelFormat& format, const Read& read);

@@ -47,6 +47,13 @@ std::size_t PiecewiseCodec::encode(std::span<const float> values, const CodecSte
   return bytes_;
 }
 
+std::size_t PiecewiseCodec::encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) {
+  invariant(values.size() == numbers_ && out.size() >= bytes_, "a codec encodes the run that it was made for");
+  const Noise noise(step.random);
+  for (const Part& p : parts_) encode_part_rest(values.subspan(p.begin, p.size), noise, p.begin, out.data() + p.at);
+  return bytes_;
+}
+
 void PiecewiseCodec::check(std::span<const std::byte> bytes, std::span<float> out) const {
   invariant(out.size() == numbers_, "a codec decodes the run that it was made for");
   if (bytes.size() != bytes_) fail("{} numbers came encoded in {} bytes, not in {}", numbers_, bytes.size(), bytes_);

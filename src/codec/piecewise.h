@@ -16,6 +16,7 @@ class PiecewiseCodec : public Codec {
  public:
   std::size_t most_bytes() const final { return bytes_; }
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) final;
+  std::size_t encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) final;
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const final;
   void decode(std::span<const std::byte> bytes, std::span<float> out) const final;
 
@@ -24,6 +25,11 @@ class PiecewiseCodec : public Codec {
   PiecewiseCodec(const std::vector<std::size_t>& parts, const std::function<std::size_t(std::size_t n)>& bytes_of);
   // x[i] has the noise of position `first` + i.
   virtual void encode_part(std::span<const float> x, const Noise& noise, std::size_t first, std::byte* out) const = 0;
+  // The same, and takes what the bytes say off x.
+  virtual void encode_part_rest(std::span<float> x, const Noise& noise, std::size_t first, std::byte* out) const {
+    encode_part(x, noise, first, out);
+    add_part(out, -1, x);
+  }
   virtual void add_part(const std::byte* bytes, float scale, std::span<float> out) const = 0;
   virtual void decode_part(const std::byte* bytes, std::span<float> out) const = 0;
 

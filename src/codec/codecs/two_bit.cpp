@@ -24,6 +24,16 @@ class TwoBit : public PiecewiseCodec {
       classify(x.subspan(i, some), threshold_, levels);
     });
   }
+  void encode_part_rest(std::span<float> x, const Noise&, std::size_t, std::byte* out) const override {
+    write_and_read_levels(
+        x.size(), format, out,
+        [&](std::size_t i, std::size_t some, std::uint8_t* levels) {
+          classify(x.subspan(i, some), threshold_, levels);
+        },
+        [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
+          add_levels(levels, threshold_, -threshold_, x.subspan(i, some));
+        });
+  }
   void add_part(const std::byte* bytes, float scale, std::span<float> out) const override {
     const float unit = scale * threshold_;
     read_levels(bytes, out.size(), format, [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {

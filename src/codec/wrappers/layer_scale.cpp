@@ -34,17 +34,17 @@ class LayerScale : public Codec {
   double usual_bytes() const override { return static_cast<double>(header()) + inner_->usual_bytes(); }
 
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
-    invariant(values.size() == scaled_.size() && out.size() >= most_bytes(),
-              "a codec encodes the run that it was made for");
-    std::size_t begin = 0;
-    for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++]) {
-      const auto x = values.subspan(begin, sizes_[k]);
-      if (!first_call_ || scales_[k] == 0) scales_[k] = size_of(x);
-      const float scale = scales_[k] == 0 ? 1 : scales_[k];
-      put(out.data() + k * sizeof(float), scale);
-      kernels::scale(scaled_.data() + begin, x.data(), 1 / scale, x.size());
-    }
+    divide(values, out);
     return header() + inner_->encode(scaled_, step, out.subspan(header()));
+  }
+  std::size_t encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) override {
+    divide(values, out);
+    const std::size_t bytes = header() + inner_->encode_rest(scaled_, step, out.subspan(header()));
+    std::size_t begin = 0;
+    for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++])
+      kernels::scale(values.data() + begin, scaled_.data() + begin, get<float>(out.data() + k * sizeof(float)),
+                     sizes_[k]);
+    return bytes;
   }
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
     BytesIn in(bytes);
@@ -75,6 +75,20 @@ class LayerScale : public Codec {
   }
 
  private:
+  // The header, and the numbers divided by their scales.
+  void divide(std::span<const float> values, std::span<std::byte> out) {
+    invariant(values.size() == scaled_.size() && out.size() >= most_bytes(),
+              "a codec encodes the run that it was made for");
+    std::size_t begin = 0;
+    for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++]) {
+      const auto x = values.subspan(begin, sizes_[k]);
+      if (!first_call_ || scales_[k] == 0) scales_[k] = size_of(x);
+      const float scale = scales_[k] == 0 ? 1 : scales_[k];
+      put(out.data() + k * sizeof(float), scale);
+      kernels::scale(scaled_.data() + begin, x.data(), 1 / scale, x.size());
+    }
+  }
+
   // 0 where nothing is there whose size matters.
   static float size_of(std::span<const float> x) {
     const auto size = static_cast<float>(std::sqrt(moments(x).squares / static_cast<double>(x.size())));
