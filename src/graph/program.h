@@ -80,6 +80,7 @@ class Executor {
   };
   const std::vector<CarrySlot>& carries() const { return carries_; }
   const Plan& plan() const { return plan_; }
+  const Operands& operands(std::size_t node) const { return operands_[node]; }  // where it reads and writes
 
  private:
   const Plan& plan_;

@@ -90,7 +90,8 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
            fmt::format("sync {} merges contributions as they come, but rule {} needs whole rounds: take sync bsp{}", s,
                        r, r == "grad_mean" ? ", or rule grad_push" : ""));
     refuse(
-        (c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp) && rule.answers_mean,
+        (c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp) &&
+            rule.moment == RuleTraits::Moment::gradient && rule.local_step,
         fmt::format("with sync {} a worker can miss a round, and with rule {} its weights would then differ for ever: "
                     "take rule grad_push, which makes the same step where all can read the result",
                     s, r));
@@ -101,6 +102,10 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
                        "sync async",
                        r));
   }
+  refuse(exchange.gradients && !rule.gradient_itself,
+         fmt::format("exchange {} sends the factors of gradients, but rule {} exchanges something else: take rule "
+                     "grad_mean, or exchange all_reduce",
+                     e, r));
   refuse(exchange.plain_numbers && c.codec,
          fmt::format("exchange {} sends plain numbers: take codec none, or exchange all_reduce for codec {}", e,
                      c.codec_name));
@@ -135,6 +140,21 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
   refuse(
       (c.period.tau > 1 || c.period.at_end) && rule.moment == RuleTraits::Moment::gradient && rule.local_step,
       fmt::format("rule {} steps only from exchanged gradients: leave out exchange.tau, or take rule param_mean", r));
+  refuse(c.period.at_end && rule.moment == RuleTraits::Moment::weights && rule.model == RuleTraits::Model::shared,
+         fmt::format("rule {} has a common model that only exchanges move, and at_end leaves them all out: take rule "
+                     "param_mean, or leave out exchange.at_end",
+                     r));
+  refuse(exchange.adds && !rule.adds,
+         fmt::format("exchange {} adds to common weights where they lie, which rule {} does not: take rule "
+                     "movement_add, or exchange server",
+                     e, r));
+  refuse(exchange.adds && c.sync.kind != Sync::Kind::async,
+         fmt::format("nobody waits where all write at once, so sync {} has no meaning there: take sync async", s));
+  refuse(exchange.learners &&
+             !(rule.sums && rule.moment == RuleTraits::Moment::weights && rule.model == RuleTraits::Model::shared),
+         fmt::format("exchange {} draws many learners towards a common model, which rule {} does not have: take rule "
+                     "sma or outer_momentum, or exchange all_reduce",
+                     e, r));
   const bool slices = c.order.kind == Order::Kind::priority || c.order.kind == Order::Kind::enforced ||
                       c.order.kind == Order::Kind::magnitude;
   refuse(slices && !exchange.orders_slices,
@@ -163,14 +183,18 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
 }
 
 ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const std::vector<CodecPiece>& pieces,
-                                       const std::vector<Range>& portions, CodecBytes bytes) {
+                                       const std::vector<Range>& portions, CodecBytes bytes,
+                                       const FactorFacts& factors) {
   ExchangeKind::Case facts{.workers = workers,
                            .floats = 0,
                            .portions = portions,
                            .encoded = {},
                            .sync = c.sync,
                            .order = c.order,
-                           .rule = c.rule->traits()};
+                           .rule = c.rule->traits(),
+                           .batch = factors.batch,
+                           .products = factors.products,
+                           .offsets = factors.offsets};
   for (const CodecPiece& p : pieces) facts.floats += p.size;
   facts.most = bytes == CodecBytes::most;
   if (c.codec) {
@@ -182,11 +206,13 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
       return bytes == CodecBytes::usual ? codec->usual_bytes() : static_cast<double>(codec->most_bytes());
     };
   }
-  double often = c.period.at_end            ? 0
-                 : c.period.probability < 1 ? c.period.probability
-                                            : 1.0 / static_cast<double>(c.period.tau);
+  Period period = c.period;
+  period.tau = c.exchange->steps_between(period.tau);
+  double often = period.at_end            ? 0
+                 : period.probability < 1 ? period.probability
+                                          : 1.0 / static_cast<double>(period.tau);
   const ExchangeKind::Traffic exchange = often * c.exchange->traffic(facts);
-  return exchange + (c.uses_letters() ? work_traffic(workers) : news_traffic(c.period, workers));
+  return exchange + (c.uses_letters() ? work_traffic(workers) : news_traffic(period, workers));
 }
 
 }  // namespace echelon

@@ -50,8 +50,13 @@ void check_composition(const Composition& composition, const CompositionFacts& f
 // about their losses and their work. `pieces`: of the model's parameters, in order (for codecs with a scale for each).
 // Where a codec's bytes depend on the numbers they are its usual ones, or the most that can be.
 enum class CodecBytes { usual, most };
+struct FactorFacts {                  // only for exchanges of factors
+  std::size_t batch = 1;              // samples of the global batch
+  std::vector<ThinProduct> products;  // of the model
+  std::vector<std::size_t> offsets;   // of its parameters
+};
 ExchangeKind::Traffic traffic_per_step(const Composition& composition, int workers,
                                        const std::vector<CodecPiece>& pieces, const std::vector<Range>& portions = {},
-                                       CodecBytes bytes = CodecBytes::usual);
+                                       CodecBytes bytes = CodecBytes::usual, const FactorFacts& factors = {});
 
 }  // namespace echelon

@@ -69,7 +69,8 @@ struct StepMoment {
   double lr = 0;
   double share = 1;  // of the step's global batch that this worker's samples were
   double epoch = 0;
-  bool due = true;  // the period says that `exchange` is called in this step
+  std::uint64_t batch = 1;  // samples of the global batch
+  bool due = true;          // the period says that `exchange` is called in this step
 };
 
 class Exchange {
@@ -88,6 +89,8 @@ class Exchange {
   virtual void settle() = 0;
   // After `settle`: the shared sides' model, for rules whose model is there.
   virtual void read_model(std::span<float> /*out*/) {}
+  // How many steps lie between exchanges now, if the recipe says tau: an exchange may know better. The same for all.
+  virtual std::int64_t period(std::int64_t tau) const { return tau; }
   virtual double peer_weight() const { return 1; }  // of this replica in the mean of all
   virtual std::vector<StateSpan> state() = 0;
 };
@@ -101,6 +104,9 @@ struct ExchangeTraits {
   bool adds_what_comes = false;  // needs a rule whose answer is the mean itself, and nobody waits for it
   bool replicas_differ = false;  // whatever the rule: the model is their mean
   bool shared_memory = false;
+  bool adds = false;           // needs a rule that adds to common weights
+  bool learners = false;       // needs a rule that draws towards a common model
+  bool gradients = false;      // sends gradients in a form of its own: needs a rule that contributes them as they are
   bool plain_numbers = false;  // knows no codec
   bool chooses_codec = false;  // knows codec auto
   bool orders_slices = false;  // can send slices in any order
@@ -112,6 +118,8 @@ class ExchangeKind {
   virtual ExchangeTraits traits() const = 0;
   virtual bool is_exact() const { return false; }  // sums in the one fixed tree
   virtual std::unique_ptr<Exchange> make(ExchangeParts parts) const = 0;
+  // How many steps lie between exchanges at the beginning, if the recipe says tau.
+  virtual std::int64_t steps_between(std::int64_t tau) const { return tau; }
   // What all workers together send for one exchange, as `echelon systems show` prints it and the simulation checks it.
   struct Traffic {
     double messages = 0, bytes = 0;
@@ -129,6 +137,9 @@ class ExchangeKind {
     Sync sync;
     Order order;
     RuleTraits rule;
+    std::size_t batch = 1;              // samples of the global batch
+    std::vector<ThinProduct> products;  // of the model
+    std::vector<std::size_t> offsets;   // of its parameters
     double bytes(Range r) const { return encoded ? encoded(r) : 4.0 * static_cast<double>(r.count()); }
     double answer_bytes(Range r) const { return codes_answers ? bytes(r) : 4.0 * static_cast<double>(r.count()); }
   };

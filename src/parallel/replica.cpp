@@ -59,11 +59,17 @@ Replica::~Replica() {
   desk_.reset();
 }
 
+Period Replica::period() const {
+  Period p = composition_.period;
+  p.tau = exchange_->period(p.tau);
+  return p;
+}
+
 StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
   const data::Batch& batch =
       round.loader->at(static_cast<std::uint64_t>(item.step), static_cast<std::uint64_t>(item.part));
   const auto samples = static_cast<double>(batch.samples());
-  const bool due = composition_.period.due(
+  const bool due = period().due(
       clock_,
       Stream({settings_.seed, static_cast<std::uint32_t>(clock_),
               composition_.uses_letters() ? static_cast<std::uint32_t>(world_.rank()) : 0, stream_layer("exchange")}));
@@ -72,6 +78,7 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
                           .lr = round.lr(item.step),
                           .share = samples / static_cast<double>(batch.global_samples()),
                           .epoch = round.epoch(item.step),
+                          .batch = batch.global_samples(),
                           .due = due};
   trainer_->slow_down(slowness(settings_.stragglers, world_.rank(), world_.size(), item.step, settings_.seed));
   exchange_->before_step(moment);
@@ -121,7 +128,7 @@ std::int64_t Replica::run_in_lockstep(const ReplicaRound& round) {
     const StepResult r = do_step(round, {step, world_.rank()});
     loss += r.loss * static_cast<double>(r.terms);
     since.correct += r.correct, since.terms += r.terms, since.samples += r.samples;
-    if (!news_are_due(composition_.period, clock_) && step + 1 < round.to) continue;
+    if (!news_are_due(period(), clock_) && step + 1 < round.to) continue;
     own[0] = loss, own[1] = since.correct, own[2] = static_cast<double>(since.terms);
     own[3] = static_cast<double>(since.samples), own[4] = sent_since_start(), own[5] = round.wants_to_stop();
     crew_.share(news, counts);

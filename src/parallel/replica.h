@@ -70,10 +70,12 @@ class Replica {
   void gather();
   void scatter();
 
+  Exchange& exchange() { return *exchange_; }   // for looking into it
   double bytes_sent() const { return bytes_; }  // by everybody while training, as of the last round
 
  private:
   std::vector<StateSpan> own_state();
+  Period period() const;
   StepResult do_step(const ReplicaRound& round, const WorkItem& item);
   std::int64_t run_in_lockstep(const ReplicaRound& round);
   std::int64_t run_at_own_pace(const ReplicaRound& round);

@@ -45,13 +45,15 @@ struct RuleTraits {
   };
   Moment moment = Moment::gradient;
   Model model = Model::own;
-  bool local_step = true;       // the worker's own optimizer moves its weights
-  bool sums = false;            // contributions can be added up first: SharedSide::conclude
-  bool one_by_one = false;      // or merged as they come: SharedSide::absorb
-  bool peers = false;           // give and take between equals: PeerSide
-  bool changes = true;          // contributions are changes, fit for any codec; false: weights
-  bool answers_changes = true;  // the same of answers
-  bool answers_mean = false;    // the answer is the mean itself: where a collective makes it, no shared side is needed
+  bool local_step = true;        // the worker's own optimizer moves its weights
+  bool sums = false;             // contributions can be added up first: SharedSide::conclude
+  bool one_by_one = false;       // or merged as they come: SharedSide::absorb
+  bool peers = false;            // give and take between equals: PeerSide
+  bool changes = true;           // contributions are changes, fit for any codec; false: weights
+  bool answers_changes = true;   // the same of answers
+  bool gradient_itself = false;  // contributions are gradients as they are: their sum may be had in another way
+  bool adds = false;             // merging is adding to the weights, which anybody may do where they lie
+  bool answers_mean = false;     // the answer is the mean itself: where a collective makes it, no shared side is needed
 };
 
 // A replica as its rule sees it. Flat buffers of the whole model.

@@ -23,6 +23,8 @@ constexpr std::array table{
     Entry{"neighbour_mean", rules::neighbour_mean},  // the mean with the neighbours, by the graph's matrix
     Entry{"gossip_sum", rules::gossip_sum},          // weights travel with a share of one that is never lost
     Entry{"gossip_walk", rules::gossip_walk},        // models walk, and are merged by their ages
+    Entry{"movement_add", rules::movement_add},      // what a worker's own steps have moved it is added
+    Entry{"sign_majority", rules::sign_majority},    // a vote on the sign of every number
 };
 
 }  // namespace

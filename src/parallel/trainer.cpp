@@ -145,7 +145,7 @@ void Trainer::prepare(TrainerPhase& phase, const data::Batch& batch) {
   for (int s = own.first; s < own.last; ++s)
     phase.plans.prepare(static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count));
   if (batch.cursor().batch == 0) phase.carries.reset(own.first, own.last);
-  if (crew_.world().size() > 1 || announces_ || bucket_ready_) prepare_ranks(phase, batch);
+  if (goes_node_by_node()) prepare_ranks(phase, batch);
 }
 
 // Forward and backward of a core's own shards.
@@ -216,12 +216,15 @@ void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch,
         e.run_watched(
             context, watch_.now,
             [&](const Node& node, double begin, double end) { watch_.saw(core, node, begin, end); },
-            [&](std::size_t node) { after_node(phase, core, slice, node, last); });
+            [&](std::size_t node) {
+              offer_factors(phase, e, batch, shard, node);
+              after_node(phase, core, slice, node, last);
+            });
       };
-    else if (crew_.world().size() > 1 || announces_ || bucket_ready_)
+    else if (goes_node_by_node())
       execute = [&](Executor& e) {
         for (std::size_t node = 0; node < e.plan().graph.nodes().size(); ++node) {
-          e.run_node(context, node);
+          if (!offer_factors(phase, e, batch, shard, node)) e.run_node(context, node);
           after_node(phase, core, slice, node, last);
         }
       };

@@ -26,6 +26,7 @@
 #include "parallel/crew.h"
 #include "parallel/rank_sum.h"
 #include "parallel/shard_runner.h"
+#include "parallel/thin_product.h"
 
 namespace echelon {
 
@@ -75,6 +76,11 @@ class Trainer {
   // any core, while others still compute. An empty `ready`: nobody.
   void send_buckets(std::size_t least_bytes, std::function<void(const Bucket&)> ready);
   const std::vector<Bucket>& buckets() const;
+  // The weights whose gradient can be had as factors (parallel/thin_product.h). From then on `compute` offers each
+  // shard's factors to `take`, from the core that has them, while others still compute; what it takes (true) is not
+  // multiplied, and those numbers of `gradient` mean nothing. An empty `take`: nobody wants them.
+  std::vector<ThinProduct> thin_products();
+  void give_factors(std::function<bool(const FactorSlice&)> take);
   // Lets every computation take that many times as long as it does, from now on: an experiment.
   void slow_down(double factor) { slowness_ = factor; }
   // Says what it is doing and lets simulated time pass even though it is alone: a replica among others.
@@ -126,6 +132,9 @@ class Trainer {
   void run_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, double mean_over);
   void compute_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, double mean_over);
   void run_shard(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, bool last);
+  bool offer_factors(TrainerPhase& phase, const Executor& executor, const data::Batch& batch, std::uint64_t shard,
+                     std::size_t node);
+  bool goes_node_by_node() const { return crew_.world().size() > 1 || announces_ || bucket_ready_ || take_factors_; }
   void after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last);
   void complete(TrainerPhase& phase, int core, std::size_t bucket);
   void update(TrainerPhase& phase, int core, std::span<const PartialSum> sums);
@@ -164,6 +173,7 @@ class Trainer {
   bool announces_ = false;
   double slowness_ = 1;
   std::function<void(const Bucket&)> bucket_ready_;
+  std::function<bool(const FactorSlice&)> take_factors_;
   std::vector<std::atomic<int>> bucket_missing_;  // cores that have not completed it, by bucket
   int busy_cores_ = 0;                            // of this rank, with shards
   std::vector<double> shared_;                    // losses and wishes on their way

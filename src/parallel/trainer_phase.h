@@ -16,6 +16,7 @@ struct Milestone {
   std::string doing;  // "backward of conv2"
   double flops = 0;
   std::vector<std::size_t> completes;  // buckets whose last gradient it is
+  int product = -1;                    // the thin product that it computes
 };
 
 struct TrainerPhase {

@@ -10,7 +10,7 @@ namespace echelon {
 
 // With several ranks: says where this one is, lets simulated time pass, and sends what is complete.
 void Trainer::after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last) {
-  if (crew_.world().size() == 1 && !announces_ && !bucket_ready_) return;
+  if (!goes_node_by_node()) return;
   const Milestone& m = phase.milestones.at(slice)[node];
   if (core == 0) {
     crew_.world().doing(m.doing);
@@ -59,6 +59,8 @@ std::vector<Milestone> Trainer::milestones(const TrainerPhase& phase, std::int64
                                          node.layer.empty() ? node.op->name() : node.layer),
                     .flops = flops_of(graph, node),
                     .completes = {}});
+  int product = 0;
+  for_each_thin_product(graph, table_, [&](const ThinProduct&, std::size_t node) { list[node].product = product++; });
   const std::vector<int> nodes = completing_nodes(graph);
   for (std::size_t b = 0; b < phase.buckets.size(); ++b) {
     int last = 0;

@@ -11,6 +11,7 @@
 #include "parallel/replica.h"
 #include "recipe/toml.h"
 #include "tests/parallel/small_networks.h"
+#include "world/launch.h"
 #include "world/sim/simulation.h"
 
 namespace echelon::test {
@@ -50,6 +51,7 @@ struct SystemResult {                 // of one rank
   std::int64_t samples = 0;           // told to this rank, of all
   std::vector<CodecPiece> pieces;     // of the model
   std::vector<Range> portions;        // in which its gradient becomes complete
+  FactorFacts factors;
 };
 
 // This rank's part. `look` (may be empty) sees the replica at the end.
@@ -104,6 +106,9 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
   parts.trainer = &replica.trainer();
   result.pieces = parts.pieces({0, parts.floats()});
   for (const Bucket& b : replica.trainer().buckets()) result.portions.push_back({b.begin, b.end});
+  result.factors = {.batch = static_cast<std::size_t>(job.batch),
+                    .products = replica.trainer().thin_products(),
+                    .offsets = offsets_in(replica.trainer().table())};
   if (look) look(replica);
   return result;
 }
@@ -119,6 +124,14 @@ inline std::vector<SystemResult> simulate_system(int workers, const SystemJob& j
 }
 inline std::vector<SystemResult> simulate_system(int workers, const SystemJob& job) {
   return simulate_system(workers, job, SimCluster::uniform(workers, 1e-5, 1e9));
+}
+
+// All ranks as threads, on one memory.
+inline std::vector<SystemResult> thread_system(int workers, const SystemJob& job) {
+  std::vector<SystemResult> all(static_cast<std::size_t>(workers));
+  run_in_threads(workers, {},
+                 [&](World& world) { all[static_cast<std::size_t>(world.rank())] = run_system(world, job); });
+  return all;
 }
 
 }  // namespace echelon::test

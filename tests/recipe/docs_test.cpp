@@ -20,5 +20,30 @@ TEST(RecipeDocs, NameEverything) {
   for (const std::string& word : words) EXPECT_NE(text.find("`" + word + "`"), std::string::npos) << word;
 }
 
+std::string source_file(const std::string& path) { return read_text(*make_real_disk(), ECHELON_SOURCE_DIR "/" + path); }
+
+// The line of a file that has `word` in it, without its indentation.
+std::string line_with(const std::string& path, const std::string& word) {
+  const std::string text = source_file(path);
+  const std::size_t at = text.find(word);
+  if (at == std::string::npos) return path + " has no line with " + word;
+  const std::size_t begin = text.find_first_not_of(" \n", text.rfind('\n', at));
+  return text.substr(begin, text.find('\n', at) - begin);
+}
+
+// docs/adding-a-system.md shows the files as they are.
+TEST(AddingASystem, ShowsWhatIsThere) {
+  const std::string page = source_file("docs/adding-a-system.md");
+  for (const char* file : {"src/parallel/rules/sign_majority.cpp", "recipes/systems/signsgd_majority.toml"})
+    EXPECT_NE(page.find("\n" + source_file(file) + "```\n"), std::string::npos) << file << " reads differently now";
+  for (const char* file : {"src/parallel/rules.cpp", "src/parallel/rules/rules.h"})
+    EXPECT_NE(page.find(line_with(file, "sign_majority")), std::string::npos) << line_with(file, "sign_majority");
+  for (const auto& [word, file] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"CountsHeadsAndNotSizes", "tests/parallel/averaging_test.cpp"},
+           {"void check_composition", "src/parallel/composition.cpp"},
+           {"sign_majority", "src/recipe/system_parts.cpp"}})
+    EXPECT_NE(source_file(file).find(word), std::string::npos) << file << " has no " << word;
+}
+
 }  // namespace
 }  // namespace echelon

@@ -82,8 +82,10 @@ TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
     bytes += static_cast<double>(longer[r].sent.bytes - shorter[r].sent.bytes);
   }
   EXPECT_EQ(shorter[0].seconds, again[0].seconds);
-  const auto expected = traffic_per_step(c, workers, longer[0].pieces, longer[0].portions);
-  const auto most = traffic_per_step(c, workers, longer[0].pieces, longer[0].portions, CodecBytes::most);
+  const auto expected =
+      traffic_per_step(c, workers, longer[0].pieces, longer[0].portions, CodecBytes::usual, longer[0].factors);
+  const auto most =
+      traffic_per_step(c, workers, longer[0].pieces, longer[0].portions, CodecBytes::most, longer[0].factors);
   using Exactness = ExchangeKind::Exactness;
   const Exactness exactness = c.exchange->traffic_exactness();
   if (exactness == Exactness::mean || c.period.probability < 1) {  // five deviations of as many independent letters

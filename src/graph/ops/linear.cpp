@@ -113,6 +113,7 @@ class MatMul : public Op {
             ldb = o.in[1].type.shape[1], c = o.out[0].f32(),
             scratch = o.scratch](const StepContext&) { kernels::gemm(p, a, lda, b, ldb, c, p.n, scratch); };
   }
+  bool is_transposed_product() const { return ta_ && !tb_; }
 
  private:
   kernels::Gemm product(const Type& a, const Type& c) const {
@@ -209,6 +210,11 @@ Value matmul(Graph& g, Value a, Value b, bool transpose_a, bool transpose_b) {
 Value add_tail(Graph& g, Value x, Value b) { return g.add_one(std::make_shared<AddTail>(), {x, b}); }
 
 Value sum_to_tail(Graph& g, Value x, Shape tail) { return g.add_one(std::make_shared<SumToTail>(tail), {x}); }
+
+bool is_transposed_product(const Op& op) {
+  const auto* m = dynamic_cast<const MatMul*>(&op);
+  return m && m->is_transposed_product();
+}
 
 std::shared_ptr<const Op> linear_with_relu(const Op& op) {
   const auto* l = dynamic_cast<const Linear*>(&op);

@@ -17,6 +17,9 @@ Value add_tail(Graph& g, Value x, Value b);
 // The sum over all leading dimensions: x's shape ends in `tail`, which is also the result's shape.
 Value sum_to_tail(Graph& g, Value x, Shape tail);
 
+// Whether `op` is matmul(a, b, true, false), as which the gradient of a linear layer's weights is computed.
+bool is_transposed_product(const Op& op);
+
 // For passes/fuse.h: the same linear op with a ReLU on its result, or null if `op` is not a plain linear.
 std::shared_ptr<const Op> linear_with_relu(const Op& op);
 

@@ -9,6 +9,9 @@ using Maker = std::unique_ptr<const ExchangeKind> (*)(OptionReader&);
 
 std::unique_ptr<const ExchangeKind> all_reduce(OptionReader&);
 std::unique_ptr<const ExchangeKind> owner_shard(OptionReader&);
+std::unique_ptr<const ExchangeKind> factors(OptionReader&);
+std::unique_ptr<const ExchangeKind> shared_memory(OptionReader&);
+std::unique_ptr<const ExchangeKind> learners(OptionReader&);
 std::unique_ptr<const ExchangeKind> server(OptionReader&);
 std::unique_ptr<const ExchangeKind> neighbour(OptionReader&);
 std::unique_ptr<const ExchangeKind> random_peer(OptionReader&);

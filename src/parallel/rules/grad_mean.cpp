@@ -31,7 +31,7 @@ class Shared : public SharedSide {
 
 class GradMean : public MergeRule {
  public:
-  RuleTraits traits() const override { return {.sums = true, .answers_mean = true}; }
+  RuleTraits traits() const override { return {.sums = true, .gradient_itself = true, .answers_mean = true}; }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
     return std::make_unique<Worker>(view);
   }

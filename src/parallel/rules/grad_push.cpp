@@ -114,7 +114,8 @@ class GradPush : public MergeRule {
             .local_step = false,
             .sums = true,
             .one_by_one = true,
-            .answers_changes = false};
+            .answers_changes = false,
+            .gradient_itself = true};
   }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
     return std::make_unique<Worker>(view);

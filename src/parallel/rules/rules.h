@@ -16,5 +16,7 @@ std::unique_ptr<const MergeRule> elastic(OptionReader&);
 std::unique_ptr<const MergeRule> neighbour_mean(OptionReader&);
 std::unique_ptr<const MergeRule> gossip_sum(OptionReader&);
 std::unique_ptr<const MergeRule> gossip_walk(OptionReader&);
+std::unique_ptr<const MergeRule> movement_add(OptionReader&);
+std::unique_ptr<const MergeRule> sign_majority(OptionReader&);
 
 }  // namespace echelon::rules

@@ -1,0 +1,214 @@
+// Several learners on every worker: replicas that take turns, step by step, on the worker's cores. They meet there
+// before the workers do, so that the more of them there are, the more samples pass between two messages. How many, and
+// how often they meet, can be tuned by the throughput that is measured (parallel/autotune.h).
+//
+// On a GPU more learners also fill what one leaves idle (CROSSBOW). Here a core is the unit of compute and is never
+// idle; what more learners save is exchanges, and what they cost is memory.
+
+#include <algorithm>
+#include <cstring>
+
+#include "collective/algorithms.h"
+#include "collective/shard_sum.h"
+#include "kernels/vector.h"
+#include "parallel/autotune.h"
+#include "parallel/exchanges/exchanges.h"
+
+namespace echelon::exchanges {
+
+namespace {
+
+struct Settings {
+  LearnerSetting start;
+  std::int64_t most = 4;
+  bool autotune = false;
+  std::int64_t window = 8;  // meetings between two decisions
+};
+
+class Learners : public Exchange {
+ public:
+  Learners(const Settings& settings, ExchangeParts parts)
+      : settings_(settings),
+        parts_(std::move(parts)),
+        tuner_({.most_learners = settings.most}, {settings.start.learners, parts_.period.tau}),
+        shared_(parts_.rule->make_shared(parts_.place({0, parts_.floats()}))),
+        sum_(parts_.floats() * sizeof(float)),
+        one_(parts_.floats() * sizeof(float)) {
+    for (const Trainer::State& s : parts_.trainer->state()) optimizer_bytes_ += s.bytes.size();
+    const std::int64_t places = settings.autotune ? settings.most : settings.start.learners;
+    for (std::int64_t l = 0; l < places; ++l) {
+      Learner& learner = learners_.emplace_back();
+      learner.weights = Buffer(parts_.floats() * sizeof(float));
+      learner.optimizer = Buffer(optimizer_bytes_);
+      std::ranges::copy(parts_.trainer->parameters(), learner.weights.as<float>().begin());
+    }
+    make_sides();
+    measured_from_ = parts_.world->now();
+  }
+
+  std::int64_t period(std::int64_t) const override { return setting().tau * setting().learners; }
+
+  // The next learner's turn.
+  void before_step(const StepMoment& moment) override {
+    if (sides_for_ != setting().learners) make_sides();  // a checkpoint may have had more
+    if (setting().learners > 1) {
+      put_away();
+      active_ = (active_ + 1) % setting().learners;
+      take_out();
+    }
+    samples_ += moment.share * static_cast<double>(moment.batch);
+  }
+
+  double exchange(const StepMoment& moment) override {
+    const std::int64_t count = setting().learners;
+    const std::span<float> sum = sum_.as<float>(), one = one_.as<float>();
+    put_away();
+    for (std::int64_t l = 0; l < count; ++l) {
+      side(l).contribute({0, sum.size()}, 1.0 / static_cast<double>(count * parts_.workers()), l == 0 ? sum : one);
+      if (l > 0) kernels::add(sum.data(), sum.data(), one.data(), sum.size());
+    }
+    const PartialSum mine{parts_.rank(), parts_.rank() + 1, sum.data()};
+    all_reduce_shards(parts_.crew->group(),
+                      {.shards = parts_.workers(), .partials = {&mine, 1}, .end = sum.size(), .out = sum.data()});
+    shared_->conclude(
+        sum, {.number = ++meetings_, .lr = moment.lr, .contributions = parts_.workers() * static_cast<int>(count)});
+    for (std::int64_t l = 0; l < count; ++l) side(l).apply({0, sum.size()}, shared_->answer());
+    take_out();
+    if (settings_.autotune && meetings_ % settings_.window == 0) tune();
+    return 0;
+  }
+
+  void settle() override {}
+  void read_model(std::span<float> out) override { std::ranges::copy(shared_->model(), out.begin()); }
+
+  std::vector<StateSpan> state() override {
+    std::vector<StateSpan> all;
+    for (std::size_t l = 0; l < learners_.size(); ++l) {
+      all.push_back({fmt::format("learner {}", l), learners_[l].weights.as<std::byte>()});
+      all.push_back({fmt::format("optimizer {}", l), learners_[l].optimizer.as<std::byte>()});
+      for (const StateSpan& s : learners_[l].side->state())
+        all.push_back({fmt::format("side {} {}", l, s.name), s.bytes});
+    }
+    for (const StateSpan& s : shared_->state()) all.push_back({"shared " + s.name, s.bytes});
+    all.push_back({"tuner", tuner_.state()});
+    all.push_back({"active", std::as_writable_bytes(std::span(&active_, 1))});
+    all.push_back({"meetings", std::as_writable_bytes(std::span(&meetings_, 1))});
+    return all;
+  }
+
+ private:
+  struct Learner {
+    Buffer weights, optimizer;  // of the active one: as of its last turn
+    std::unique_ptr<WorkerSide> side;
+  };
+
+  LearnerSetting setting() const { return tuner_.setting(); }
+  WorkerSide& side(std::int64_t l) { return *learners_[static_cast<std::size_t>(l)].side; }
+  Learner& active() { return learners_[static_cast<std::size_t>(active_)]; }
+
+  // Rules know how many workers there are: these are the learners. What the sides remember stays.
+  void make_sides() {
+    for (Learner& learner : learners_) {
+      ReplicaView view = parts_.view();
+      view.weights = learner.weights.as<float>();
+      view.workers = parts_.workers() * static_cast<int>(setting().learners);
+      auto side = parts_.rule->make_worker(view);
+      if (learner.side) {
+        const auto before = learner.side->state(), now = side->state();
+        for (std::size_t i = 0; i < now.size(); ++i)
+          std::memcpy(now[i].bytes.data(), before[i].bytes.data(), now[i].bytes.size());
+      }
+      learner.side = std::move(side);
+    }
+    sides_for_ = setting().learners;
+  }
+
+  void put_away() {
+    std::ranges::copy(parts_.trainer->parameters(), active().weights.as<float>().begin());
+    std::byte* to = active().optimizer.as<std::byte>().data();
+    for (const Trainer::State& s : parts_.trainer->state()) {
+      std::memcpy(to, s.bytes.data(), s.bytes.size());
+      to += s.bytes.size();
+    }
+  }
+
+  void take_out() {
+    std::ranges::copy(active().weights.as<float>(), parts_.trainer->parameters().begin());
+    const std::byte* from = active().optimizer.as<std::byte>().data();
+    for (const Trainer::State& s : parts_.trainer->state()) {
+      std::memcpy(s.bytes.data(), from, s.bytes.size());
+      from += s.bytes.size();
+    }
+  }
+
+  // Rank 0 decides for all, by its clock. A new learner begins at the central model, with nothing in mind.
+  void tune() {
+    const LearnerSetting before = setting();
+    const double now = parts_.world->now();
+    if (parts_.rank() == 0) tuner_.measured(samples_, now - measured_from_);
+    parts_.crew->broadcast(tuner_.state());
+    samples_ = 0, measured_from_ = now;
+    const LearnerSetting after = setting();
+    for (std::int64_t l = before.learners; l < after.learners; ++l) {
+      Learner& learner = learners_[static_cast<std::size_t>(l)];
+      std::ranges::fill(learner.optimizer.as<std::byte>(), std::byte{});
+      std::ranges::copy(shared_->answer(), learner.weights.as<float>().begin());
+      learner.side->apply({0, parts_.floats()}, shared_->answer());
+    }
+    if (after.learners == before.learners) return;
+    if (active_ >= after.learners) {  // its turn is over: what it has found out is in the central model
+      active_ = 0;
+      take_out();
+    }
+    make_sides();
+  }
+
+  Settings settings_;
+  ExchangeParts parts_;
+  Autotune tuner_;
+  std::vector<Learner> learners_;
+  std::unique_ptr<SharedSide> shared_;
+  Buffer sum_, one_;
+  std::size_t optimizer_bytes_ = 0;
+  std::int64_t active_ = 0, sides_for_ = 0, meetings_ = 0;
+  double samples_ = 0, measured_from_ = 0;
+};
+
+class Kind : public ExchangeKind {
+ public:
+  explicit Kind(const Settings& settings) : settings_(settings) {}
+  ExchangeTraits traits() const override {
+    return {.in_lockstep = true, .sums = true, .learners = true, .plain_numbers = true};
+  }
+  std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
+    return std::make_unique<Learners>(settings_, std::move(parts));
+  }
+  std::int64_t steps_between(std::int64_t tau) const override { return tau * settings_.start.learners; }
+  std::string traffic_text() const override {
+    return "2 (n-1) W every tau L steps, for L learners on each worker, while nothing is tuned";
+  }
+  Traffic traffic(const Case& c) const override {
+    Traffic sum;
+    for (int i = 0; i < c.workers; ++i) {
+      const echelon::Traffic sent = owners_shard_traffic(i, c.workers, c.workers, c.floats);
+      sum = sum + Traffic{static_cast<double>(sent.messages), static_cast<double>(sent.bytes)};
+    }
+    return sum;
+  }
+
+ private:
+  Settings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<const ExchangeKind> learners(OptionReader& options) {
+  Settings s;
+  s.autotune = options.flag("autotune", false);
+  s.start.learners = options.integer("learners", 1, 1, 1024);
+  s.most = options.integer("most", std::max<std::int64_t>(4, s.start.learners), s.start.learners, 1024);
+  s.window = options.integer("window", s.window, 1, 1'000'000);
+  return std::make_unique<Kind>(s);
+}
+
+}  // namespace echelon::exchanges

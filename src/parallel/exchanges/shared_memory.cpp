@@ -1,0 +1,113 @@
+// All workers write into one memory, without locks (Hogwild); or each group of workers into its own, with a token that
+// goes round (Hogwild++). Only work and its results travel as messages. The mathematics is parallel/racing_weights.h.
+
+#include <algorithm>
+
+#include "collective/collectives.h"
+#include "parallel/exchanges/exchanges.h"
+#include "parallel/racing_weights.h"
+
+namespace echelon::exchanges {
+
+namespace {
+
+struct Settings {
+  int groups = 1;
+  RacingWeights::Add add = RacingWeights::Add::racing;
+  std::int64_t token_every = 4;  // updates
+};
+
+class SharedMemoryExchange : public Exchange {
+ public:
+  SharedMemoryExchange(const Settings& settings, ExchangeParts parts)
+      : parts_(std::move(parts)),
+        groups_(std::min(settings.groups, parts_.workers())),
+        group_(parts_.rank() * groups_ / parts_.workers()),
+        weights_(
+            parts_.world->shared_memory()->get("racing weights", RacingWeights::memory_bytes(parts_.floats(), groups_)),
+            parts_.floats(), groups_, settings.add, static_cast<std::uint64_t>(settings.token_every)),
+        worker_(parts_.rule->make_worker(parts_.view())),
+        values_(parts_.floats() * sizeof(float)) {
+    if (parts_.rank() == 0) weights_.start(parts_.trainer->parameters());
+    barrier(parts_.crew->group(), "the first weights in shared memory");
+  }
+
+  // Reads as late as possible, while others write.
+  void before_step(const StepMoment&) override {
+    if (!wants_weights_) return;
+    seen_ = weights_.updates(group_);
+    weights_.read(group_, values_.as<float>());
+    worker_->apply({0, parts_.floats()}, values_.as<float>());
+    wants_weights_ = 0;
+  }
+
+  double exchange(const StepMoment& moment) override {
+    worker_->contribute({0, parts_.floats()}, moment.share, values_.as<float>());
+    staleness_ += weights_.add(group_, values_.as<float>()) - seen_;
+    ++pushes_;
+    wants_weights_ = 1;
+    return 0;
+  }
+
+  void settle() override {
+    Group& group = parts_.crew->group();
+    barrier(group, "the last racing update");
+    if (parts_.rank() == 0) weights_.settle();
+    barrier(group, "the token's last round");
+  }
+
+  void read_model(std::span<float> out) override {
+    barrier(parts_.crew->group(), "the weights in shared memory");  // rank 0 may just have loaded them
+    weights_.read(0, out);
+  }
+
+  std::vector<StateSpan> state() override {
+    std::vector<StateSpan> all;
+    for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
+    if (parts_.rank() == 0) all.push_back({"racing weights", weights_.memory()});
+    all.push_back({"wants weights", std::as_writable_bytes(std::span(&wants_weights_, 1))});
+    all.push_back({"seen", std::as_writable_bytes(std::span(&seen_, 1))});
+    all.push_back({"staleness", std::as_writable_bytes(std::span(&staleness_, 1))});
+    all.push_back({"pushes", std::as_writable_bytes(std::span(&pushes_, 1))});
+    return all;
+  }
+
+ private:
+  ExchangeParts parts_;
+  int groups_, group_;
+  RacingWeights weights_;
+  std::unique_ptr<WorkerSide> worker_;
+  Buffer values_;
+  std::uint64_t wants_weights_ = 1;
+  std::uint64_t seen_ = 0;       // updates of the group when its weights were read
+  std::uint64_t staleness_ = 0;  // others' updates between reading and writing, summed up
+  std::uint64_t pushes_ = 0;
+};
+
+class Kind : public ExchangeKind {
+ public:
+  explicit Kind(const Settings& settings) : settings_(settings) {}
+  ExchangeTraits traits() const override {
+    return {.in_lockstep = false, .shared_memory = true, .adds = true, .plain_numbers = true};
+  }
+  std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
+    return std::make_unique<SharedMemoryExchange>(settings_, std::move(parts));
+  }
+  std::string traffic_text() const override { return "nothing: workers write where all can read"; }
+  Traffic traffic(const Case&) const override { return {}; }
+
+ private:
+  Settings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<const ExchangeKind> shared_memory(OptionReader& options) {
+  Settings s;
+  s.groups = static_cast<int>(options.integer("groups", 1, 1, 100'000));
+  if (options.choice("add", "racing", {"racing", "atomic"}) == "atomic") s.add = RacingWeights::Add::atomic;
+  s.token_every = options.integer("token_every", s.token_every, 1, 1'000'000);
+  return std::make_unique<Kind>(s);
+}
+
+}  // namespace echelon::exchanges

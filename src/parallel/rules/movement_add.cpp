@@ -1,0 +1,51 @@
+// Every worker makes steps of its own; how far they have moved it is added to the common weights, whoever else adds at
+// the same time (Hogwild). The optimizer's state stays with the worker. A movement counts by the share of the global
+// batch that it was made from, so that n workers together step as far as one would.
+
+#include "parallel/rules/common.h"
+#include "parallel/rules/rules.h"
+
+namespace echelon::rules {
+
+namespace {
+
+class Shared : public SharedSide {
+ public:
+  explicit Shared(std::span<const float> start) : weights_(zeros(start.size())) {
+    std::ranges::copy(start, weights_.as<float>().begin());
+  }
+  void conclude(std::span<float>, const Round&) override { invariant(false, "movements are added one by one"); }
+  void absorb(std::span<const float> in, const Arrival& arrival) override {
+    const std::span<float> w = weights_.as<float>();
+    const auto share = static_cast<float>(arrival.share);
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] += share * in[i];
+  }
+  std::span<const float> answer() const override { return weights_.as<float>(); }
+  std::vector<StateSpan> state() override { return {as_state("weights", weights_.as<float>())}; }
+
+ private:
+  Buffer weights_;
+};
+
+class MovementAdd : public MergeRule {
+ public:
+  RuleTraits traits() const override {
+    return {.moment = RuleTraits::Moment::weights,
+            .model = RuleTraits::Model::shared,
+            .one_by_one = true,
+            .answers_changes = false,
+            .adds = true};
+  }
+  std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
+    return std::make_unique<MovementSide>(view);
+  }
+  std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
+    return std::make_unique<Shared>(place.start);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const MergeRule> movement_add(OptionReader&) { return std::make_unique<MovementAdd>(); }
+
+}  // namespace echelon::rules

@@ -1,0 +1,55 @@
+// Every worker votes with the sign of its gradient, number by number, and all step in the direction of the majority
+// (signSGD with majority vote). A worker whose gradient is far off has one vote, like everybody.
+
+#include "parallel/rules/common.h"
+#include "parallel/rules/rules.h"
+
+namespace echelon::rules {
+
+namespace {
+
+float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
+
+class Worker : public GradientSide {
+ public:
+  using GradientSide::GradientSide;
+  void contribute(Range range, double, std::span<float> out) override {
+    GradientSide::contribute(range, 1, out);
+    for (float& x : out) x = sign(x) / static_cast<float>(view_.workers);
+  }
+  void apply(Range range, std::span<const float> answer) override {
+    for_each_weight(*view_.segments, range, [&](std::size_t begin, std::size_t n) {
+      kernels::copy(view_.gradient.data() + begin, answer.data() + (begin - range.begin), n);
+    });
+  }
+};
+
+class Shared : public SharedSide {
+ public:
+  explicit Shared(std::size_t floats) : verdict_(zeros(floats)) {}
+  void conclude(std::span<float> mean, const Round&) override {
+    std::ranges::transform(mean, verdict_.as<float>().begin(), sign);
+  }
+  std::span<const float> answer() const override { return verdict_.as<float>(); }
+  std::vector<StateSpan> state() override { return {as_state("verdict", verdict_.as<float>())}; }
+
+ private:
+  Buffer verdict_;
+};
+
+class SignMajority : public MergeRule {
+ public:
+  RuleTraits traits() const override { return {.sums = true}; }
+  std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
+    return std::make_unique<Worker>(view);
+  }
+  std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
+    return std::make_unique<Shared>(place.start.size());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const MergeRule> sign_majority(OptionReader&) { return std::make_unique<SignMajority>(); }
+
+}  // namespace echelon::rules

@@ -1,0 +1,159 @@
+// Gradients that travel as factors: the same sums as whole ones, fewer bytes, and chosen exactly where that is so.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "parallel/exchanges/factors.h"
+#include "tests/parallel/systems.h"
+
+namespace echelon {
+namespace {
+
+using namespace test;
+using exchanges::FactorSettings;
+
+std::string system(const std::string& rule, const std::string& exchange, const std::string& order = "backward") {
+  return fmt::format("[rule]\nname = '{}'\n[exchange]\n{}\n[order]\nname = '{}'\n", rule, exchange, order);
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double most = a.size() == b.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) most = std::max<double>(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+double bytes_of(const std::vector<SystemResult>& ranks) {
+  double bytes = 0;
+  for (const SystemResult& r : ranks) bytes += static_cast<double>(r.sent.bytes);
+  return bytes;
+}
+
+Case mlp(std::initializer_list<std::int64_t> hidden, std::int64_t inputs = 16) {
+  return {"mlp",
+          table({{"hidden", integers(hidden)}}),
+          {.kind = data::SyntheticOptions::Kind::blobs, .samples = 100, .shape = {inputs}, .classes = 4}};
+}
+
+// Batches of 30 of 100 samples: workers have 7 or 8 of them, and the last batch of an epoch is smaller.
+void expect_same_training(const Case& network, const std::string& whole, const std::string& as_factors) {
+  SystemJob job{.system = whole, .network = network, .lr = 0.02, .steps = 9, .batch = 30, .shards = 2};
+  const auto expected = simulate_system(4, job);
+  job.system = as_factors;
+  const auto ranks = simulate_system(4, job);
+  for (const SystemResult& r : ranks) {
+    EXPECT_TRUE(same_bits(r.weights, ranks[0].weights)) << "replicas have drifted apart";
+    EXPECT_LT(largest_difference(r.model, expected[0].model), 2e-5);
+  }
+  EXPECT_NE(bytes_of(ranks), bytes_of(expected)) << "nothing went as factors";
+}
+
+TEST(Factors, SumToTheMeanGradient) {
+  for (const char* order : {"backward", "whole", "fusion"})
+    expect_same_training(mlp({24, 9}), system("grad_mean", "name = 'all_reduce'", order),
+                         system("grad_mean", "name = 'factors'", order));
+}
+
+TEST(Factors, OfLayersWithSeveralRowsASampleToo) {
+  const Case gpt{"gpt",
+                 table({{"width", integer(16)}, {"heads", integer(2)}, {"layers", integer(1)}}),
+                 {.kind = data::SyntheticOptions::Kind::tokens, .samples = 100, .shape = {5}, .classes = 7}};
+  expect_same_training(gpt, system("grad_mean", "name = 'all_reduce'"), system("grad_mean", "name = 'factors'"));
+}
+
+TEST(Factors, BetweenConvolutionsThatGoWhole) {
+  const Case lenet{
+      "lenet5", {}, {.kind = data::SyntheticOptions::Kind::images, .samples = 100, .shape = {1, 28, 28}, .classes = 4}};
+  SystemJob job{
+      .system = system("grad_mean", "name = 'all_reduce'"), .network = lenet, .lr = 0.02, .steps = 2, .batch = 8};
+  const auto expected = simulate_system(2, job);
+  job.system = system("grad_mean", "name = 'factors'");
+  EXPECT_LT(largest_difference(simulate_system(2, job)[1].model, expected[0].model), 2e-5);
+}
+
+TEST(Factors, AtTheirOwnerMakeTheSameSteps) {
+  expect_same_training(mlp({24, 9}), system("grad_push", "name = 'owner_shard'"),
+                       system("grad_push", "name = 'factors'\nto = 'owners'"));
+}
+
+// What a worker sends for a layer, counted message by message.
+double counted(const ThinProduct& p, std::size_t batch, int n, FactorSettings::To to, bool factors) {
+  double numbers = 0;
+  for (int from = 0; from < n; ++from)
+    for (int at = 0; at < n; ++at) {
+      if (at == from) continue;
+      const double rows = static_cast<double>(batch) / n * static_cast<double>(p.rows);
+      const auto whole = static_cast<double>(p.in * p.out);
+      if (to == FactorSettings::To::all)  // rows to everybody; or a part of the matrix there and a part of the sum back
+        numbers += factors ? rows * static_cast<double>(p.in + p.out) : 2 * whole / n;
+      else if (at == 0)
+        numbers += factors ? rows * static_cast<double>(p.in + p.out) : whole;
+    }
+  return numbers;
+}
+
+TEST(HybridFactors, AreChosenExactlyWhenTheyAreSmaller) {
+  int smaller = 0, larger = 0;
+  for (const auto to : {FactorSettings::To::all, FactorSettings::To::owners})
+    for (int n : {2, 3, 4, 16})
+      for (std::size_t in : {4, 16, 100, 1000})
+        for (std::size_t out : {4, 10, 64, 500})
+          for (std::size_t each : {1, 2, 8, 32}) {
+            const ThinProduct p{.name = "w", .range = {0, in * out}, .out = out, .in = in, .rows = 2};
+            const std::size_t batch = each * static_cast<std::size_t>(n);
+            const double with = counted(p, batch, n, to, true), without = counted(p, batch, n, to, false);
+            if (std::abs(with - without) < 1e-6 * with) continue;
+            EXPECT_EQ(exchanges::factors_are_smaller(p, batch, n, to), with < without)
+                << n << " workers, " << in << " x " << out << ", batch " << batch;
+            (with < without ? smaller : larger)++;
+          }
+  EXPECT_GT(smaller, 20);
+  EXPECT_GT(larger, 20);
+}
+
+// A wide layer and a narrow one: the hybrid sends less than either way for all layers.
+TEST(HybridFactors, SendLessThanEitherWayAlone) {
+  SystemJob job{.system = {}, .network = mlp({200, 3}, 40), .steps = 4, .batch = 16};
+  auto bytes = [&](const std::string& exchange) {
+    job.system = system("grad_mean", exchange, "whole");
+    return bytes_of(simulate_system(4, job));
+  };
+  const double hybrid = bytes("name = 'factors'\nhybrid = true");
+  EXPECT_LT(hybrid, bytes("name = 'factors'"));
+  EXPECT_LT(hybrid, bytes("name = 'all_reduce'"));
+}
+
+TEST(ThinProducts, AreTheFullyConnectedLayers) {
+  const auto data = data::make_synthetic(
+      "train", {.kind = data::SyntheticOptions::Kind::images, .samples = 8, .shape = {1, 28, 28}, .classes = 4});
+  const auto model = models::make_model("lenet5", inputs_of(*data), {});
+  LoneCrew lone(1);
+  Trainer trainer(
+      *model, [] { return optim("sgd"); }, data->fields(), 1, 3, lone.crew);
+  std::size_t matrices = 0;
+  for (const auto& e : trainer.table().entries()) matrices += e.parameter.shape.rank() == 2;
+  const auto products = trainer.thin_products();
+  EXPECT_EQ(products.size(), matrices);
+  EXPECT_GT(products.size(), 0u);
+  for (const ThinProduct& p : products) {
+    EXPECT_EQ(p.range.count(), p.in * p.out);
+    EXPECT_EQ(p.rows, 1u);
+  }
+}
+
+TEST(OwnersOfParameters, HaveWholeOnesAndAllOfThem) {
+  const std::vector<std::size_t> offsets{0, 1000, 1016, 1500, 1516, 1600};
+  for (int n : {1, 2, 3, 4, 9}) {
+    const auto ranges = exchanges::owners_of_parameters(offsets, 1632, n);
+    ASSERT_EQ(ranges.size(), static_cast<std::size_t>(n));
+    EXPECT_EQ(ranges.front().begin, 0u);
+    EXPECT_EQ(ranges.back().end, 1632u);
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      if (i > 0) EXPECT_EQ(ranges[i].begin, ranges[i - 1].end);
+      EXPECT_TRUE(ranges[i].end == 1632 || std::ranges::find(offsets, ranges[i].end) != offsets.end());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace echelon

@@ -1,0 +1,94 @@
+// Several learners on a worker, and how their number is found.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "parallel/autotune.h"
+#include "tests/parallel/systems.h"
+
+namespace echelon {
+namespace {
+
+using namespace test;
+
+// Lets a tuner find its setting where throughput is what `model` says.
+template <typename Model>
+LearnerSetting tuned(Autotune& tuner, const Model& model, int windows = 60) {
+  for (int i = 0; i < windows; ++i) tuner.measured(1000, 1000 / model(tuner.setting()));
+  return tuner.setting();
+}
+
+TEST(Autotune, AddsLearnersAsLongAsThroughputRises) {
+  Autotune tuner({.most_learners = 8}, {1, 4});
+  const auto model = [](LearnerSetting s) { return s.learners <= 3 ? 100.0 * static_cast<double>(s.learners) : 300; };
+  EXPECT_EQ(tuned(tuner, model), (LearnerSetting{3, 1}));  // and then a tau that costs nothing
+  EXPECT_TRUE(tuner.has_settled());
+}
+
+TEST(Autotune, StopsAtTheMost) {
+  Autotune tuner({.most_learners = 4}, {1, 1});
+  EXPECT_EQ(tuned(tuner, [](LearnerSetting s) { return 100.0 * static_cast<double>(s.learners); }).learners, 4);
+}
+
+TEST(Autotune, FallsBackFromALearnerThatMakesItSlower) {
+  Autotune tuner({}, {1, 1});
+  EXPECT_EQ(tuned(tuner, [](LearnerSetting s) { return 100.0 / static_cast<double>(s.learners); }),
+            (LearnerSetting{1, 1}));
+}
+
+TEST(Autotune, KeepsMeetingsApartWhereTheyCost) {
+  Autotune tuner({.most_learners = 1}, {1, 16});
+  // A meeting costs as much as three steps.
+  EXPECT_EQ(tuned(tuner, [](LearnerSetting s) { return 100.0 / (1 + 3.0 / static_cast<double>(s.tau)); }).tau, 16);
+}
+
+TEST(Autotune, TakesALearnerAwayWhenThroughputFallsLater) {
+  Autotune tuner({.most_learners = 8}, {1, 1});
+  const auto good = [](LearnerSetting s) { return s.learners <= 4 ? 100.0 * static_cast<double>(s.learners) : 100.0; };
+  ASSERT_EQ(tuned(tuner, good).learners, 4);
+  const auto bad = [](LearnerSetting s) { return 100.0 / static_cast<double>(s.learners); };
+  EXPECT_EQ(tuned(tuner, bad, 200).learners, 1);
+}
+
+std::string crossbow(const std::string& exchange) {
+  return fmt::format("[rule]\nname = 'sma'\nmomentum = 0.5\n[exchange]\n{}\n", exchange);
+}
+
+double bytes_of(const std::vector<SystemResult>& all) {
+  double bytes = 0;
+  for (const SystemResult& r : all) bytes += static_cast<double>(r.sent.bytes);
+  return bytes;
+}
+
+TEST(Learners, OneIsTheSameAsNoneBitForBit) {
+  const SystemJob plain{.system = crossbow("name = 'all_reduce'\ntau = 2"), .steps = 8};
+  const SystemJob one{.system = crossbow("name = 'learners'\ntau = 2"), .steps = 8};
+  const auto a = simulate_system(4, plain), b = simulate_system(4, one);
+  for (std::size_t r = 0; r < 4; ++r) EXPECT_TRUE(same_bits(a[r].weights, b[r].weights)) << r;
+}
+
+// Two learners of one worker are to the central model what one learner of each of two workers is.
+TEST(Learners, OfAWorkerCountLikeThoseOfOthers) {
+  const SystemJob job{.system = crossbow("name = 'learners'\ntau = 3\nlearners = 2"), .lr = 0.02, .steps = 120};
+  const auto all = simulate_system(2, job);
+  EXPECT_GT(all[0].accuracy, 0.95);
+  for (const SystemResult& r : all) EXPECT_TRUE(same_bits(r.model, all[0].model));
+  const SystemJob one{.system = crossbow("name = 'learners'\ntau = 3"), .lr = 0.02, .steps = 120};
+  EXPECT_LT(bytes_of(all), 0.6 * bytes_of(simulate_system(2, one))) << "they do not meet before the workers do";
+}
+
+TEST(Learners, BecomeMoreWhereMessagesAreSlow) {
+  const SimCluster slow = SimCluster::uniform(4, 0.05, 1e5);
+  const std::string settings = "name = 'learners'\ntau = 1\nwindow = 2\nmost = 3\nautotune = ";
+  const SystemJob tuned{.system = crossbow(settings + "true"), .steps = 90};
+  const SystemJob fixed{.system = crossbow(settings + "false"), .steps = 90};
+  const auto a = simulate_system(4, tuned, slow), again = simulate_system(4, tuned, slow),
+             b = simulate_system(4, fixed, slow);
+  EXPECT_LT(bytes_of(a), 0.7 * bytes_of(b));
+  EXPECT_LT(a[0].seconds, 0.7 * b[0].seconds) << "throughput has not risen";
+  EXPECT_TRUE(same_bits(a[0].model, again[0].model)) << "not deterministic in a simulation";
+}
+
+}  // namespace
+}  // namespace echelon
