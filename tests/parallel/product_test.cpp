@@ -38,12 +38,16 @@ TEST_P(Product, TrainsTenStepsOrIsRefusedWithAReason) {
         }
         ++trained;
         SCOPED_TRACE(system);
-        const bool in_memory = c.exchange->traits().shared_memory;  // which a simulation does not have
-        const auto ranks = (in_memory ? thread_system : simulate)(4, {.system = system, .steps = 10});
-        EXPECT_EQ(ranks[0].reached, 10);
-        EXPECT_EQ(ranks[0].samples, 10 * 32);
-        EXPECT_TRUE(std::isfinite(ranks[0].loss));
-        for (const SystemResult& r : ranks) EXPECT_TRUE(same_bits(r.model, ranks[0].model));
+        try {
+          const bool in_memory = c.exchange->traits().shared_memory;  // which a simulation does not have
+          const auto ranks = (in_memory ? thread_system : simulate)(4, {.system = system, .steps = 10});
+          EXPECT_EQ(ranks[0].reached, 10);
+          EXPECT_EQ(ranks[0].samples, 10 * 32);
+          EXPECT_TRUE(std::isfinite(ranks[0].loss));
+          for (const SystemResult& r : ranks) EXPECT_TRUE(same_bits(r.model, ranks[0].model));
+        } catch (const std::exception& e) {
+          ADD_FAILURE() << e.what();
+        }
       }
   EXPECT_GT(trained, 0) << "an exchange that nothing goes with";
   EXPECT_GT(refused, 0);
