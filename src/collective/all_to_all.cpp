@@ -21,7 +21,8 @@ void all_to_all(Group& group, ConstNumbers out, std::span<const Range> out_parts
   const int n = group.size(), index = group.index();
   invariant(out.type == in.type, "the same kind of numbers goes out and comes in");
   invariant(out.data != in.data || out.count == 0, "what goes out and what comes in are distinct");
-  Call call(group, MessageKind::all_to_all, in.type, Reduction::sum, in.count, name);
+  // Members may bring different counts: there is none on which all agree, and that somebody in doubt could compare.
+  Call call(group, MessageKind::all_to_all, in.type, Reduction::sum, 0, name);
   MoveRunner runner(group, call, out, in, Reduction::sum);
   for (int k = 1; k < n; ++k) {
     const int to = (index + k) % n, from = (index + n - k) % n;
