@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "data/catalog.h"
 #include "models/zoo.h"
+#include "recipe/system_file.h"
 
 namespace echelon::cli {
 
@@ -22,13 +23,15 @@ struct Row {
 };
 
 void add_positional(const std::string& name, Row& row) {
-  const bool model = row.path.starts_with("models");
+  const bool model = row.path.starts_with("models"), system = row.path.starts_with("systems");
+  if (system)
+    for (const std::string& s : system_names(*make_real_disk())) row.words += s + " ";
   if (model)
     for (const models::Entry& m : models::zoo()) row.words += fmt::format("{} ", m.name);
-  if (!model && (name == "name" || name == "data"))
+  if (!model && !system && (name == "name" || name == "data"))
     for (const data::CatalogEntry& d : data::catalog()) row.words += d.name + " ";
   row.runs = row.runs || name == "run" || name == "runs";
-  row.files = row.files || name != "name";
+  row.files = row.files || name != "name" || system;
 }
 
 void collect(const CLI::App& app, const std::string& path, std::vector<Row>& rows) {

@@ -29,9 +29,9 @@ int main(int argc, char** argv) {
   program.require_subcommand(1);
   program.set_version_flag("--version", "echelon 0.1.0");
   program.footer("Try:\n  echelon train recipes/demo.toml\n  echelon VERB --help");
-  for (const auto add :
-       {cli::add_train, cli::add_check, cli::add_init, cli::add_eval, cli::add_predict, cli::add_sample, cli::add_runs,
-        cli::add_data, cli::add_models, cli::add_systems, cli::add_bench, cli::add_secret, cli::add_completion})
+  for (const auto add : {cli::add_train, cli::add_check, cli::add_init, cli::add_eval, cli::add_predict,
+                         cli::add_sample, cli::add_runs, cli::add_data, cli::add_models, cli::add_systems,
+                         cli::add_compare, cli::add_bench, cli::add_secret, cli::add_completion})
     add(program);
   try {
     check_verb(program, argc, argv);

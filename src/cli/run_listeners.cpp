@@ -1,5 +1,7 @@
 #include "cli/run_listeners.h"
 
+#include <algorithm>
+
 #include "track/event_file.h"
 
 namespace echelon::cli {
@@ -12,31 +14,48 @@ MetricsListener::MetricsListener(Disk& disk, Clock& clock, const RunFolder& fold
                                  std::int64_t every, TellNote tell)
     : clock_(clock), every_(every), tell_(std::move(tell)) {
   const auto kept = cut_metrics(disk, folder.metrics(), resumed_step);
+  for (const MetricPoint& p : kept)
+    for (const auto& [name, field] : {std::pair("seconds", &before_.seconds), std::pair("samples", &before_.samples),
+                                      std::pair("bytes", &before_.bytes)})
+      if (const double* value = p.find(name)) *field = *value;
+  now_ = before_;
   std::vector<MetricsWriter::Output> outputs;
   outputs.push_back(jsonl_output(disk, folder.metrics()));
   outputs.push_back(event_output(disk, folder.tensorboard(), clock.unix_seconds(), kept));
   writer_ = std::make_unique<MetricsWriter>(make_background("metrics", jobs_ahead), std::move(outputs));
 }
 
+MetricPoint MetricsListener::point(std::int64_t step, double epoch) const {
+  MetricPoint p{.step = step, .epoch = epoch, .time = clock_.unix_seconds(), .values = {}};
+  p.values = {{"seconds", now_.seconds}, {"samples", now_.samples}};
+  if (now_.bytes >= 0) p.values.emplace_back("bytes", now_.bytes);
+  return p;
+}
+
 void MetricsListener::on_step(const StepEvent& e) {
+  now_.seconds = before_.seconds + e.seconds;
+  now_.samples += static_cast<double>(e.result.samples);
+  if (e.bytes >= 0) now_.bytes = std::max(0.0, before_.bytes) + e.bytes;
   loss_sum_ += e.result.loss * static_cast<double>(e.result.terms);
   correct_sum_ += e.result.correct;
   terms_ += static_cast<double>(e.result.terms);
   if (e.step % every_ != 0 && e.step != e.total_steps) return;
-  MetricPoint point{.step = e.step, .epoch = e.epoch, .time = clock_.unix_seconds(), .values = {}};
-  point.values = {{"train_loss", loss_sum_ / terms_}, {"lr", e.lr}, {"samples_per_s", e.samples_per_s}};
-  if (correct_sum_ > 0) point.values.emplace_back("train_accuracy", correct_sum_ / terms_);
-  if (e.result.gradient_norm > 0) point.values.emplace_back("gradient_norm", e.result.gradient_norm);
-  writer_->record(std::move(point));
+  MetricPoint p = point(e.step, e.epoch);
+  for (const auto& [name, value] : {std::pair("train_loss", loss_sum_ / terms_), std::pair("lr", e.lr),
+                                    std::pair("samples_per_s", e.samples_per_s)})
+    p.values.emplace_back(name, value);
+  if (correct_sum_ > 0) p.values.emplace_back("train_accuracy", correct_sum_ / terms_);
+  if (e.result.gradient_norm > 0) p.values.emplace_back("gradient_norm", e.result.gradient_norm);
+  writer_->record(std::move(p));
   loss_sum_ = correct_sum_ = terms_ = 0;
   pass_warnings();
 }
 
 void MetricsListener::on_evaluation(const EvaluationEvent& e) {
-  MetricPoint point{
-      .step = e.step, .epoch = e.epoch, .time = clock_.unix_seconds(), .values = {{"test_loss", e.test.loss}}};
-  if (e.test.accuracy >= 0) point.values.emplace_back("test_accuracy", e.test.accuracy);
-  writer_->record(std::move(point));
+  MetricPoint p = point(e.step, e.epoch);
+  p.values.emplace_back("test_loss", e.test.loss);
+  if (e.test.accuracy >= 0) p.values.emplace_back("test_accuracy", e.test.accuracy);
+  writer_->record(std::move(p));
 }
 
 void MetricsListener::pass_warnings() {

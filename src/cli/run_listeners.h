@@ -30,11 +30,16 @@ class MetricsListener : public RunListener {
 
  private:
   void pass_warnings();
+  MetricPoint point(std::int64_t step, double epoch) const;
   Clock& clock_;
   std::int64_t every_;
   TellNote tell_;
   std::unique_ptr<MetricsWriter> writer_;
   double loss_sum_ = 0, correct_sum_ = 0, terms_ = 0;  // since the last point
+  // What the training has cost so far: seconds of its own clock, samples, bytes sent (-1: not counted).
+  struct Cost {
+    double seconds = 0, samples = 0, bytes = -1;
+  } before_, now_;  // before this process resumed; in all
 };
 
 }  // namespace echelon::cli

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/system_traffic.h"
 #include "cli/verbs.h"
 #include "recipe/system_file.h"
 #include "recipe/system_parts.h"
@@ -192,11 +193,21 @@ void print_composition(const SystemFile& s) {
   if (!s.with.items.empty()) fmt::print("  and over the recipe:\n{}", indented(write_toml(s.with)));
 }
 
-void show(const std::string& name, bool json) {
+void show(const std::string& name, int workers, bool json) {
   const auto disk = make_real_disk();
   const SystemFile s = read_system(*disk, name);
+  const char* model = "lenet5";
+  const SystemTraffic t = traffic_of(s, model, workers);
   if (json) {
-    fmt::print("{}\n", to_json(s).dump());
+    Json j = to_json(s);
+    j["traffic"] = {{"formula", t.formula},
+                    {"model", model},
+                    {"workers", workers},
+                    {"numbers", t.floats},
+                    {"encoded_bytes", t.encoded_bytes},
+                    {"bytes_per_step", t.bytes},
+                    {"messages_per_step", t.messages}};
+    fmt::print("{}\n", j.dump());
     return;
   }
   fmt::print("{}: {}\n{}\n\n{}", s.name, s.title, s.paper, indented(s.about));
@@ -206,8 +217,31 @@ void show(const std::string& name, bool json) {
   for (const auto& [column, text] : columns(s))
     if (column != "system" && column != "paper") fmt::print("  {:<12} {}\n", column, text);
   print_composition(s);
+  fmt::print("\nBytes per step (of one exchange; n workers, W bytes of the model as encoded)\n  {}\n", t.formula);
+  fmt::print("  {} with {} workers ({} numbers, W = {:.0f}): {:.0f} bytes in {:.1f} messages a step, of all together\n",
+             model, workers, t.floats, t.encoded_bytes, t.bytes, t.messages);
   fmt::print("\nUse it when\n{}\nAvoid it when\n{}", indented(s.use_when), indented(s.avoid_when));
   fmt::print("\nTry: echelon train recipes/demo.toml --workers 4 --system {}\n", name);
+}
+
+// All parts and settings that a system or --set can name.
+void parts(bool json) {
+  Json all;
+  for (const SystemAxis& axis : system_axes()) {
+    if (!json) fmt::print("[{}]  {}; {} unless said otherwise\n", axis.name, axis.about, axis.usual);
+    Json list = Json::array();
+    for (const Part& part : axis.parts) {
+      Json settings = Json::array();
+      for (const Knob& k : part.knobs) settings.push_back({{"key", k.key}, {"default", k.usual}, {"about", k.about}});
+      list.push_back({{"name", part.name}, {"about", part.about}, {"settings", settings}});
+      if (json) continue;
+      fmt::print("  {:<15} {}\n", part.name, part.about);
+      for (const Knob& k : part.knobs)
+        fmt::print("    {} {}\n", fit(fmt::format("{} = {}", k.key, k.usual), 36), k.about);
+    }
+    all[axis.name] = {{"about", axis.about}, {"default", axis.usual}, {"parts", list}};
+  }
+  if (json) fmt::print("{}\n", all.dump());
 }
 
 }  // namespace
@@ -215,16 +249,31 @@ void show(const std::string& name, bool json) {
 void add_systems(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("systems", "List the ways to train together, or show one in detail");
   verb->require_subcommand(0, 1);
-  verb->footer("Examples:\n  echelon systems\n  echelon systems show easgd\n  echelon systems --json");
+  verb->footer(
+      "Examples:\n  echelon systems\n  echelon systems show easgd\n  echelon systems parts\n  echelon systems --json");
   auto json = std::make_shared<bool>(false);
   verb->add_flag("--json", *json, "Print JSON");
   auto name = std::make_shared<std::string>();
   CLI::App* showing = verb->add_subcommand(
       "show", "What it is, its programs, its composition with all settings, its traffic, when to use it");
   showing->add_option("name", *name, "A name of `echelon systems`, or a file")->required();
+  auto workers = std::make_shared<int>(4);
+  showing->add_option("--workers", *workers, "For the bytes per step")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
   showing->add_flag("--json", *json, "Print JSON");
   showing->footer("Example:\n  echelon systems show easgd");
-  verb->callback([=] { showing->parsed() ? show(*name, *json) : list(*json); });
+  CLI::App* naming = verb->add_subcommand("parts", "All parts that systems are composed of, with their settings");
+  naming->add_flag("--json", *json, "Print JSON");
+  naming->footer("Example:\n  echelon systems parts");
+  verb->callback([=] {
+    if (showing->parsed())
+      show(*name, *workers, *json);
+    else if (naming->parsed())
+      parts(*json);
+    else
+      list(*json);
+  });
 }
 
 }  // namespace echelon::cli

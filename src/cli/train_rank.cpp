@@ -197,7 +197,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   Clock& clock = world.clock();
   const auto real_clock = make_real_clock();  // files and people live in real time, also if the ranks do not
   Cores cores(cores_each(s.world, world));
-  check_system(job, world, world.shared_memory() != nullptr, s.recipe);
+  check_system(job, world.size(), world.shared_memory() != nullptr, s.recipe);
   const bool composed = job.composition && world.size() > 1;
   const auto meter = composed ? make_metered(world) : nullptr;
   Crew crew(composed ? *meter : world, cores, composed);

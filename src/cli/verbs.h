@@ -17,6 +17,7 @@ void add_runs(CLI::App& program);
 void add_data(CLI::App& program);
 void add_models(CLI::App& program);
 void add_systems(CLI::App& program);
+void add_compare(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_secret(CLI::App& program);
 void add_completion(CLI::App& program);

@@ -43,13 +43,13 @@ std::shared_ptr<const Composition> composition_of(const Recipe& r) {
 
 }  // namespace
 
-void check_system(const TrainingJob& job, const World& world, bool shares_memory, const std::string& file) {
+void check_system(const TrainingJob& job, int workers, bool shares_memory, const std::string& file) {
   if (!job.composition) return;
   const auto phases = job.model->training(1);
   const Optim optim = job.make_optim();
   Problems problems;
   check_composition(*job.composition,
-                    {.workers = world.size(),
+                    {.workers = workers,
                      .phases = static_cast<int>(phases.size()),
                      .carries = !phases.front().graph.carries().empty(),
                      .clips_by_norm = optim.clip.norm > 0,

@@ -12,8 +12,8 @@ namespace echelon {
 // BadInput if the recipe's system has settings that make no sense.
 TrainingJob make_job(const PreparedRun& prepared);
 
-// BadInput, with every reason and the nearest cure, if the job's system cannot train this model in this world. `file`
-// is the recipe's.
-void check_system(const TrainingJob& job, const World& world, bool shares_memory, const std::string& file);
+// BadInput, with every reason and the nearest cure, if the job's system cannot train this model with so many workers.
+// `file` is the recipe's.
+void check_system(const TrainingJob& job, int workers, bool shares_memory, const std::string& file);
 
 }  // namespace echelon

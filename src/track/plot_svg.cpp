@@ -27,6 +27,16 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+// Where colours begin again, lines are dashed.
+struct Stroke {
+  explicit Stroke(std::size_t number)
+      : colour(palette[number % palette.size()]),
+        dashes(number < palette.size()       ? ""
+               : number < 2 * palette.size() ? " stroke-dasharray=\"7 4\""
+                                             : " stroke-dasharray=\"2 4\"") {}
+  const char *colour, *dashes;
+};
+
 struct Frame {
   double left, top, right, bottom;
 };
@@ -67,7 +77,7 @@ class Polyline {
   std::string text_;
 };
 
-std::string curve(const Series& s, const PlotAxes& axes, const Frame& f, bool log_y, const char* colour) {
+std::string curve(const Series& s, const PlotAxes& axes, const Frame& f, bool log_y, const Stroke& stroke) {
   std::string svg;
   Polyline line;
   const auto finish = [&] {
@@ -76,12 +86,12 @@ std::string curve(const Series& s, const PlotAxes& axes, const Frame& f, bool lo
     if (points.find(' ') == std::string::npos) {  // a single point would be invisible as a line
       const auto comma = points.find(',');
       svg += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"2.5\" fill=\"{}\"/>\n", points.substr(0, comma),
-                         points.substr(comma + 1), colour);
+                         points.substr(comma + 1), stroke.colour);
     } else {
       svg += fmt::format(
           "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" "
-          "stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n",
-          points, colour);
+          "stroke-linejoin=\"round\" stroke-linecap=\"round\"{}/>\n",
+          points, stroke.colour, stroke.dashes);
     }
   };
   for (std::size_t i = 0; i < std::min(s.x.size(), s.y.size()); ++i) {
@@ -113,14 +123,20 @@ std::string grid(const PlotAxes& axes, const Frame& f) {
   return svg;
 }
 
-std::string legend(std::span<const Series> series, double left, double y) {
+// The series' names in rows between two edges, from `top` on; `bottom` is the last row's.
+std::string legend(std::span<const Series> series, double left, double right, double top, double& bottom) {
   std::string svg;
   double x = left;
+  bottom = top;
   for (std::size_t i = 0; i < series.size(); ++i) {
-    svg += fmt::format("<path d=\"M{:.1f} {:.1f}h18\" stroke=\"{}\" stroke-width=\"3\" stroke-linecap=\"round\"/>", x,
-                       y - 4, palette[i % palette.size()]);
-    svg += fmt::format("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 25, y, escaped(series[i].name));
-    x += 25 + 7.2 * static_cast<double>(series[i].name.size()) + 22;  // about the width of the letters
+    const double width = 25 + 7.2 * static_cast<double>(series[i].name.size());  // about that of the letters
+    if (x > left && x + width > right) x = left, bottom += 20;
+    const Stroke stroke(i);
+    svg += fmt::format("<path d=\"M{:.1f} {:.1f}h18\" stroke=\"{}\" stroke-width=\"3\" stroke-linecap=\"round\"{}/>", x,
+                       bottom - 4, stroke.colour, stroke.dashes);
+    svg +=
+        fmt::format("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 25, bottom, escaped(series[i].name));
+    x += width + 22;
   }
   return svg;
 }
@@ -132,8 +148,11 @@ std::string plot_svg(std::span<const Series> series, const PlotOptions& options,
   std::size_t label = 1;
   for (const auto& tick : axes.y.ticks) label = std::max(label, tick.label.size());
   const double title = options.title.empty() ? 0 : 26, names = series.empty() ? 0 : 24;
-  const Frame f{20 + 7.0 * static_cast<double>(label) + (options.y_label.empty() ? 0 : 20), 16 + title + names,
-                width - 24.0, height - (options.x_label.empty() ? 34.0 : 54.0)};
+  Frame f{20 + 7.0 * static_cast<double>(label) + (options.y_label.empty() ? 0 : 20), 0, width - 24.0,
+          height - (options.x_label.empty() ? 34.0 : 54.0)};
+  double legend_ends = 0;
+  const std::string labels = legend(series, f.left, f.right, title + names + 4, legend_ends);
+  f.top = std::min(legend_ends + 12, f.bottom - 20);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n"
       "<title>{2}</title>\n"
@@ -145,10 +164,9 @@ std::string plot_svg(std::span<const Series> series, const PlotOptions& options,
       width, height, escaped(options.title.empty() ? "curves" : options.title));
   if (title > 0)
     svg += fmt::format("<text class=\"t\" x=\"{:.1f}\" y=\"28\">{}</text>\n", f.left, escaped(options.title));
-  svg += legend(series, f.left, title + names + 4);
+  svg += labels;
   svg += grid(axes, f);
-  for (std::size_t i = 0; i < series.size(); ++i)
-    svg += curve(series[i], axes, f, options.log_y, palette[i % palette.size()]);
+  for (std::size_t i = 0; i < series.size(); ++i) svg += curve(series[i], axes, f, options.log_y, Stroke(i));
   if (axes.empty)
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">no points</text>\n",
                        (f.left + f.right) / 2, (f.top + f.bottom) / 2);

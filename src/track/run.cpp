@@ -44,12 +44,12 @@ bool claim(Disk& disk, const std::string& staged, const std::string& path) {
   return true;
 }
 
-std::string stage(Disk& disk, const std::string& parent, const std::string& recipe_text) {
+std::string stage(Disk& disk, const std::string& parent, const std::string& file, const std::string& text) {
   make_durably(disk, parent);
   const std::string staged = fmt::format("{}/{}{}-{}", parent, staging, host_name(), process_id());
   disk.remove_all(staged);
   disk.make_directories(staged);
-  write_file_atomically(disk, RunFolder{staged}.recipe(), recipe_text);
+  write_file_atomically(disk, staged + "/" + file, text);
   return staged;
 }
 
@@ -74,14 +74,19 @@ std::vector<std::string> run_names(Disk& disk, const std::string& root) {
 
 std::string RunFolder::name() const { return path.substr(path.find_last_of('/') + 1); }
 
-RunFolder create_run(Disk& disk, const std::string& root, const std::string& stem, const std::string& recipe_text) {
-  const std::string parent = without_slashes(root), staged = stage(disk, parent, recipe_text);
+std::string create_folder(Disk& disk, const std::string& root, const std::string& stem, const std::string& file,
+                          const std::string& text) {
+  const std::string parent = without_slashes(root), staged = stage(disk, parent, file, text);
   std::int64_t n = 0;
   for (const auto& name : disk.list(parent)) n = std::max(n, number_of(name, stem));
   for (;;) {
-    const RunFolder run{fmt::format("{}/{}-{}", parent, stem, ++n)};
-    if (claim(disk, staged, run.path)) return run;
+    const std::string path = fmt::format("{}/{}-{}", parent, stem, ++n);
+    if (claim(disk, staged, path)) return path;
   }
+}
+
+RunFolder create_run(Disk& disk, const std::string& root, const std::string& stem, const std::string& recipe_text) {
+  return {create_folder(disk, root, stem, "recipe.toml", recipe_text)};
 }
 
 RunFolder create_run_at(Disk& disk, const std::string& path, const std::string& recipe_text) {
@@ -90,7 +95,7 @@ RunFolder create_run_at(Disk& disk, const std::string& path, const std::string& 
     bad_input("{}: holds a run already; resume it with --resume, or name another folder with --run", run.path);
   const auto refuse = [&] { bad_input("{}: is not an empty folder; name another one with --run", run.path); };
   if (disk.exists(run.path) && (!disk.is_directory(run.path) || !disk.list(run.path).empty())) refuse();
-  const std::string staged = stage(disk, parent_of(run.path), recipe_text);
+  const std::string staged = stage(disk, parent_of(run.path), "recipe.toml", recipe_text);
   if (!claim(disk, staged, run.path)) {
     disk.remove_all(staged);
     refuse();

@@ -34,6 +34,10 @@ struct RunFolder {
   std::string summary() const { return path + "/summary.json"; }
 };
 
+// A new folder `root`/STEM-N with a file in it, with the first N that is free.
+std::string create_folder(Disk& disk, const std::string& root, const std::string& stem, const std::string& file,
+                          const std::string& text);
+
 // A new run `root`/STEM-N with the first N that is free.
 RunFolder create_run(Disk& disk, const std::string& root, const std::string& stem, const std::string& recipe_text);
 

@@ -54,8 +54,12 @@ pid_t start(const Command& command, int output) {
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
   posix_spawn_file_actions_addchdir_np(&actions, command.directory.c_str());
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  if (command.stop) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // a group of its own
   pid_t child = 0;
-  const int error = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  const int error = ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error == ENOENT) fail("cannot run '{}': no such program on this machine (install it, or check PATH)", argv[0]);
   if (error != 0) fail("cannot run '{}' in {}: {}", argv[0], command.directory, std::strerror(error));
@@ -74,6 +78,11 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
+  void ask_to_end() {
+    if (!asked_) ::kill(id_, SIGTERM);
+    asked_ = true;
+  }
+
   int wait() {
     int status = 0;
     while (::waitpid(id_, &status, 0) < 0)
@@ -84,6 +93,7 @@ class Child {
 
  private:
   pid_t id_;
+  bool asked_ = false;
 };
 
 }  // namespace
@@ -104,6 +114,7 @@ CommandResult run_command(const Command& command) {
     pollfd waiting{pipe.reader(), POLLIN, 0};
     const int ready = ::poll(&waiting, 1, 100);
     if (command.tick) command.tick();
+    if (command.stop && *command.stop) child.ask_to_end();
     if (ready <= 0) continue;
     const ssize_t n = ::read(pipe.reader(), piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;

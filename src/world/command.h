@@ -2,6 +2,7 @@
 // Another program, run to its end: started by its arguments (no shell sees them), with nothing on its input, what it
 // says collected, and a limit after which it is killed. Thread-safe.
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@ struct Command {
   std::string directory = ".";    // where it runs
   double limit_seconds = 600;
   std::function<void()> tick;  // if set: called about ten times a second while waiting
+  // If set: once it is true the program is asked to end (SIGTERM), and awaited as before. Ctrl-C then reaches it only
+  // this way, and not a second time from the terminal.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct CommandResult {

@@ -50,6 +50,7 @@ class Verbs(unittest.TestCase):
         self.assertEqual(completed("echelon", "train", "recipes/de"), ["recipes/demo.toml"])
         self.assertEqual(completed("echelon", "data", "get", "fa"), ["fashion-mnist"])
         self.assertEqual(completed("echelon", "models", "show", "resnet1"), ["resnet18"])
+        self.assertEqual(completed("echelon", "systems", "show", "easg"), ["easgd"])
 
     def test_train_json_ends_with_the_result(self):
         for key in ("steps", "epochs", "train_loss", "test_accuracy", "samples_per_s", "weights_sha256", "run_dir", "stopped_by"):

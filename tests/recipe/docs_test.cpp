@@ -6,6 +6,8 @@
 #include "nn/layer_table.h"
 #include "optim/rule.h"
 #include "optim/schedule.h"
+#include "recipe/system_file.h"
+#include "recipe/system_parts.h"
 #include "world/disk.h"
 
 namespace echelon {
@@ -43,6 +45,19 @@ TEST(AddingASystem, ShowsWhatIsThere) {
            {"void check_composition", "src/parallel/composition.cpp"},
            {"sign_majority", "src/recipe/system_parts.cpp"}})
     EXPECT_NE(source_file(file).find(word), std::string::npos) << file << " has no " << word;
+}
+
+TEST(SystemDocs, NameEverySystemPartAndSetting) {
+  const auto disk = make_real_disk();
+  const std::string text = read_text(*disk, ECHELON_SOURCE_DIR "/docs/systems.md");
+  std::vector<std::string> words = system_names(*disk, {ECHELON_SOURCE_DIR "/recipes/systems"});
+  EXPECT_FALSE(words.empty());
+  for (const SystemAxis& axis : system_axes())
+    for (const Part& part : axis.parts) {
+      words.push_back(part.name);
+      for (const Knob& knob : part.knobs) words.push_back(knob.key);
+    }
+  for (const std::string& word : words) EXPECT_NE(text.find("`" + word + "`"), std::string::npos) << word;
 }
 
 }  // namespace

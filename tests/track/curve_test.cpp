@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -151,6 +153,20 @@ TEST(PlotSvg, ManyPointsAreThinnedAndGapsStayGaps) {
 TEST(PlotSvg, SurvivesNothing) {
   EXPECT_TRUE(says(seen_by_xml_parser(plot_svg({}, {})), "no points"));
   seen_by_xml_parser(plot_svg(std::vector{Series{"one", {1}, {1}}}, {}));
+}
+
+TEST(PlotSvg, ManySeriesCanBeToldApartAndTheirNamesStayInside) {
+  std::vector<Series> many;
+  for (int i = 0; i < 14; ++i) many.push_back({"a_long_name_" + std::to_string(i), {0, 1}, {0, double(i)}});
+  const std::string svg = plot_svg(many, {});
+  std::set<std::string> strokes;
+  for (std::size_t at = 0; (at = svg.find("<polyline", at)) != std::string::npos; ++at) {
+    const auto begin = svg.find("fill=", at);
+    strokes.insert(svg.substr(begin, svg.find("/>", at) - begin));
+  }
+  EXPECT_EQ(strokes.size(), 14u);
+  for (std::size_t at = 0; (at = svg.find("class=\"l\" x=\"", at)) != std::string::npos; ++at)
+    EXPECT_LT(std::stod(svg.substr(at + 13)), 720 - 24 - 50);
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "base/error.h"
 #include "tests/support/says.h"
 #include "tests/support/temp_dir.h"
+#include "world/disk.h"
 
 namespace echelon {
 namespace {
@@ -56,6 +59,19 @@ TEST(Command, MissingProgramsAndEndlessOnesAreNamed) {
   c.tick = [&] { ++ticks; };
   EXPECT_TRUE(test::says(failure_of(c), "'sleep' was stopped"));
   EXPECT_GT(ticks, 0);
+}
+
+TEST(Command, IsAskedToEndAndMaySayGoodbye) {
+  const test::TempDir dir;
+  std::atomic<bool> stop = false;
+  Command c = command({"sh", "-c", "trap 'echo goodbye; exit 7' TERM; touch \"$0\"; while :; do sleep 0.05; done",
+                       dir.path() + "/ready"});
+  c.stop = &stop;
+  const auto disk = make_real_disk();
+  c.tick = [&] { stop = stop || disk->exists(dir.path() + "/ready"); };
+  const CommandResult result = run_command(c);
+  EXPECT_EQ(result.exit_code, 7);
+  EXPECT_EQ(result.output, "goodbye\n");
 }
 
 }  // namespace

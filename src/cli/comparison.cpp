@@ -1,0 +1,133 @@
+#include "cli/comparison.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace echelon::cli {
+
+namespace {
+
+std::optional<double> number_in(const Json& summary, const char* key) {
+  if (!summary.is_object() || !summary.contains(key) || !summary[key].is_number()) return {};
+  return summary[key].get<double>();
+}
+
+// One metric against another.
+Series curve_of(const ComparedRun& run, const char* metric, const char* against) {
+  Series s{run.system, {}, {}};
+  for (const MetricPoint& p : run.points) {
+    const double *x = p.find(against), *y = p.find(metric);
+    if (x && y) s.x.push_back(*x), s.y.push_back(*y);
+  }
+  return s;
+}
+
+std::string cell(const std::optional<double>& value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : "-";
+}
+
+}  // namespace
+
+ComparedRun read_compared(Disk& disk, const std::string& system, const RunFolder& folder) {
+  ComparedRun run{.system = system, .folder = folder, .failed = "", .summary = nullptr, .points = {}};
+  run.summary = read_run(disk, folder).summary;
+  run.points = read_metrics(disk, folder.metrics()).points;
+  if (!run.summary.is_object()) run.failed = "the run has not ended";
+  return run;
+}
+
+ComparedResult result_of(const ComparedRun& run, double target) {
+  ComparedResult r;
+  r.accuracy = number_in(run.summary, "test_accuracy");
+  r.test_loss = number_in(run.summary, "test_loss");
+  r.train_loss = number_in(run.summary, "train_loss");
+  r.seconds = number_in(run.summary, "seconds");
+  r.samples_per_s = number_in(run.summary, "samples_per_s");
+  r.ended_by = run.summary.is_object() ? run.summary.value("stopped_by", std::string("?")) : "failed";
+  if (target > 0)
+    for (const MetricPoint& p : run.points) {
+      const double *accuracy = p.find("test_accuracy"), *seconds = p.find("seconds");
+      if (!accuracy || !seconds || *accuracy < target) continue;
+      r.seconds_to_target = *seconds;
+      break;
+    }
+  if (const auto bytes = number_in(run.summary, "bytes"), steps = number_in(run.summary, "steps");
+      bytes && steps && *steps > 0)
+    r.bytes_per_step = *bytes / *steps;
+  return r;
+}
+
+std::string comparison_table(const std::vector<ComparedRun>& runs, double target) {
+  const std::string to_target = target > 0 ? fmt::format("to {:.2f} %", 100 * target) : "";
+  std::size_t width = 6;
+  for (const ComparedRun& run : runs) width = std::max(width, run.system.size());
+  const auto row = [&](const std::string& system, const std::string& accuracy, const std::string& loss,
+                       const std::string& seconds, const std::string& reached, const std::string& rate,
+                       const std::string& bytes, const std::string& end) {
+    return fmt::format("{:<{}}  {:>9}  {:>9}  {:>10}  {}{:>10}  {:>10}  {}\n", system, width, accuracy, loss, seconds,
+                       target > 0 ? fmt::format("{:>11}  ", reached) : "", rate, bytes, end);
+  };
+  std::string text = row("system", "accuracy", "test loss", "time", to_target, "samples/s", "bytes/step", "ended by");
+  for (const ComparedRun& run : runs) {
+    const ComparedResult r = result_of(run, target);
+    text += row(run.system, r.accuracy ? fmt::format("{:.2f} %", 100 * *r.accuracy) : "-", cell(r.test_loss, "{:.4f}"),
+                r.seconds ? human_duration(*r.seconds) : "-",
+                r.seconds_to_target ? human_duration(*r.seconds_to_target) : "never", cell(r.samples_per_s, "{:.0f}"),
+                r.bytes_per_step ? human_bytes(*r.bytes_per_step) : "-", r.ended_by);
+  }
+  for (const ComparedRun& run : runs)
+    if (!run.failed.empty()) text += fmt::format("\n{} failed: {}\n", run.system, run.failed);
+  return text;
+}
+
+Json comparison_json(const std::vector<ComparedRun>& runs, double target) {
+  Json all = Json::array();
+  for (const ComparedRun& run : runs) {
+    const ComparedResult r = result_of(run, target);
+    Json j{{"system", run.system}, {"run_dir", run.folder.path}, {"ended_by", r.ended_by}};
+    const auto put = [&](const char* key, const std::optional<double>& value) {
+      if (value) j[key] = *value;
+    };
+    put("test_accuracy", r.accuracy);
+    put("test_loss", r.test_loss);
+    put("train_loss", r.train_loss);
+    put("seconds", r.seconds);
+    put("samples_per_s", r.samples_per_s);
+    put("bytes_per_step", r.bytes_per_step);
+    if (target > 0) j["seconds_to_target"] = r.seconds_to_target ? Json(*r.seconds_to_target) : Json(nullptr);
+    if (!run.failed.empty()) j["failed"] = run.failed;
+    all.push_back(std::move(j));
+  }
+  return all;
+}
+
+std::vector<ComparedPlot> comparison_plots(const std::vector<ComparedRun>& runs) {
+  struct What {
+    const char *name, *metric;
+    bool log;
+  };
+  struct Against {
+    const char *name, *metric, *label;
+  };
+  std::vector<ComparedPlot> plots;
+  for (const What& what : {What{"loss", "train_loss", true}, What{"accuracy", "test_accuracy", false}})
+    for (const Against& against : {Against{"time", "seconds", "seconds"}, Against{"samples", "samples", "samples"},
+                                   Against{"bytes", "bytes", "bytes sent by all workers"}}) {
+      ComparedPlot plot{
+          .name = fmt::format("{}-{}", what.name, against.name),
+          .series = {},
+          .options = {.title = fmt::format("{} against {}", what.log ? "training loss" : "test accuracy", against.name),
+                      .x_label = against.label,
+                      .y_label = "",
+                      .log_y = what.log}};
+      for (const ComparedRun& run : runs)
+        if (Series s = curve_of(run, what.metric, against.metric); !s.x.empty())
+          plot.series.push_back(what.log ? smoothed(s, 8) : std::move(s));
+      if (!plot.series.empty()) plots.push_back(std::move(plot));
+    }
+  return plots;
+}
+
+}  // namespace echelon::cli

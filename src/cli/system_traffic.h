@@ -1,0 +1,21 @@
+#pragma once
+// What a system sends: its exchange's formula (parallel/exchange.h), and the formula's value for one case.
+
+#include <string>
+
+#include "recipe/system_file.h"
+
+namespace echelon::cli {
+
+struct SystemTraffic {
+  std::string formula;             // for one exchange, in n workers and W bytes of the encoded model
+  double bytes = 0, messages = 0;  // of all workers together in a step, on average over the period
+  int workers = 0;
+  std::size_t floats = 0;
+  double encoded_bytes = 0;
+};
+
+// For a network of models/zoo.h, trained by that many workers. BadInput if the system's parts cannot be read.
+SystemTraffic traffic_of(const SystemFile& system, const std::string& model, int workers);
+
+}  // namespace echelon::cli

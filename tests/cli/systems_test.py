@@ -1,0 +1,123 @@
+"""`systems` and `compare` as a user calls them."""
+import json, os, pathlib, signal, subprocess, sys, tempfile, time, unittest
+
+PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+RECIPE = os.path.join(SOURCE, "recipes/demo.toml")
+SYSTEMS = os.path.join(SOURCE, "recipes/systems")
+QUICK = ["--set", "data.limit=300", "--set", "data.limit_test=100", "--set", "train.eval_every_steps=2"]
+
+
+def run(*words, cwd=SOURCE, ok=True):
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL)
+    if ok:
+        assert done.returncode == 0, f"{words}: exit {done.returncode}\n{done.stderr}"
+    return done
+
+
+class Systems(unittest.TestCase):
+    def test_all_are_listed_in_the_columns_of_the_taxonomy(self):
+        listed = json.loads(run("systems", "--json").stdout)
+        self.assertEqual(sorted(s["name"] for s in listed), sorted(p.stem for p in pathlib.Path(SYSTEMS).glob("*.toml")))
+        for s in listed:
+            self.assertEqual(set(s["taxonomy"]), {"parallelism", "optimisation", "scheduling", "exchange", "topology", "encoding"})
+        text = run("systems").stdout
+        for s in listed:
+            self.assertIn(f"\n{s['name']} ", text)
+            self.assertIn(s["paper"], text)
+
+    def test_they_are_found_from_any_directory(self):
+        with tempfile.TemporaryDirectory() as elsewhere:
+            self.assertEqual(run("systems", "--json", cwd=elsewhere).stdout, run("systems", "--json").stdout)
+
+    def test_show_says_all_of_it(self):
+        for name in ("easgd", os.path.join(SYSTEMS, "easgd.toml")):
+            text = run("systems", "show", name).stdout
+            for words in ("Elastic averaging", "Zhang, Choromanska, LeCun", "Every worker", "Server", "elastic force",
+                          "tau = 10 (default 1)", "alpha = ", "Use it when", "Avoid it when", "Bytes per step"):
+                self.assertIn(words, text)
+        shown = json.loads(run("systems", "show", "easgd", "--json").stdout)
+        self.assertEqual(shown["composition"]["rule"]["name"], "elastic")
+        tau = [k for k in shown["composition"]["exchange"]["settings"] if k["key"] == "exchange.tau"]
+        self.assertEqual((tau[0]["value"], tau[0]["default"], tau[0]["set"]), (10, "1", True))
+
+    def test_a_misspelt_name_is_refused_with_the_nearest(self):
+        for words in (("systems", "show", "esgd"), ("train", RECIPE, "--system", "esgd"), ("check", RECIPE, "--system", "esgd"),
+                      ("compare", RECIPE, "--systems", "bsp,esgd")):
+            with tempfile.TemporaryDirectory() as empty:
+                done = run(*words, cwd=empty, ok=False)
+                self.assertEqual(done.returncode, 2, words)
+                self.assertIn("did you mean 'easgd'?", done.stderr)
+                self.assertEqual(os.listdir(empty), [])
+
+    def test_a_resumed_run_has_the_system_it_began_with(self):
+        with tempfile.TemporaryDirectory() as folder:
+            where = os.path.join(folder, "run")
+            run("train", RECIPE, *QUICK, "--set", "train.epochs=1", "--system", "sparknet", "--set", "exchange.tau=3",
+                "--workers", "2", "--run", where)
+            saved = pathlib.Path(where, "recipe.toml").read_text()
+            self.assertIn('composed_from = "sparknet"', saved)
+            self.assertIn("tau = 3", saved)
+            self.assertTrue(json.loads(run("check", os.path.join(where, "recipe.toml"), "--json").stdout)["ok"])
+
+
+class Compare(unittest.TestCase):
+    def test_table_plots_and_runs(self):
+        with tempfile.TemporaryDirectory() as root:
+            done = run("compare", RECIPE, "--systems", "bsp,sparknet", "--workers", "2", "--epochs", "3", *QUICK, "--root", root,
+                       "--target", "0.01", "--json")
+            result = json.loads(done.stdout.strip().splitlines()[-1])
+            self.assertEqual([r["system"] for r in result["results"]], ["bsp", "sparknet"])
+            for r in result["results"]:
+                self.assertEqual(r["ended_by"], "end")
+                self.assertGreater(r["samples_per_s"], 0)
+                self.assertTrue(0 < r["seconds_to_target"] <= r["seconds"])
+                self.assertTrue(os.path.exists(os.path.join(r["run_dir"], "summary.json")))
+                points = [json.loads(line) for line in pathlib.Path(r["run_dir"], "metrics.jsonl").read_text().splitlines()]
+                self.assertEqual(points[-1]["samples"], 900)
+            names = {os.path.basename(p) for p in result["plots"]}
+            self.assertTrue({"loss-time.svg", "loss-samples.svg", "accuracy-time.svg", "accuracy-samples.svg"} <= names, names)
+            for path in result["plots"]:
+                svg = pathlib.Path(path).read_text()
+                self.assertIn("sparknet", svg)
+            # Alone, each would have got the same.
+            alone = json.loads(run("train", RECIPE, "--system", "bsp", *QUICK, "--set", "train.epochs=3", "--workers", "2",
+                                   "--run", os.path.join(root, "alone"), "--json").stdout.strip().splitlines()[-1])
+            self.assertEqual(alone["test_accuracy"], result["results"][0]["test_accuracy"])
+
+    def test_for_people(self):
+        with tempfile.TemporaryDirectory() as root:
+            out = run("compare", RECIPE, "--systems", "bsp", "--epochs", "1", *QUICK, "--root", root).stdout
+            for words in ("training loss against time", "test accuracy against samples", "system", "samples/s", "bytes/step", "bsp"):
+                self.assertIn(words, out)
+
+    def test_a_system_twice_and_a_bad_setting_are_refused_before_anything_runs(self):
+        with tempfile.TemporaryDirectory() as empty:
+            done = run("compare", RECIPE, "--systems", "bsp,bsp", cwd=empty, ok=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("names bsp twice", done.stderr)
+            done = run("compare", RECIPE, "--systems", "bsp,easgd", "--set", "train.epochz=3", cwd=empty, ok=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("did you mean 'epochs'", done.stderr)
+            self.assertEqual(os.listdir(empty), [])
+
+    def test_ctrl_c_saves_the_run_and_reports(self):
+        with tempfile.TemporaryDirectory() as root:
+            going = subprocess.Popen([PROGRAM, "compare", RECIPE, "--systems", "bsp,easgd", "--epochs", "100000", "--workers", "2",
+                                      "--root", root], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE,
+                                     start_new_session=True)
+            metrics = pathlib.Path(root, "compare-1/bsp/metrics.jsonl")
+            while going.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") > 3):
+                time.sleep(0.05)
+            os.killpg(going.pid, signal.SIGINT)  # as the terminal does
+            out, err = going.communicate()
+            self.assertEqual(going.returncode, 1, err)
+            self.assertIn("stopped by a signal after 1 of 2 systems", err)
+            summary = json.loads(pathlib.Path(root, "compare-1/bsp/summary.json").read_text())
+            self.assertEqual(summary["stopped_by"], "signal")
+            self.assertTrue(os.listdir(os.path.join(root, "compare-1/bsp/checkpoints")))
+            self.assertFalse(os.path.exists(os.path.join(root, "compare-1/easgd")))
+            self.assertIn("bsp", out)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=["systems", *sys.argv[3:]])
