@@ -84,6 +84,7 @@ nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder, con
   j["run_dir"] = folder.path;
   j["stopped_by"] = r.stopped_by;
   if (r.bytes >= 0) j["bytes"] = r.bytes;
+  for (const auto& [name, value] : r.system) j["system"][name] = value;
   j["world"] = world.place().world;
   j["workers"] = world.size();
   if (world.size() > 1)

@@ -90,8 +90,7 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
            fmt::format("sync {} merges contributions as they come, but rule {} needs whole rounds: take sync bsp{}", s,
                        r, r == "grad_mean" ? ", or rule grad_push" : ""));
     refuse(
-        (c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp) &&
-            rule.moment == RuleTraits::Moment::gradient && rule.local_step,
+        c.sync.kind == Sync::Kind::quorum && rule.moment == RuleTraits::Moment::gradient && rule.local_step,
         fmt::format("with sync {} a worker can miss a round, and with rule {} its weights would then differ for ever: "
                     "take rule grad_push, which makes the same step where all can read the result",
                     s, r));
@@ -137,8 +136,13 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
          "a gradient that is not exchanged is lost: exchange.probability goes with rules that exchange weights");
   if (const std::string why = c.exchange->problem(facts.workers, static_cast<bool>(c.codec)); !why.empty())
     problems.add({}, why);
+  const bool gradients = rule.moment == RuleTraits::Moment::gradient;
+  refuse((c.period.tau > 1 || c.period.probability < 1) && gradients && !in_lockstep && !exchange.adds_what_comes,
+         fmt::format("rule {} would lose the gradients that are not exchanged: leave out exchange.tau and probability, "
+                     "and take exchange.n_push for merging some of them first, or rule param_mean",
+                     r));
   refuse(
-      (c.period.tau > 1 || c.period.at_end) && rule.moment == RuleTraits::Moment::gradient && rule.local_step,
+      (c.period.tau > 1 || c.period.at_end) && gradients && in_lockstep,
       fmt::format("rule {} steps only from exchanged gradients: leave out exchange.tau, or take rule param_mean", r));
   refuse(c.period.at_end && rule.moment == RuleTraits::Moment::weights && rule.model == RuleTraits::Model::shared,
          fmt::format("rule {} has a common model that only exchanges move, and at_end leaves them all out: take rule "
@@ -155,6 +159,16 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
          fmt::format("exchange {} draws many learners towards a common model, which rule {} does not have: take rule "
                      "sma or outer_momentum, or exchange all_reduce",
                      e, r));
+  refuse(
+      exchange.merges_steps && !gradients,
+      fmt::format("n_push, n_fetch and warm_start are about gradients, but rule {} exchanges weights: leave them out, "
+                  "and take exchange.tau",
+                  r));
+  refuse(
+      exchange.merges_steps && c.sync.kind != Sync::Kind::async,
+      fmt::format("with n_push, n_fetch or warm_start workers are not at the same step, but sync {} counts steps: take "
+                  "sync async, or leave them out",
+                  s));
   const bool slices = c.order.kind == Order::Kind::priority || c.order.kind == Order::Kind::enforced ||
                       c.order.kind == Order::Kind::magnitude;
   refuse(slices && !exchange.orders_slices,
@@ -195,7 +209,7 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
                            .batch = factors.batch,
                            .products = factors.products,
                            .offsets = factors.offsets};
-  for (const CodecPiece& p : pieces) facts.floats += p.size;
+  for (const CodecPiece& p : pieces) facts.tensors.push_back(facts.floats), facts.floats += p.size;
   facts.most = bytes == CodecBytes::most;
   if (c.codec) {
     const Codec::Traits codec = c.codec(pieces)->traits();

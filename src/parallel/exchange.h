@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codec/codec.h"
@@ -71,7 +72,10 @@ struct StepMoment {
   double epoch = 0;
   std::uint64_t batch = 1;  // samples of the global batch
   bool due = true;          // the period says that `exchange` is called in this step
+  double done = 1;          // of its part of the batch; less if it had to hand in early
 };
+
+using Figure = std::pair<std::string, double>;
 
 class Exchange {
  public:
@@ -85,6 +89,12 @@ class Exchange {
   // gradient rule's question only).
   virtual double exchange(const StepMoment& moment) = 0;
   virtual void after_step(const StepMoment&) {}
+  // Asked while a gradient is computed, between logical shards (sync a_bsp only): false hands in what there is.
+  virtual bool keep_going() { return true; }
+  // After `exchange`: further steps that the others have closed without this worker, which it leaves out.
+  virtual std::int64_t missed_steps() { return 0; }
+  // This worker makes no further step in this round; others may still be at theirs.
+  virtual void leave() {}
   // The end of a round of steps: afterwards nothing is on its way, and all ranks are here.
   virtual void settle() = 0;
   // After `settle`: the shared sides' model, for rules whose model is there.
@@ -93,6 +103,8 @@ class Exchange {
   virtual std::int64_t period(std::int64_t tau) const { return tau; }
   virtual double peer_weight() const { return 1; }  // of this replica in the mean of all
   virtual std::vector<StateSpan> state() = 0;
+  // What became of all workers' exchanges since the start, by name, for people and tests. After `settle`; collective.
+  virtual std::vector<Figure> figures() { return {}; }
 };
 
 // What an exchange demands of the others, for refusing what makes no sense (parallel/composition.h).
@@ -110,6 +122,7 @@ struct ExchangeTraits {
   bool plain_numbers = false;  // knows no codec
   bool chooses_codec = false;  // knows codec auto
   bool orders_slices = false;  // can send slices in any order
+  bool merges_steps = false;   // pushes or fetches only every so many steps
 };
 
 class ExchangeKind {
@@ -123,8 +136,11 @@ class ExchangeKind {
   // What all workers together send for one exchange, as `echelon systems show` prints it and the simulation checks it.
   struct Traffic {
     double messages = 0, bytes = 0;
-    friend Traffic operator+(Traffic a, Traffic b) { return {a.messages + b.messages, a.bytes + b.bytes}; }
-    friend Traffic operator*(double times, Traffic t) { return {times * t.messages, times * t.bytes}; }
+    bool at_most = false;  // it depends on who is how fast
+    friend Traffic operator+(Traffic a, Traffic b) {
+      return {a.messages + b.messages, a.bytes + b.bytes, a.at_most || b.at_most};
+    }
+    friend Traffic operator*(double times, Traffic t) { return {times * t.messages, times * t.bytes, t.at_most}; }
   };
   struct Case {
     int workers = 1;
@@ -137,9 +153,10 @@ class ExchangeKind {
     Sync sync;
     Order order;
     RuleTraits rule;
-    std::size_t batch = 1;              // samples of the global batch
-    std::vector<ThinProduct> products;  // of the model
-    std::vector<std::size_t> offsets;   // of its parameters
+    std::size_t batch = 1;                  // samples of the global batch
+    std::vector<ThinProduct> products;      // of the model
+    std::vector<std::size_t> offsets;       // of its parameters
+    std::vector<std::size_t> tensors = {};  // where each begins among the floats
     double bytes(Range r) const { return encoded ? encoded(r) : 4.0 * static_cast<double>(r.count()); }
     double answer_bytes(Range r) const { return codes_answers ? bytes(r) : 4.0 * static_cast<double>(r.count()); }
   };

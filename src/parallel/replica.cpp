@@ -18,8 +18,9 @@ Replica::Replica(const ReplicaSettings& settings, const Composition& composition
       crew_(crew),
       solo_(make_solo(world)),
       lone_(*solo_, crew.cores()),
-      trainer_(std::make_unique<Trainer>(*settings.model, settings.make_optim, settings.fields, settings.shards,
-                                         settings.seed, lone_, settings.largest_slice)),
+      trainer_(std::make_unique<Trainer>(
+          *settings.model, composition.rule->own_optim() ? composition.rule->own_optim() : settings.make_optim,
+          settings.fields, settings.shards, settings.seed, lone_, settings.largest_slice)),
       model_(trainer_->parameters().size_bytes()),
       averaged_(trainer_->parameters().size_bytes()) {
   trainer_->announce();
@@ -40,6 +41,8 @@ Replica::Replica(const ReplicaSettings& settings, const Composition& composition
                                           .order = composition.order,
                                           .make_optim = settings.make_optim,
                                           .seed = settings.seed});
+  if (composition.sync.kind == Sync::Kind::a_bsp)
+    trainer_->ask_before_shards([this] { return exchange_->keep_going(); });
   std::size_t bytes = 0;
   for (const StateSpan& s : own_state()) bytes += s.bytes.size();
   std::vector<double> sizes(static_cast<std::size_t>(world.size()));
@@ -73,16 +76,18 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
       clock_,
       Stream({settings_.seed, static_cast<std::uint32_t>(clock_),
               composition_.uses_letters() ? static_cast<std::uint32_t>(world_.rank()) : 0, stream_layer("exchange")}));
-  const StepMoment moment{.step = item.step,
-                          .clock = clock_,
-                          .lr = round.lr(item.step),
-                          .share = samples / static_cast<double>(batch.global_samples()),
-                          .epoch = round.epoch(item.step),
-                          .batch = batch.global_samples(),
-                          .due = due};
+  StepMoment moment{.step = item.step,
+                    .clock = clock_,
+                    .lr = round.lr(item.step),
+                    .share = samples / static_cast<double>(batch.global_samples()),
+                    .epoch = round.epoch(item.step),
+                    .batch = batch.global_samples(),
+                    .due = due};
   trainer_->slow_down(slowness(settings_.stragglers, world_.rank(), world_.size(), item.step, settings_.seed));
   exchange_->before_step(moment);
   const StepResult result = trainer_->compute(static_cast<std::uint64_t>(item.step), batch, std::max(1.0, samples));
+  if (samples > 0) moment.done = static_cast<double>(result.samples) / samples;
+  moment.share *= moment.done;
   const RuleTraits rule = composition_.rule->traits();
   if (rule.moment == RuleTraits::Moment::gradient) {
     const double part = due ? exchange_->exchange(moment) : moment.share;
@@ -93,6 +98,10 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
   }
   exchange_->after_step(moment);
   ++clock_;
+  if (const std::int64_t missed = desk_ ? exchange_->missed_steps() : 0; missed > 0) {
+    clock_ += missed;
+    desk_->skip_to(item.step + 1 + missed);
+  }
   return result;
 }
 
@@ -174,12 +183,14 @@ std::int64_t Replica::run_at_own_pace(const ReplicaRound& round) {
     desk_->done(piece, round.wants_to_stop());
     tell(desk_->totals());
   }
+  exchange_->leave();
   // What the office had not heard of yet.
   constexpr std::size_t each = 6;
   const auto ranks = static_cast<std::size_t>(world_.size());
   std::vector<double> all(ranks * each);
   const std::span own = std::span(all).subspan(static_cast<std::size_t>(world_.rank()) * each, each);
-  own[0] = mine.pieces, own[1] = mine.loss, own[2] = mine.correct, own[3] = mine.terms, own[4] = mine.samples;
+  own[0] = mine.pieces + static_cast<double>(desk_->skipped()), own[1] = mine.loss, own[2] = mine.correct,
+  own[3] = mine.terms, own[4] = mine.samples;
   own[5] = sent_since_start();
   crew_.share(all, std::vector<std::size_t>(ranks, each));
   double sums[each] = {};

@@ -70,8 +70,9 @@ class Replica {
   void gather();
   void scatter();
 
-  Exchange& exchange() { return *exchange_; }   // for looking into it
-  double bytes_sent() const { return bytes_; }  // by everybody while training, as of the last round
+  Exchange& exchange() { return *exchange_; }                     // for looking into it
+  std::vector<Figure> figures() { return exchange_->figures(); }  // between rounds; collective
+  double bytes_sent() const { return bytes_; }                    // by everybody while training, as of the last round
 
  private:
   std::vector<StateSpan> own_state();

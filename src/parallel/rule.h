@@ -69,9 +69,9 @@ struct Arrival {
   Rank from = 0;
   std::int64_t clock = 0;      // the worker's step
   std::int64_t staleness = 0;  // updates of the shared side since the worker has read it
-  double lr = 0;
-  double share = 1;  // of the global batch that the worker's samples were
-  double speed = 1;  // of the worker, relative to the mean of all
+  double lr = 0;               // the schedule's, times the share of the global batch that the worker's samples were
+  double share = 1;            // of the global batch that the worker's samples were, for rules of weights
+  double speed = 1;            // of the worker's computing, relative to the mean of all
 };
 
 struct Round {
@@ -97,6 +97,7 @@ class SharedSide {
   // One contribution. The answer to it is `answer` afterwards.
   virtual void absorb(std::span<const float> in, const Arrival& arrival);
   virtual std::span<const float> answer() const = 0;
+  virtual void was_read(Rank /*reader*/) {}  // that worker is being sent the answer
   // The model's weights in this range, if the shared sides hold the model.
   virtual std::span<const float> model() const { return answer(); }
   virtual std::vector<StateSpan> state() = 0;
@@ -134,6 +135,8 @@ class MergeRule {
     std::function<Optim()> make_optim;
   };
   virtual std::unique_ptr<SharedSide> make_shared(const Place& place) const;
+  // The update rule that takes the place of the recipe's, at workers too; empty: none does.
+  virtual std::function<Optim()> own_optim() const { return {}; }
   virtual std::unique_ptr<PeerSide> make_peer(const ReplicaView& view) const;
 };
 

@@ -59,11 +59,7 @@ Period read_period(OptionReader& options) {
 }
 
 int needed(const Sync& sync, int workers) {
-  switch (sync.kind) {
-    case Sync::Kind::quorum: return std::max(1, workers - sync.backups);
-    case Sync::Kind::a_bsp: return 1;
-    default: return workers;
-  }
+  return sync.kind == Sync::Kind::quorum ? std::max(1, workers - sync.backups) : workers;
 }
 
 std::int64_t must_have_seen(const Sync& sync, std::int64_t clock) {

@@ -15,11 +15,11 @@ struct Sync {
   enum class Kind {
     bsp,          // every round has every worker
     quorum,       // a round closes with the first workers - backups; late contributions are dropped
-    a_bsp,        // the fastest worker closes the round with what the others have by then
+    a_bsp,        // when the fastest worker has finished, the others hand in what they have by then
     ssp,          // a worker leads the slowest by at most `staleness` clocks
     essp,         // the same, and fresh parameters are sent before they are asked for
-    delay,        // a worker's step waits for all work that is `staleness` steps older
-    value,        // a worker waits while the shared weights have moved by more than `bound` since the slowest saw them
+    delay,        // every step reads afresh, as soon as all steps that are `staleness` older are merged
+    value,        // a worker waits while the shared weights have moved by more than `bound` since the slowest read them
     approximate,  // sites exchange only changes above `threshold`, relative to the weight, which shrinks
     async,        // nobody waits
   };

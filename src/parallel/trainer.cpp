@@ -161,11 +161,15 @@ void Trainer::compute_phase(TrainerPhase& phase, int core, const data::Batch& ba
       const auto count = batch.slice(static_cast<std::uint64_t>(s)).count;
       context.shard = static_cast<std::uint32_t>(s);
       context.share = static_cast<float>(static_cast<double>(count) / static_cast<double>(batch.samples()));
-      run_shard(phase, core, batch, context, s + 1 == range.last);
+      if (keep_going_ && core == 0 && s > range.first && !handed_in_ && !keep_going_()) handed_in_ = true;
+      const bool left_out = handed_in_ && s > range.first;
+      if (!left_out) samples_done_ += static_cast<std::int64_t>(count);
+      const double started = world.now();
+      run_shard(phase, core, batch, context, s + 1 == range.last, left_out);
+      if (core == 0 && slowness_ > 1 && !left_out) world.sleep((slowness_ - 1) * (world.now() - started));
     }
   }
   if (core != 0) return;
-  if (slowness_ > 1) world.sleep((slowness_ - 1) * (world.now() - begin));
   times_.compute += phase.compute_seconds = world.now() - begin;
 }
 
@@ -199,13 +203,14 @@ void Trainer::sum_losses(TrainerPhase& phase) {
   phase.finite = std::isfinite(phase.total_loss);
 }
 
-void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, bool last) {
+void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, bool last,
+                        bool left_out) {
   ShardFolder& folder = *folders_[static_cast<std::size_t>(crew_.number(core))];
   const auto shard = static_cast<std::size_t>(context.shard);
   const auto slice = static_cast<std::int64_t>(batch.slice(shard).count);
   phase.loss[shard] = phase.correct[shard] = 0;
   last = last && (rank_sum_ || bucket_ready_);  // then buckets go out one by one, and no fold is left to do
-  if (slice == 0) {                             // more shards than samples in an epoch's last batch
+  if (slice == 0 || left_out) {                 // empty: more shards than samples in an epoch's last batch
     std::ranges::fill(folder.contribution(), 0.0f);
     if (last)
       for (std::size_t b = 0; b < phase.buckets.size(); ++b) complete(phase, core, b);

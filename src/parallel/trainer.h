@@ -81,6 +81,10 @@ class Trainer {
   // multiplied, and those numbers of `gradient` mean nothing. An empty `take`: nobody wants them.
   std::vector<ThinProduct> thin_products();
   void give_factors(std::function<bool(const FactorSlice&)> take);
+  // For `compute`: asked by core 0 before each further one of its shards; false: what is left of the batch is left out,
+  // and the gradient is the mean over the samples that were done (`samples` of the result). The first shard of a core
+  // is always done. Empty: nobody is asked.
+  void ask_before_shards(std::function<bool()> keep_going) { keep_going_ = std::move(keep_going); }
   // Lets every computation take that many times as long as it does, from now on: an experiment.
   void slow_down(double factor) { slowness_ = factor; }
   // Says what it is doing and lets simulated time pass even though it is alone: a replica among others.
@@ -131,7 +135,8 @@ class Trainer {
   void prepare(TrainerPhase& phase, const data::Batch& batch);
   void run_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, double mean_over);
   void compute_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, double mean_over);
-  void run_shard(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, bool last);
+  void run_shard(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context, bool last,
+                 bool left_out);
   bool offer_factors(TrainerPhase& phase, const Executor& executor, const data::Batch& batch, std::uint64_t shard,
                      std::size_t node);
   bool goes_node_by_node() const { return crew_.world().size() > 1 || announces_ || bucket_ready_ || take_factors_; }
@@ -172,6 +177,9 @@ class Trainer {
   std::int64_t steps_ = 0;  // done by this object
   bool announces_ = false;
   double slowness_ = 1;
+  std::function<bool()> keep_going_;
+  std::atomic<bool> handed_in_ = false;         // somebody does not want the rest of this batch
+  std::atomic<std::int64_t> samples_done_ = 0;  // of this batch
   std::function<void(const Bucket&)> bucket_ready_;
   std::function<bool(const FactorSlice&)> take_factors_;
   std::vector<std::atomic<int>> bucket_missing_;  // cores that have not completed it, by bucket

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/vector.h"
 #include "parallel/trainer_phase.h"
 
 namespace echelon {
@@ -10,6 +11,7 @@ StepResult Trainer::compute(std::uint64_t step, const data::Batch& batch, double
   invariant(crew_.world().size() == 1 && phases_.size() == 1, "a step in two halves: one rank, one phase");
   TrainerPhase& phase = *phases_.front();
   prepare(phase, batch);
+  handed_in_ = false, samples_done_ = 0;
   for (auto& missing : bucket_missing_) missing = busy_cores_;
   // Parts of one global batch have streams of their own.
   const StepContext context{.seed = seed_ + batch.part() * 0x9E3779B97F4A7C15ull,
@@ -28,7 +30,11 @@ StepResult Trainer::compute(std::uint64_t step, const data::Batch& batch, double
   });
   if (!phase.finite) explain_not_finite(phase, batch, context);
   ++steps_;
-  return result_of(phase, static_cast<std::int64_t>(batch.samples()));
+  const std::int64_t done = samples_done_;
+  if (handed_in_ && done > 0)
+    kernels::scale(total_.data(), total_.data(),
+                   static_cast<float>(static_cast<double>(batch.samples()) / static_cast<double>(done)), total_.size());
+  return result_of(phase, done);
 }
 
 void Trainer::update(std::uint64_t step, double lr) {

@@ -15,6 +15,7 @@ struct Request {
   std::int64_t from, to;
   WorkTotals done;  // since the last request; bytes in all
   std::int64_t wants_to_stop;
+  std::int64_t at_least;  // the first step of which it wants its part
 };
 
 }  // namespace
@@ -55,6 +56,7 @@ class WorkDesk::Office {
     totals_.bytes = 0;
     for (double b : bytes_) totals_.bytes += b;
     if (r.wants_to_stop != 0) end_early();
+    if (!common_) next_[from] = std::clamp(r.at_least - from_, next_[from], limit_);
 
     LetterHead head{.kind = work_letter, .box = desk_box};
     if (common_ && given_ < limit_ * workers_) {
@@ -96,7 +98,7 @@ class WorkDesk::Office {
   std::unique_ptr<Task> task_;  // last
 };
 
-WorkDesk::WorkDesk(World& world, Mail& mail, bool common) : world_(world), mail_(mail) {
+WorkDesk::WorkDesk(World& world, Mail& mail, bool common) : world_(world), mail_(mail), common_(common) {
   if (world.rank() == 0) office_ = std::make_unique<Office>(world, mail, common);
 }
 
@@ -105,32 +107,37 @@ WorkDesk::~WorkDesk() = default;
 void WorkDesk::stop() { office_.reset(); }
 
 void WorkDesk::begin(std::int64_t from, std::int64_t to) {
-  from_ = from, to_ = end_ = to;
-  asked_ = over_ = false;
+  from_ = at_least_ = expected_ = from, to_ = end_ = to;
+  skipped_ = 0;
+  over_ = false;
   totals_ = {};
   ask();
 }
 
 void WorkDesk::ask() {
-  const Request r{from_, to_, piece_, wants_to_stop_};
+  const Request r{from_, to_, piece_, wants_to_stop_, at_least_};
   piece_ = {.bytes = piece_.bytes};
   mail_.post(0, {.kind = ask_letter, .box = office_box}, std::as_bytes(std::span(&r, 1)));
-  asked_ = true;
 }
 
 std::optional<WorkItem> WorkDesk::next() {
   if (over_) return std::nullopt;
-  Letter letter;
-  world_.doing("asking for work");
-  if (!mail_.take(desk_box, letter, long_time)) fail("the mail was closed while a worker asked for work");
-  if (letter.payload().size() == sizeof totals_) std::memcpy(&totals_, letter.payload().data(), sizeof totals_);
-  if (letter.head.kind == nothing_left) {
-    over_ = true;
-    end_ = letter.head.clock;
-    return std::nullopt;
+  for (;;) {
+    Letter letter;
+    world_.doing("asking for work");
+    if (!mail_.take(desk_box, letter, long_time)) fail("the mail was closed while a worker asked for work");
+    if (letter.payload().size() == sizeof totals_) std::memcpy(&totals_, letter.payload().data(), sizeof totals_);
+    const std::int64_t step = letter.head.clock;
+    if (!common_) skipped_ += step - expected_, expected_ = step + 1;
+    if (letter.head.kind == nothing_left) {
+      over_ = true;
+      end_ = step;
+      return std::nullopt;
+    }
+    ask();
+    if (common_ || step >= at_least_) return WorkItem{step, static_cast<int>(letter.head.key)};
+    ++skipped_;  // it was asked for before the worker knew
   }
-  ask();
-  return WorkItem{letter.head.clock, static_cast<int>(letter.head.key)};
 }
 
 void WorkDesk::done(const WorkTotals& piece, bool wants_to_stop) {

@@ -36,6 +36,9 @@ class WorkDesk {
   // The pieces of the steps [from, to), all ranks with the same.
   void begin(std::int64_t from, std::int64_t to);
   std::optional<WorkItem> next();
+  // This worker's own parts of the steps before that one are left out: the others have done without them.
+  void skip_to(std::int64_t step) { at_least_ = step; }
+  std::int64_t skipped() const { return skipped_; }  // in this round
   // This worker's piece is done: told to the office with the next request. `bytes`: what it has sent so far, in all.
   void done(const WorkTotals& piece, bool wants_to_stop);
   std::int64_t end() const { return end_; }  // after next() had nothing more: the step that the round has reached
@@ -50,7 +53,8 @@ class WorkDesk {
   Mail& mail_;
   std::unique_ptr<Office> office_;
   std::int64_t from_ = 0, to_ = 0, end_ = 0;
-  bool asked_ = false, over_ = false;
+  std::int64_t at_least_ = 0, expected_ = 0, skipped_ = 0;
+  bool over_ = false, common_ = false;
   WorkTotals piece_, totals_;
   bool wants_to_stop_ = false;
 };

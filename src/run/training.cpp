@@ -355,7 +355,7 @@ RunSummary Training::summarise(double waited_for_input) {
     s.waited_for_input = waited_for_input / pace_.training_seconds;
     s.peak_share = peak_share(s.samples_per_s);
   }
-  if (replica_) s.bytes = replica_->bytes_sent();
+  if (replica_) s.bytes = replica_->bytes_sent(), s.system = replica_->figures();
   share_times(s, waited_for_input);
   check_agreement(s.weights_sha256);
   return s;

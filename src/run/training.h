@@ -45,10 +45,11 @@ struct RunSummary {
   double train_loss = 0;  // mean over the last epoch's steps so far
   double train_accuracy = -1;
   std::optional<Evaluation> test;
-  double samples_per_s = 0;     // while training: evaluations and saves not counted
-  double seconds = 0;           // in this process
-  double waited_for_input = 0;  // share of the training time
-  double bytes = -1;            // sent by all ranks while training; -1: not counted
+  double samples_per_s = 0;         // while training: evaluations and saves not counted
+  double seconds = 0;               // in this process
+  double waited_for_input = 0;      // share of the training time
+  double bytes = -1;                // sent by all ranks while training; -1: not counted
+  std::vector<Figure> system = {};  // what became of the exchanges (parallel/exchange.h)
   double peak_share = 0;
   std::string weights_sha256;
   std::string stopped_by;      // "end", "target", "patience", "signal"

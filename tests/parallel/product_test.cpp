@@ -42,7 +42,10 @@ TEST_P(Product, TrainsTenStepsOrIsRefusedWithAReason) {
           const bool in_memory = c.exchange->traits().shared_memory;  // which a simulation does not have
           const auto ranks = (in_memory ? thread_system : simulate)(4, {.system = system, .steps = 10});
           EXPECT_EQ(ranks[0].reached, 10);
-          EXPECT_EQ(ranks[0].samples, 10 * 32);
+          if (c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp)  // some are left out
+            EXPECT_LE(ranks[0].samples, 10 * 32);
+          else
+            EXPECT_EQ(ranks[0].samples, 10 * 32);
           EXPECT_TRUE(std::isfinite(ranks[0].loss));
           for (const SystemResult& r : ranks) EXPECT_TRUE(same_bits(r.model, ranks[0].model));
         } catch (const std::exception& e) {

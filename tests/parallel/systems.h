@@ -35,8 +35,10 @@ struct SystemJob {
                   table({{"hidden", integers({12})}}),
                   {.kind = data::SyntheticOptions::Kind::blobs, .samples = 256, .shape = {16}, .classes = 4}};
   std::string rule = "momentum";
+  Options settings = {};  // of the rule
   double lr = 0.05;
   int steps = 10, batch = 32, shards = 1;
+  std::uint64_t seed = 3;
   std::vector<Straggler> stragglers = {};
   std::function<void(Composition&)> adapt = {};      // before anything is made of it
   std::function<void(Replica&, Rank)> prepare = {};  // before the first step
@@ -49,8 +51,9 @@ struct SystemResult {                 // of one rank
   TrafficCount sent;                  // while training
   double seconds = 0;                 // of the world's clock, while training
   std::int64_t samples = 0;           // told to this rank, of all
-  std::vector<CodecPiece> pieces;     // of the model
-  std::vector<Range> portions;        // in which its gradient becomes complete
+  std::map<std::string, double> figures;
+  std::vector<CodecPiece> pieces;  // of the model
+  std::vector<Range> portions;     // in which its gradient becomes complete
   FactorFacts factors;
 };
 
@@ -68,10 +71,10 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
   Cores cores(1);
   Crew crew(*meter, cores, true);
   Replica replica({.model = model.get(),
-                   .make_optim = [&] { return optim(job.rule); },
+                   .make_optim = [&] { return optim(job.rule, job.settings); },
                    .fields = data->fields(),
                    .shards = job.shards,
-                   .seed = 3,
+                   .seed = job.seed,
                    .largest_slice = job.batch,
                    .stragglers = job.stragglers},
                   composition, *meter, crew);
@@ -109,6 +112,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
   result.factors = {.batch = static_cast<std::size_t>(job.batch),
                     .products = replica.trainer().thin_products(),
                     .offsets = offsets_in(replica.trainer().table())};
+  for (const auto& [name, value] : replica.figures()) result.figures[name] = value;
   if (look) look(replica);
   return result;
 }

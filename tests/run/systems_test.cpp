@@ -33,7 +33,13 @@ class System : public testing::TestWithParam<std::string> {
         const auto& kind = std::get<std::string>(name->second.value);
         if (kind == "async" || kind == "value" || kind == "approximate") t.items["work"] = Option{std::string("own")};
       }
-      text += fmt::format("[{}]\n{}", axis, write_toml(t));
+      std::string inner;  // [rule.optim]
+      for (const auto& [key, option] : table->items)
+        if (const auto* nested = std::get_if<Option::Table>(&option.value)) {
+          inner += fmt::format("[{}.{}]\n{}", axis, key, write_toml(**nested));
+          t.items.erase(key);
+        }
+      text += fmt::format("[{}]\n{}{}", axis, write_toml(t), inner);
     }
     return text;
   }
@@ -67,12 +73,15 @@ TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
   problems.throw_if_any(file_.path);
   if (c.exchange->traits().shared_memory) GTEST_SKIP() << "its workers race by design, and send nothing";
   const std::int64_t tau = c.period.at_end || c.period.tau > 64 ? 64 : c.period.tau;
-  const auto steps = static_cast<int>(tau * std::max<std::int64_t>(1, 3 / tau));
+  const auto steps = static_cast<int>(tau * std::max<std::int64_t>(1, 4 / tau));
   const auto shorter = simulate_system(workers, job(steps)), again = simulate_system(workers, job(steps));
   const auto longer = simulate_system(workers, job(2 * steps));
 
   EXPECT_EQ(longer[0].reached, 2 * steps);
-  EXPECT_EQ(longer[0].samples, 2 * steps * 2 * workers);
+  if (c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp)  // some are left out
+    EXPECT_LE(longer[0].samples, 2 * steps * 2 * workers);
+  else
+    EXPECT_EQ(longer[0].samples, 2 * steps * 2 * workers);
   double messages = 0, bytes = 0;
   for (std::size_t r = 0; r < longer.size(); ++r) {
     EXPECT_TRUE(same_bits(shorter[r].model, shorter[0].model)) << "rank " << r << " has another model";
@@ -86,6 +95,11 @@ TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
       traffic_per_step(c, workers, longer[0].pieces, longer[0].portions, CodecBytes::usual, longer[0].factors);
   const auto most =
       traffic_per_step(c, workers, longer[0].pieces, longer[0].portions, CodecBytes::most, longer[0].factors);
+  if (expected.at_most) {  // it depends on who is how fast
+    EXPECT_LE(messages / steps, expected.messages);
+    EXPECT_LE(bytes / steps, expected.bytes);
+    return;
+  }
   using Exactness = ExchangeKind::Exactness;
   const Exactness exactness = c.exchange->traffic_exactness();
   if (exactness == Exactness::mean || c.period.probability < 1) {  // five deviations of as many independent letters

@@ -1,10 +1,8 @@
 #include "parallel/exchanges/server_shard.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-
-#include "kernels/vector.h"
+#include <limits>
 
 namespace echelon::exchanges {
 
@@ -12,9 +10,12 @@ namespace {
 constexpr double long_time = 1e9;  // seconds: a server waits as long as the job lives; a lost rank ends the wait
 }
 
-ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, std::size_t first)
-    : parts_(parts), first_(first) {
+ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, std::size_t first,
+                         std::vector<Address> writers)
+    : parts_(parts), first_(first), writers_(std::move(writers)) {
   const auto workers = static_cast<std::size_t>(parts_.workers());
+  reply_box_.assign(workers, Exchange::worker_box);
+  for (const Address& a : writers_) reply_box_[static_cast<std::size_t>(a.rank)] = a.box;
   std::size_t largest = 0, most_bytes = 0;
   for (const Key& key : keys) {
     Slice s;
@@ -28,16 +29,17 @@ ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, 
       most_bytes = std::max(most_bytes, s.decoder->most_bytes());
     }
     if (parts_.sync.in_rounds()) s.sum = Buffer(key.range.count() * sizeof(float));
-    s.clocks.assign(workers, 0), s.read_at.assign(workers, 0), s.wanted.assign(workers, -1);
-    if (parts_.sync.kind == Sync::Kind::value) {
-      s.at_slowest = Buffer(key.range.count() * sizeof(float));
-      std::ranges::copy(s.shared->model(), s.at_slowest.as<float>().begin());
-    }
+    s.clocks.assign(workers, 0), s.wanted.assign(workers, -1), s.warm.assign(workers, 0);
+    if (parts_.sync.kind == Sync::Kind::value)
+      for (std::size_t w = 0; w < workers; ++w) {
+        s.read.emplace_back(key.range.count() * sizeof(float));
+        std::ranges::copy(s.shared->model(), s.read.back().as<float>().begin());
+      }
     slices_.push_back(std::move(s));
   }
   contribution_ = Buffer(largest * sizeof(float));
   bytes_ = Buffer(most_bytes);
-  last_seen_.assign(workers, -1), interval_.assign(workers, 0);
+  gone_.assign(workers, 0), began_.assign(workers, -1), interval_.assign(workers, 0);
   task_ = parts_.world->spawn("server", [this] { run(); });
 }
 
@@ -58,67 +60,43 @@ void ServerShard::run() {
   }
 }
 
-void ServerShard::handle(const Letter& letter) {
+void ServerShard::handle(Letter& letter) {
   const std::uint32_t key = letter.head.key;
+  const auto from = static_cast<std::size_t>(letter.from);
   if (letter.head.kind == flush) {
+    gone_[from] = 1;
+    began_[from] = -1;
+    for (std::size_t i = 0; i < slices_.size(); ++i) {
+      const auto k = static_cast<std::uint32_t>(first_ + i);
+      parts_.sync.in_rounds() ? close_rounds(slices_[i], k) : answer_those_who_may(slices_[i], k);
+    }
     return parts_.mail->post(letter.from, {.kind = flushed, .box = Exchange::worker_box, .key = key});
   }
   if (key < first_ || key - first_ >= slices_.size())
     fail("rank {} wrote to key {}, which is not on this server", letter.from, key);
   Slice& s = slices_[key - first_];
-  switch (letter.head.kind) {
-    case push_answer: s.wanted[static_cast<std::size_t>(letter.from)] = 0; [[fallthrough]];
-    case push: contribute(s, key, letter); break;
-    case pull: s.wanted[static_cast<std::size_t>(letter.from)] = letter.head.clock; break;
-    default: fail("rank {} sent a server a letter of kind {}", letter.from, letter.head.kind);
+  const LetterHead head = letter.head;
+  switch (head.kind) {
+    case push:
+    case push_answer:
+      gone_[from] = 0;
+      if (parts_.sync.in_rounds()) return join_round(s, key, letter);
+      if (key == first_) measure_speed(letter.from);
+      merge(s, letter);
+      if (head.kind == push_answer)
+        s.wanted[from] =
+            parts_.sync.bounded() ? std::max<std::int64_t>(0, must_have_seen(parts_.sync, head.clock + 1)) : 0;
+      break;
+    case pull: s.wanted[from] = 0; break;
+    case warm: s.warm[from] = head.clock; break;
+    default: fail("rank {} sent a server a letter of kind {}", letter.from, head.kind);
   }
   answer_those_who_may(s, key);
 }
 
-void ServerShard::contribute(Slice& s, std::uint32_t key, const Letter& letter) {
+void ServerShard::merge(Slice& s, const Letter& letter) {
   const auto from = static_cast<std::size_t>(letter.from);
-  const double lr = std::bit_cast<double>(letter.head.second);
-  const double now = parts_.world->now();
-  if (last_seen_[from] >= 0) {
-    const double took = now - last_seen_[from];
-    interval_[from] = interval_[from] > 0 ? 0.8 * interval_[from] + 0.2 * took : took;
-  }
-  last_seen_[from] = now;
-  if (!parts_.sync.in_rounds()) return merge(s, letter, lr);
-
-  if (letter.head.clock < s.round) {  // too late: the round was closed without it
-    ++dropped_;
-    s.wanted[from] = -1;
-    return answer(s, key, letter.from, encoded_answer(s, key));
-  }
-  const std::span<float> sum = s.sum.as<float>();
-  if (s.came == 0) std::ranges::fill(sum, 0.0f), s.shares = 0;
-  if (s.decoder)
-    s.decoder->add(letter.payload(), 1, sum);
-  else if (letter.floats().size() == sum.size())
-    kernels::add(sum.data(), sum.data(), letter.floats().data(), sum.size());
-  else
-    fail("rank {} sent {} numbers for key {}, which has {}", letter.from, letter.floats().size(), key, sum.size());
-  s.shares += letter.head.number;
-  s.clocks[from] = letter.head.clock + 1;
-  if (++s.came >= needed(parts_.sync, parts_.workers())) close_round(s, key, lr);
-}
-
-void ServerShard::close_round(Slice& s, std::uint32_t key, double lr) {
-  const std::span<float> sum = s.sum.as<float>();
-  if (s.shares > 0) kernels::scale(sum.data(), sum.data(), static_cast<float>(1 / s.shares), sum.size());
-  s.shared->conclude(sum, {.number = s.round, .lr = lr, .contributions = s.came});
-  s.came = 0;
-  ++s.round;
-  ++s.version;
-  merged_ += 1;
-  const std::span<const std::byte> bytes = encoded_answer(s, key);
-  for (Rank r = 0; r < parts_.workers(); ++r)
-    if (s.clocks[static_cast<std::size_t>(r)] == s.round) answer(s, key, r, bytes);
-}
-
-void ServerShard::merge(Slice& s, const Letter& letter, double lr) {
-  const auto from = static_cast<std::size_t>(letter.from);
+  const std::uint32_t key = letter.head.key;
   const std::span<float> in = contribution_.as<float>().first(s.range.count());
   std::span<const float> values = in;
   if (s.decoder)
@@ -126,41 +104,68 @@ void ServerShard::merge(Slice& s, const Letter& letter, double lr) {
   else
     values = letter.floats();
   if (values.size() != s.range.count())
-    fail("rank {} sent {} numbers for key {}, which has {}", letter.from, values.size(), letter.head.key, in.size());
-  const std::int64_t before = oldest(s);
+    fail("rank {} sent {} numbers for key {}, which has {}", letter.from, values.size(), key, in.size());
+  const auto read = static_cast<std::int64_t>(letter.head.second);
+  if (read > s.version || read < 0) fail("rank {} has read a version of key {} that does not exist", letter.from, key);
+  const std::int64_t staleness = s.version - read, before = oldest(s);
+  const bool gradients = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
+  counts_.lead = std::max(counts_.lead, static_cast<double>(letter.head.clock - before));
   s.shared->absorb(values, {.from = letter.from,
                             .clock = letter.head.clock,
-                            .staleness = s.version - s.read_at[from],
-                            .lr = lr,
-                            .share = letter.head.number,
+                            .staleness = staleness,
+                            .lr = gradients ? letter.head.number : 0,
+                            .share = gradients ? 1 : letter.head.number,
                             .speed = speed_of(letter.from)});
-  staleness_ += s.version - s.read_at[from];
-  ++merged_;
+  counts_.staleness += static_cast<double>(staleness);
+  counts_.contributions += 1, counts_.updates += 1;
   ++s.version;
   s.clocks[from] = letter.head.clock + 1;
-  if (oldest(s) == before) return;
-  if (parts_.sync.kind == Sync::Kind::value) std::ranges::copy(s.shared->model(), s.at_slowest.as<float>().begin());
-  if (parts_.sync.kind == Sync::Kind::essp)  // nobody needs to ask
-    for (Rank r = 0; r < parts_.workers(); ++r) answer(s, letter.head.key, r, encoded_answer(s, letter.head.key));
+  if (oldest(s) > before && parts_.sync.kind == Sync::Kind::essp) {  // nobody needs to ask
+    const std::span<const std::byte> bytes = encoded_answer(s, key);
+    for (const Address& a : writers_) answer(s, key, a.rank, bytes);
+  }
 }
 
 void ServerShard::answer_those_who_may(Slice& s, std::uint32_t key) {
   if (parts_.sync.in_rounds()) return;
-  for (Rank r = 0; r < parts_.workers(); ++r) {
-    std::int64_t& wanted = s.wanted[static_cast<std::size_t>(r)];
-    if (wanted < 0 || oldest(s) < wanted || moved_too_far(s, r)) continue;
-    wanted = -1;
-    answer(s, key, r, encoded_answer(s, key));
+  const bool by_value = parts_.sync.kind == Sync::Kind::value;
+  for (bool again = true; again;) {  // whoever reads may be the slowest, and let others go on
+    again = false;
+    for (const Address& a : writers_) {
+      const auto r = static_cast<std::size_t>(a.rank);
+      const bool alone = gone_[static_cast<std::size_t>(writers_[0].rank)] == 0;  // the first worker still trains
+      const bool warmed = s.warm[r] > 0 && (s.version >= s.warm[r] || !alone);
+      const bool asked = s.wanted[r] >= 0 && oldest(s) >= s.wanted[r];
+      if (!warmed && !asked) continue;
+      if (by_value) {
+        const double far = moved(s, a.rank);
+        if (far > parts_.sync.bound) continue;
+        counts_.moved = std::max(counts_.moved, far);
+      }
+      s.wanted[r] = -1, s.warm[r] = 0;
+      began_[r] = parts_.world->now();
+      answer(s, key, a.rank, encoded_answer(s, key));
+      again = by_value;
+    }
   }
 }
 
-bool ServerShard::moved_too_far(const Slice& s, Rank reader) const {
-  if (parts_.sync.kind != Sync::Kind::value) return false;
-  if (s.clocks[static_cast<std::size_t>(reader)] <= oldest(s)) return false;  // the slowest never waits
-  const std::span<const float> now = s.shared->model(), then = s.at_slowest.as<float>();
+// How far the weights are from what those have read who have made the fewest steps, who never wait themselves (so it is
+// 0 for them). Who has left does not count.
+double ServerShard::moved(const Slice& s, Rank reader) const {
+  std::int64_t slowest = std::numeric_limits<std::int64_t>::max();
+  for (const Address& a : writers_)
+    if (const auto r = static_cast<std::size_t>(a.rank); !gone_[r]) slowest = std::min(slowest, s.clocks[r]);
+  if (s.clocks[static_cast<std::size_t>(reader)] <= slowest) return 0;
+  const std::span<const float> now = s.shared->model();
   float most = 0;
-  for (std::size_t i = 0; i < now.size(); ++i) most = std::max(most, std::abs(now[i] - then[i]));
-  return most > parts_.sync.bound;
+  for (const Address& a : writers_) {
+    const auto r = static_cast<std::size_t>(a.rank);
+    if (gone_[r] || s.clocks[r] > slowest) continue;
+    const std::span<const float> then = s.read[r].as<float>();
+    for (std::size_t i = 0; i < now.size(); ++i) most = std::max(most, std::abs(now[i] - then[i]));
+  }
+  return most;
 }
 
 std::span<const std::byte> ServerShard::encoded_answer(Slice& s, std::uint32_t key) {
@@ -172,12 +177,35 @@ std::span<const std::byte> ServerShard::encoded_answer(Slice& s, std::uint32_t k
 }
 
 void ServerShard::answer(Slice& s, std::uint32_t key, Rank to, std::span<const std::byte> bytes) {
-  s.read_at[static_cast<std::size_t>(to)] = s.version;
-  parts_.mail->post(to, {.kind = LetterKind::answer, .box = Exchange::worker_box, .key = key, .clock = oldest(s)},
+  const auto r = static_cast<std::size_t>(to);
+  s.shared->was_read(to);
+  if (!s.read.empty()) std::ranges::copy(s.shared->model(), s.read[r].as<float>().begin());
+  parts_.mail->post(to,
+                    {.kind = LetterKind::answer,
+                     .box = static_cast<std::uint16_t>(reply_box_[r]),
+                     .key = key,
+                     .clock = parts_.sync.in_rounds() ? s.round : oldest(s),
+                     .number = static_cast<double>(s.clocks[r]),
+                     .second = static_cast<std::uint64_t>(s.version)},
                     bytes);
 }
 
-std::int64_t ServerShard::oldest(const Slice& s) const { return std::ranges::min(s.clocks); }
+std::int64_t ServerShard::oldest(const Slice& s) const {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const Address& a : writers_) least = std::min(least, s.clocks[static_cast<std::size_t>(a.rank)]);
+  return least;
+}
+
+// A worker computes from when it got an answer that it had asked for, or else from its last push, until it pushes.
+void ServerShard::measure_speed(Rank worker) {
+  const auto w = static_cast<std::size_t>(worker);
+  const double now = parts_.world->now();
+  if (began_[w] >= 0) {
+    const double took = now - began_[w];
+    interval_[w] = interval_[w] > 0 ? 0.8 * interval_[w] + 0.2 * took : took;
+  }
+  began_[w] = now;
+}
 
 double ServerShard::speed_of(Rank worker) const {
   double sum = 0;
@@ -186,6 +214,12 @@ double ServerShard::speed_of(Rank worker) const {
     if (i > 0) sum += 1 / i, ++known;
   const double own = interval_[static_cast<std::size_t>(worker)];
   return own > 0 && known > 0 ? 1 / own / (sum / known) : 1;
+}
+
+double ServerShard::least_speed() const {
+  double least = 1;
+  for (const Address& a : writers_) least = std::min(least, speed_of(a.rank));
+  return least;
 }
 
 void ServerShard::read_model(std::span<float> out) const {
@@ -206,9 +240,10 @@ std::vector<StateSpan> ServerShard::state() {
     add("round", std::as_writable_bytes(std::span(&s.round, 1)));
     add("version", std::as_writable_bytes(std::span(&s.version, 1)));
     add("clocks", std::as_writable_bytes(std::span(s.clocks)));
-    add("read at", std::as_writable_bytes(std::span(s.read_at)));
-    if (parts_.sync.kind == Sync::Kind::value) add("at slowest", s.at_slowest.as<std::byte>());
+    for (std::size_t w = 0; w < s.read.size(); ++w) add(fmt::format("read by {}", w), s.read[w].as<std::byte>());
   }
+  all.push_back({"server speeds", std::as_writable_bytes(std::span(interval_))});
+  all.push_back({"server counts", std::as_writable_bytes(std::span(&counts_, 1))});
   return all;
 }
 

@@ -1,10 +1,17 @@
 // Gradients go to where the model lives; the optimizer runs there, and workers get weights back. Merged one by one this
-// is asynchronous SGD (Downpour), and three cures for its staleness are settings:
+// is asynchronous SGD (Downpour), and cures for its staleness are settings:
 //
-//   scale = "staleness"   the rate is divided by the gradient's staleness (Rudra)
-//   scale = "speed"       by how much slower its worker is than the others (Jiang et al.)
+//   scale = "staleness"   the rate is divided by how many updates the gradient is late, itself included (Rudra)
+//   scale = "speed"       it is multiplied by the worker's speed relative to the others' (Jiang et al.)
 //   dc_lambda > 0         g + lambda g^2 (w - w_old), which approximates the gradient at today's weights (DC-ASGD)
-//   momentum_correction   the momentum that asynchrony brings along, (n - 1) / n, is taken off (Mitliagkas et al.)
+//   momentum_correction   the momentum that asynchrony brings along, (n - 1) / n, is taken off that of [rule.optim];
+//   what
+//                         is left may be negative (Mitliagkas et al.)
+//
+// [rule.optim] is the update rule at the owner; the recipe's [optim] if it is not given. The rate is the recipe's in
+// any case.
+
+#include <optional>
 
 #include "parallel/rules/common.h"
 #include "parallel/rules/rules.h"
@@ -17,7 +24,16 @@ struct Settings {
   enum class Scale { none, staleness, speed } scale = Scale::none;
   double dc_lambda = 0;
   double momentum_correction = 0;
+  double momentum = 0;           // with a correction: that of `optim`, which then has none itself
+  std::optional<Options> optim;  // not given: the recipe's
 };
+
+Optim optim_from(Options table, Problems& problems) {
+  OptionReader reader(table, problems);
+  Optim optim = read_optim(reader);
+  reader.done();
+  return optim;
+}
 
 class Worker : public GradientSide {
  public:
@@ -41,10 +57,11 @@ class Shared : public SharedSide {
     std::ranges::copy(place.start.first(before_.as<float>().size()), before_.as<float>().begin());
     if (settings_.dc_lambda > 0)
       for (int w = 0; w < workers_; ++w) {
-        seen_.push_back(zeros(place.start.size()));
-        std::ranges::copy(place.start, seen_.back().as<float>().begin());
+        read_.push_back(zeros(place.start.size()));
+        std::ranges::copy(place.start, read_.back().as<float>().begin());
       }
-    Optim optim = place.make_optim();
+    Problems checked_before;
+    Optim optim = settings_.optim ? optim_from(*settings_.optim, checked_before) : place.make_optim();
     update_ =
         std::make_unique<Update>(std::move(optim.rule), optim.clip, place.segments, weights(), gradient_.as<float>());
   }
@@ -58,16 +75,19 @@ class Shared : public SharedSide {
     const std::span<float> g = gradient_.as<float>();
     std::ranges::copy(in, g.begin());
     if (settings_.dc_lambda > 0) {
-      const std::span<float> old = seen_[static_cast<std::size_t>(a.from)].as<float>();
+      const std::span<const float> w = weights(), old = read_[static_cast<std::size_t>(a.from)].as<float>();
       const auto lambda = static_cast<float>(settings_.dc_lambda);
-      for (std::size_t i = 0; i < g.size(); ++i) g[i] += lambda * g[i] * g[i] * (weights()[i] - old[i]);
+      for (std::size_t i = 0; i < g.size(); ++i) g[i] += lambda * g[i] * g[i] * (w[i] - old[i]);
     }
-    double lr = a.lr;
-    if (settings_.scale == Settings::Scale::staleness) lr /= std::max<double>(1, static_cast<double>(a.staleness));
-    if (settings_.scale == Settings::Scale::speed) lr *= std::min(1.0, a.speed);
+    double lr = a.lr;  // has the worker's share in it, about 1 / n, which is what staleness does usually
+    if (settings_.scale == Settings::Scale::staleness) lr *= workers_ / static_cast<double>(1 + a.staleness);
+    if (settings_.scale == Settings::Scale::speed) lr *= a.speed;
     step(lr);
+  }
+
+  void was_read(Rank reader) override {
     if (settings_.dc_lambda > 0)
-      std::ranges::copy(weights(), seen_[static_cast<std::size_t>(a.from)].as<float>().begin());
+      std::ranges::copy(weights(), read_[static_cast<std::size_t>(reader)].as<float>().begin());
   }
 
   std::span<const float> answer() const override { return weights_.as<float>(); }
@@ -75,8 +95,8 @@ class Shared : public SharedSide {
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all{as_state("weights", weights())};
     for (const Update::Slot& slot : update_->slots()) all.push_back(as_state(slot.name, slot.values));
-    for (std::size_t w = 0; w < seen_.size(); ++w)
-      all.push_back(as_state(fmt::format("seen by {}", w), seen_[w].as<float>()));
+    for (std::size_t w = 0; w < read_.size(); ++w)
+      all.push_back(as_state(fmt::format("read by {}", w), read_[w].as<float>()));
     if (settings_.momentum_correction > 0) all.push_back(as_state("before", before_.as<float>()));
     all.push_back({"steps", std::as_writable_bytes(std::span(&steps_, 1))});
     return all;
@@ -86,13 +106,14 @@ class Shared : public SharedSide {
   std::span<float> weights() { return weights_.as<float>(); }
 
   void step(double lr) {
-    if (settings_.momentum_correction > 0) {  // w -= m (w - w_before): momentum, with the other sign
-      const auto m = static_cast<float>(settings_.momentum_correction * (workers_ - 1) / workers_);
+    if (settings_.momentum_correction > 0) {  // w += m (w - w_before), where m may be negative
+      const double implicit = 1 - 1.0 / workers_;
+      const auto m = static_cast<float>(settings_.momentum - settings_.momentum_correction * implicit);
       const std::span<float> w = weights(), before = before_.as<float>();
       for (std::size_t i = 0; i < w.size(); ++i) {
         const float moved = w[i] - before[i];
         before[i] = w[i];
-        w[i] -= m * moved;
+        w[i] += m * moved;
       }
     }
     update_->run_alone({.number = ++steps_, .lr = lr, .grad_scale = 1});
@@ -101,14 +122,14 @@ class Shared : public SharedSide {
   Settings settings_;
   int workers_;
   Buffer weights_, gradient_, before_;
-  std::vector<Buffer> seen_;  // the weights that each worker was given last
+  std::vector<Buffer> read_;  // the weights that each worker was given last
   std::unique_ptr<Update> update_;
   std::int64_t steps_ = 0;
 };
 
 class GradPush : public MergeRule {
  public:
-  explicit GradPush(const Settings& settings) : settings_(settings) {}
+  explicit GradPush(Settings settings) : settings_(std::move(settings)) {}
   RuleTraits traits() const override {
     return {.model = RuleTraits::Model::shared,
             .local_step = false,
@@ -123,10 +144,40 @@ class GradPush : public MergeRule {
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
     return std::make_unique<Shared>(settings_, place);
   }
+  std::function<Optim()> own_optim() const override {
+    if (!settings_.optim) return {};
+    return [table = *settings_.optim] {
+      Problems checked_before;
+      return optim_from(table, checked_before);
+    };
+  }
 
  private:
   Settings settings_;
 };
+
+// The owner's own update rule. Servers hold parts of the model, so nothing there may need the whole of it.
+void read_owners_optim(OptionReader& options, Settings& s) {
+  OptionReader table = options.table("optim");
+  if (table.has("lr"))
+    table.problem("lr", "has no meaning: the rate is the recipe's optim.lr with its schedule; leave it out");
+  const Optim optim = read_optim(table);
+  table.done();
+  if (optim.rule->norm() != Rule::Norm::none || optim.clip.norm > 0)
+    options.problem("optim",
+                    "needs norms of whole parameters or of the whole gradient, but servers hold parts of them: "
+                    "take momentum or adam, and clip_value instead of clip_norm");
+  s.optim = table.options();
+  if (s.momentum_correction == 0) return;
+  const std::string name = table.text("name", "");
+  if (name != "momentum" && name != "sgd") {
+    options.problem("momentum_correction", "takes from the momentum of [rule.optim]: set its name to momentum or sgd");
+    return;
+  }
+  s.momentum = name == "momentum" ? table.number("momentum", 0.9) : 0;
+  s.optim->items["name"].value = "sgd";
+  s.optim->items.erase("momentum");
+}
 
 }  // namespace
 
@@ -138,7 +189,12 @@ std::unique_ptr<const MergeRule> grad_push(OptionReader& options) {
                                  : Settings::Scale::none;
   s.dc_lambda = options.number("dc_lambda", 0, 0, 1e6);
   s.momentum_correction = options.number("momentum_correction", 0, 0, 1);
-  return std::make_unique<GradPush>(s);
+  if (options.has("optim"))
+    read_owners_optim(options, s);
+  else if (s.momentum_correction > 0)
+    options.problem("momentum_correction",
+                    "takes from the momentum of [rule.optim]: set that too, to name = \"momentum\"");
+  return std::make_unique<GradPush>(std::move(s));
 }
 
 }  // namespace echelon::rules

@@ -1,0 +1,39 @@
+#include "parallel/exchanges/server_keys.h"
+
+#include <algorithm>
+
+namespace echelon::exchanges {
+
+int server_count(const ServerSettings& s, int workers) {
+  return s.servers == 0 ? workers : std::min(s.servers, workers);
+}
+
+std::vector<Key> cut_into_keys(const ServerSettings& s, const KeyCase& c) {
+  std::vector<Key> keys;
+  const int servers = server_count(s, c.workers);
+  const bool slices = c.order.kind == Order::Kind::priority || c.order.kind == Order::Kind::enforced ||
+                      c.order.kind == Order::Kind::magnitude;
+  const std::size_t most = slices ? std::max<std::size_t>(c.order.bytes / sizeof(float), 16) : c.floats;
+  for (int i = 0; i < servers; ++i) {
+    const Range range = part_of(i, servers, c.floats, 16);
+    const Rank rank = i * c.workers / servers;
+    for (std::size_t at = range.begin; at < range.end;) {
+      std::size_t end = std::min(at + most, range.end);
+      if (!s.planned && !slices)
+        if (const auto next = std::ranges::upper_bound(c.tensors, at); next != c.tensors.end())
+          end = std::min(end, *next);
+      keys.push_back({{at, end}, rank});
+      at = end;
+    }
+  }
+  return keys;
+}
+
+std::vector<Key> cut_into_keys(const ServerSettings& s, const ExchangeParts& parts) {
+  KeyCase c{.workers = parts.workers(), .floats = parts.floats(), .tensors = {}, .order = parts.order};
+  std::size_t at = 0;
+  for (const CodecPiece& p : parts.pieces({0, c.floats})) c.tensors.push_back(at), at += p.size;
+  return cut_into_keys(s, c);
+}
+
+}  // namespace echelon::exchanges

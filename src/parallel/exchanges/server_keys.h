@@ -1,0 +1,56 @@
+#pragma once
+// What parameter servers agree on beforehand: how the model is cut into keys, which server has which, and what the
+// letters between workers and servers mean.
+
+#include <cstdint>
+#include <vector>
+
+#include "parallel/exchange.h"
+
+namespace echelon::exchanges {
+
+struct ServerSettings {
+  int servers = 1;              // 0: one on every worker
+  std::int64_t n_push = 1;      // steps whose gradients a worker merges before it pushes them
+  std::int64_t n_fetch = 1;     // steps after which it asks for parameters; until then it steps its own copy
+  std::int64_t warm_start = 0;  // updates that the first worker makes alone, before the others begin
+  bool planned = true;  // all that a server has of the model travels in one letter; else a letter for each tensor
+};
+
+// In rounds a letter's `clock` is the number of the round; else it counts steps.
+enum LetterKind : std::uint16_t {
+  push,  // contribution. In rounds: number is its share, second the learning rate, as bits of a double.
+         // Else: number is the learning rate times its share (of weights: the share), second the version that it was
+         // computed from, with the worker's own pushes since.
+  push_answer,  // the same, and an answer is wanted: push_answer's `clock` + 1 less the staleness must be in it
+  pull,         // an answer is wanted, as it is
+  warm,         // an answer is wanted that has seen `clock` updates
+  answer,       // clock: how many steps of everybody it has seen, or the round that is open; second: its version;
+                // number: how many of the reader's own pushes are in it
+  hand_in,      // round `clock` closes: send what you have
+  flush,        // answered when everything that came before it has been merged; no push follows in this run
+  flushed,
+};
+
+struct Address {
+  Rank rank = 0;
+  int box = 0;
+};
+
+struct Key {  // a slice of the model: the unit of messages
+  Range range;
+  Rank server = 0;
+};
+
+struct KeyCase {
+  int workers = 1;
+  std::size_t floats = 0;
+  std::vector<std::size_t> tensors;  // where each begins
+  Order order;
+};
+
+int server_count(const ServerSettings& settings, int workers);
+std::vector<Key> cut_into_keys(const ServerSettings& settings, const KeyCase& c);
+std::vector<Key> cut_into_keys(const ServerSettings& settings, const ExchangeParts& parts);
+
+}  // namespace echelon::exchanges

@@ -1,0 +1,90 @@
+// A server's rounds: contributions that are added up and concluded together (bsp, quorum, a_bsp).
+//
+// With a quorum the keys of a model may close their rounds with different workers, and a worker that was late goes on
+// with the newest round that any of them told it. So a contribution may be early at a key that has not come so far; it
+// is kept until the round is open. Who is early, or has left, will not come to the open round: it counts for the quorum
+// of it, so that the others do not wait for ever.
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/vector.h"
+#include "parallel/exchanges/server_shard.h"
+
+namespace echelon::exchanges {
+
+void ServerShard::join_round(Slice& s, std::uint32_t key, Letter& letter) {
+  if (letter.head.clock < s.round) {  // too late: the round was closed without it
+    counts_.dropped += 1;
+    return answer(s, key, letter.from, s.last_answer.empty() ? std::as_bytes(s.shared->answer()) : s.last_answer);
+  }
+  if (letter.head.clock > s.round)
+    s.early.push_back(std::move(letter));
+  else
+    add(s, key, letter);
+  close_rounds(s, key);
+}
+
+void ServerShard::add(Slice& s, std::uint32_t key, const Letter& letter) {
+  const std::span<float> sum = s.sum.as<float>();
+  if (s.came == 0) std::ranges::fill(sum, 0.0f), s.shares = 0;
+  if (s.decoder)
+    s.decoder->add(letter.payload(), 1, sum);
+  else if (letter.floats().size() == sum.size())
+    kernels::add(sum.data(), sum.data(), letter.floats().data(), sum.size());
+  else
+    fail("rank {} sent {} numbers for key {}, which has {}", letter.from, letter.floats().size(), key, sum.size());
+  s.shares += letter.head.number;
+  s.lr = std::bit_cast<double>(letter.head.second);
+  s.wanted[static_cast<std::size_t>(letter.from)] = 0;
+  counts_.contributions += 1;
+  if (++s.came == 1 && parts_.sync.kind == Sync::Kind::a_bsp && key == 0) tell_to_hand_in(s, letter.from);
+}
+
+// The first has finished its part: the others are to hand in what they have. One server says so for all.
+void ServerShard::tell_to_hand_in(const Slice& s, Rank first) {
+  for (const Address& a : writers_)
+    if (a.rank != first)
+      parts_.mail->post(a.rank, {.kind = hand_in, .box = static_cast<std::uint16_t>(a.box), .clock = s.round});
+}
+
+void ServerShard::close_rounds(Slice& s, std::uint32_t key) {
+  const auto enough = static_cast<std::size_t>(needed(parts_.sync, static_cast<int>(writers_.size())));
+  const auto left = static_cast<std::size_t>(std::ranges::count(gone_, 1));
+  while (s.came > 0 || !s.early.empty()) {
+    if (static_cast<std::size_t>(s.came) + s.early.size() + left < enough) return;
+    if (s.came > 0)
+      conclude(s, key);
+    else
+      s.round = std::ranges::min_element(s.early, {}, [](const Letter& l) { return l.head.clock; })->head.clock;
+    for (std::size_t i = 0; i < s.early.size();) {
+      if (s.early[i].head.clock > s.round) {
+        ++i;
+        continue;
+      }
+      const Letter letter = std::move(s.early[i]);
+      s.early.erase(s.early.begin() + static_cast<std::ptrdiff_t>(i));
+      add(s, key, letter);
+    }
+  }
+}
+
+void ServerShard::conclude(Slice& s, std::uint32_t key) {
+  const std::span<float> sum = s.sum.as<float>();
+  if (s.shares > 0) kernels::scale(sum.data(), sum.data(), static_cast<float>(1 / s.shares), sum.size());
+  s.shared->conclude(sum, {.number = s.round, .lr = s.lr, .contributions = s.came});
+  s.came = 0;
+  ++s.round;
+  ++s.version;
+  counts_.updates += 1;
+  const std::span<const std::byte> bytes = encoded_answer(s, key);
+  if (s.answer_codec && parts_.sync.kind == Sync::Kind::quorum) s.last_answer.assign(bytes.begin(), bytes.end());
+  for (const Address& a : writers_) {
+    std::int64_t& wanted = s.wanted[static_cast<std::size_t>(a.rank)];
+    if (wanted < 0) continue;
+    wanted = -1;
+    answer(s, key, a.rank, bytes);
+  }
+}
+
+}  // namespace echelon::exchanges

@@ -1,0 +1,104 @@
+// Parameter servers: what is sent when, and that it makes no difference where it should make none.
+
+#include <gtest/gtest.h>
+
+#include "tests/parallel/systems.h"
+
+namespace echelon {
+namespace {
+
+using namespace test;
+
+std::string servers(const std::string& exchange, const std::string& sync) {
+  return "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n" + exchange + "\n[sync]\nname = " + sync + "\n";
+}
+
+double bytes(const std::vector<SystemResult>& ranks) {
+  double sum = 0;
+  for (const SystemResult& r : ranks) sum += static_cast<double>(r.sent.bytes);
+  return sum;
+}
+double messages(const std::vector<SystemResult>& ranks) {
+  double sum = 0;
+  for (const SystemResult& r : ranks) sum += static_cast<double>(r.sent.messages);
+  return sum;
+}
+
+void expect_near(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);
+}
+
+TEST(Servers, TheModelIsTheSameOnAnyNumberOfThem) {  // but for the order in which contributions come and are added
+  const auto one = simulate_system(4, {.system = servers("servers = 1", "'bsp'")});
+  for (const std::string count : {"2", "3", "'all'"})
+    expect_near(one[0].model, simulate_system(4, {.system = servers("servers = " + count, "'bsp'")})[0].model);
+}
+
+TEST(Servers, PlannedAccessSendsOneLetterForAllTensorsOfAServer) {
+  const auto planned = simulate_system(4, {.system = servers("servers = 2\nplanned = true", "'bsp'")});
+  const auto each = simulate_system(4, {.system = servers("servers = 2\nplanned = false", "'bsp'")});
+  EXPECT_TRUE(same_bits(planned[0].model, each[0].model));
+  EXPECT_LT(messages(planned), 0.7 * messages(each));
+}
+
+TEST(Servers, MergedPushesSaveTrafficByTheirNumber) {
+  const auto sent = [](const std::string& exchange, int steps) {
+    return bytes(simulate_system(4, {.system = servers(exchange, "'async'\nwork = 'own'"), .steps = steps}));
+  };
+  const auto step = [&](const std::string& exchange) { return (sent(exchange, 48) - sent(exchange, 24)) / 24; };
+  // Without the letters about work, which are the same.
+  const double push = step("n_push = 1\nn_fetch = 12") - step("n_push = 12\nn_fetch = 12");
+  const double fetch = step("n_push = 12\nn_fetch = 1") - step("n_push = 12\nn_fetch = 12");
+  const double model = 4.0 * (16 * 12 + 12 + 12 * 4 + 4);
+  EXPECT_GT(push, 3 * model * 11 / 12) << "three workers are on another rank";
+  EXPECT_LT(push, 3 * (model + 600) * 11 / 12);
+  EXPECT_GT(fetch, 3 * model * 11 / 12);
+}
+
+// Plain SGD adds gradients up: whether every step is pushed or their sum makes no difference if the worker's own copy
+// is what it computes from.
+TEST(Servers, AMergedPushMovesTheModelAsItsStepsWould) {
+  const auto run = [](const std::string& exchange, int steps) {
+    return simulate_system(2, {.system = servers(exchange, "'async'\nwork = 'own'"), .rule = "sgd", .steps = steps})[0]
+        .model;
+  };
+  const auto each = run("n_push = 1\nn_fetch = 8", 8), merged = run("n_push = 4\nn_fetch = 8", 8);
+  expect_near(each, merged);
+  const auto start = run("n_push = 1\nn_fetch = 8", 1);
+  double moved = 0;
+  for (std::size_t i = 0; i < each.size(); ++i) moved = std::max(moved, std::abs(double(each[i]) - start[i]));
+  EXPECT_GT(moved, 1e-2);
+  // What is left over at the end of a round is not lost.
+  const auto rest = run("n_push = 5\nn_fetch = 8", 8);
+  expect_near(each, rest);
+}
+
+TEST(Servers, AWarmStartIsOneWorkersAlone) {
+  const SimCluster slow = SimCluster::uniform(4, 1e-5, 1e9, 1e6);
+  const auto cold = simulate_system(4, {.system = servers("", "'async'"), .steps = 12}, slow);
+  const auto warm = simulate_system(4, {.system = servers("warm_start = 24", "'async'"), .steps = 12}, slow);
+  EXPECT_EQ(warm[0].samples, cold[0].samples);
+  EXPECT_NEAR(warm[0].figures.at("updates"), 48, 1e-9);
+  EXPECT_LT(warm[0].figures.at("mean_staleness"), 0.7 * cold[0].figures.at("mean_staleness"));
+  EXPECT_GT(warm[0].seconds, 1.5 * cold[0].seconds) << "half of the work by one of four";
+  const auto longer = simulate_system(4, {.system = servers("warm_start = 1000", "'async'"), .steps = 12}, slow);
+  EXPECT_EQ(longer[0].samples, cold[0].samples) << "a warm start longer than the training ends with it";
+}
+
+TEST(Servers, GradientsThatWouldBeLostAreRefused) {
+  for (const auto& [system, cure] : std::vector<std::pair<std::string, std::string>>{
+           {servers("tau = 2", "'async'"), "n_push"},
+           {servers("probability = 0.5", "'async'"), "n_push"},
+           {servers("n_push = 2", "'ssp'"), "sync async"},
+           {servers("warm_start = 5", "'bsp'"), "sync async"},
+           {"[rule]\nname = 'grad_mean'\n[exchange]\nname = 'server'\n[sync]\nname = 'quorum'", "grad_push"}}) {
+    Problems problems;
+    const Composition c = composition_of(system, problems);
+    check_composition(c, {.workers = 4}, problems);
+    EXPECT_NE(problems.text("").find(cure), std::string::npos) << system << problems.text("");
+  }
+}
+
+}  // namespace
+}  // namespace echelon
