@@ -105,6 +105,50 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
          fmt::format("exchange {} sends the factors of gradients, but rule {} exchanges something else: take rule "
                      "grad_mean, or exchange all_reduce",
                      e, r));
+  if (exchange.sums_on_the_way) {
+    refuse(!rule.sums, fmt::format("exchange {} adds contributions up on the way, but rule {} merges them one by one: "
+                                   "leave out exchange.fanout and two_level{}",
+                                   e, r, r == "elastic" ? ", or take exchange elastic_tree" : ""));
+    refuse(c.sync.kind != Sync::Kind::bsp && c.sync.kind != Sync::Kind::async && c.sync.kind != Sync::Kind::soft,
+           fmt::format("sync {} looks at every worker's clock, but exchange {} adds contributions up on the way: take "
+                       "sync bsp or async, or leave out exchange.fanout and two_level",
+                       s, e));
+  }
+  refuse(exchange.own_parts && c.sync.common_work,
+         fmt::format("exchange {} has workers that step together, so each must do its own part: set sync.work=own", e));
+  refuse(
+      exchange.pairs && !(rule.movable && rule.moment == RuleTraits::Moment::weights),
+      fmt::format("exchange {} has workers that draw each other, but rule {} needs a place where contributions meet: "
+                  "take rule elastic, or exchange server",
+                  e, r));
+  refuse(exchange.pairs && c.sync.kind != Sync::Kind::async,
+         fmt::format("in exchange {} nobody waits for anybody: take sync async", e));
+  refuse(exchange.answers_pushes && (c.sync.kind == Sync::Kind::ssp || c.sync.kind == Sync::Kind::essp ||
+                                     c.sync.kind == Sync::Kind::soft || c.sync.kind == Sync::Kind::a_bsp),
+         fmt::format("an update on replicated servers counts when its answer is there, but with sync {} not every push "
+                     "gets one: take sync delay, bsp or async, or leave out exchange.replicas",
+                     s));
+  refuse(
+      rule.decoupled && !(c.sync.kind == Sync::Kind::soft && e == "server"),
+      fmt::format("rule {} is for workers that go on while their contributions travel: take exchange server with sync "
+                  "soft, or rule param_mean",
+                  r));
+  refuse(c.sync.kind == Sync::Kind::soft && !rule.decoupled,
+         fmt::format("sync soft lets workers go on while their answers travel, which rule {} does not bear: take sync "
+                     "bsp, or rule mpca",
+                     r));
+  refuse(c.sync.kind == Sync::Kind::approximate && !exchange.sites,
+         fmt::format("sync approximate is between sites with servers of their own, which exchange {} has not: take "
+                     "exchange server without fanout, two_level and replicas, or sync async",
+                     e));
+  refuse(c.sync.kind == Sync::Kind::approximate && !(rule.movable && rule.moment == RuleTraits::Moment::gradient),
+         fmt::format("sync approximate sends changes of weights between sites, and rule {} does not take them: take "
+                     "rule grad_push, or sync async",
+                     r));
+  refuse(
+      facts.workers < exchange.least_workers,
+      fmt::format("every replica of a server is on another rank: with {} workers set exchange.replicas to at most {}",
+                  facts.workers, facts.workers));
   refuse(exchange.plain_numbers && c.codec,
          fmt::format("exchange {} sends plain numbers: take codec none, or exchange all_reduce for codec {}", e,
                      c.codec_name));
@@ -175,6 +219,18 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
          fmt::format("order {} sends slices one by one, which exchange {} does not: take exchange server, or order "
                      "fusion",
                      to_text(c.order.kind), e));
+  refuse(c.order.kind == Order::Kind::magnitude && !c.sync.bounded(),
+         fmt::format("order magnitude sends some slices later than others, but with sync {} nobody knows how late they "
+                     "may be: take sync ssp",
+                     s));
+  refuse(
+      c.order.kind == Order::Kind::magnitude && c.sync.bounded() &&
+          c.order.rate * static_cast<double>(c.sync.staleness + 1) < 1,
+      fmt::format("every slice must go out within {} steps, and order.rate={:g} has no room for that: set order.rate "
+                  "to at least {:.3g}",
+                  c.sync.staleness + 1, c.order.rate, 1 / static_cast<double>(c.sync.staleness + 1)));
+  refuse(c.order.kind == Order::Kind::magnitude && c.codec,
+         "order magnitude chooses what is sent, and so would a codec with error feedback: take codec none");
   refuse(c.sync.kind == Sync::Kind::quorum && c.sync.backups >= facts.workers,
          fmt::format("sync quorum with {} backups needs more than {} workers", c.sync.backups, facts.workers));
   refuse(facts.phases > 1,
@@ -208,7 +264,9 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
                            .rule = c.rule->traits(),
                            .batch = factors.batch,
                            .products = factors.products,
-                           .offsets = factors.offsets};
+                           .offsets = factors.offsets,
+                           .members = {},
+                           .tau = c.period.tau};
   for (const CodecPiece& p : pieces) facts.tensors.push_back(facts.floats), facts.floats += p.size;
   facts.most = bytes == CodecBytes::most;
   if (c.codec) {

@@ -53,6 +53,7 @@ struct ExchangeParts {
   Order order;
   std::function<Optim()> make_optim;
   std::uint64_t seed = 0;
+  std::vector<Rank> members = {};  // who contributes, in ascending order; empty: everybody
 
   Rank rank() const { return world->rank(); }
   int workers() const { return world->size(); }
@@ -89,6 +90,7 @@ class Exchange {
   // gradient rule's question only).
   virtual double exchange(const StepMoment& moment) = 0;
   virtual void after_step(const StepMoment&) {}
+  virtual void on_gradient() {}  // as WorkerSide's
   // Asked while a gradient is computed, between logical shards (sync a_bsp only): false hands in what there is.
   virtual bool keep_going() { return true; }
   // After `exchange`: further steps that the others have closed without this worker, which it leaves out.
@@ -116,13 +118,19 @@ struct ExchangeTraits {
   bool adds_what_comes = false;  // needs a rule whose answer is the mean itself, and nobody waits for it
   bool replicas_differ = false;  // whatever the rule: the model is their mean
   bool shared_memory = false;
-  bool adds = false;           // needs a rule that adds to common weights
-  bool learners = false;       // needs a rule that draws towards a common model
-  bool gradients = false;      // sends gradients in a form of its own: needs a rule that contributes them as they are
-  bool plain_numbers = false;  // knows no codec
-  bool chooses_codec = false;  // knows codec auto
-  bool orders_slices = false;  // can send slices in any order
-  bool merges_steps = false;   // pushes or fetches only every so many steps
+  bool adds = false;             // needs a rule that adds to common weights
+  bool learners = false;         // needs a rule that draws towards a common model
+  bool gradients = false;        // sends gradients in a form of its own: needs a rule that contributes them as they are
+  bool plain_numbers = false;    // knows no codec
+  bool chooses_codec = false;    // knows codec auto
+  bool orders_slices = false;    // can send slices in any order
+  bool merges_steps = false;     // pushes or fetches only every so many steps
+  bool sums_on_the_way = false;  // contributions are added up before they come to where they are merged
+  bool own_parts = false;        // every worker does its own part of every batch
+  bool answers_pushes = false;   // needs an answer to every push
+  bool sites = false;            // can have servers in every site
+  bool pairs = false;            // workers show each other their weights: needs a rule that moves them
+  int least_workers = 1;
 };
 
 class ExchangeKind {
@@ -153,9 +161,11 @@ class ExchangeKind {
     Sync sync;
     Order order;
     RuleTraits rule;
-    std::size_t batch = 1;                  // samples of the global batch
-    std::vector<ThinProduct> products;      // of the model
-    std::vector<std::size_t> offsets;       // of its parameters
+    std::size_t batch = 1;              // samples of the global batch
+    std::vector<ThinProduct> products;  // of the model
+    std::vector<std::size_t> offsets;   // of its parameters
+    std::vector<Rank> members = {};     // as in ExchangeParts
+    std::int64_t tau = 1;
     std::vector<std::size_t> tensors = {};  // where each begins among the floats
     double bytes(Range r) const { return encoded ? encoded(r) : 4.0 * static_cast<double>(r.count()); }
     double answer_bytes(Range r) const { return codes_answers ? bytes(r) : 4.0 * static_cast<double>(r.count()); }

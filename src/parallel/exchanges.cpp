@@ -23,6 +23,8 @@ constexpr std::array table{
     Entry{"factors", exchanges::factors},              // fully connected gradients go as their two factors
     Entry{"shared_memory", exchanges::shared_memory},  // one memory, written without locks
     Entry{"learners", exchanges::learners},            // several replicas on every worker, as many as pay
+    Entry{"nested", exchanges::nested},                // groups sum inside, their heads write to servers
+    Entry{"elastic_tree", exchanges::elastic_tree},    // workers are drawn to their neighbours in a tree
 };
 
 struct NamedOrder {

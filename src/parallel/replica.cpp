@@ -93,6 +93,7 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
     const double part = due ? exchange_->exchange(moment) : moment.share;
     if (part > 0) trainer_->update(static_cast<std::uint64_t>(clock_), moment.lr * part);
   } else {
+    exchange_->on_gradient();
     trainer_->update(static_cast<std::uint64_t>(clock_), moment.lr);
     if (due) exchange_->exchange(moment);
   }

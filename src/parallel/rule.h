@@ -53,6 +53,8 @@ struct RuleTraits {
   bool answers_changes = true;   // the same of answers
   bool gradient_itself = false;  // contributions are gradients as they are: their sum may be had in another way
   bool adds = false;             // merging is adding to the weights, which anybody may do where they lie
+  bool movable = false;          // SharedSide::movable
+  bool decoupled = false;        // workers go on while their contributions and answers travel: sync soft
   bool answers_mean = false;     // the answer is the mean itself: where a collective makes it, no shared side is needed
 };
 
@@ -86,6 +88,8 @@ class WorkerSide {
   // out[i] = share * the contribution of element range.begin + i. With Moment::weights the share is 1.
   virtual void contribute(Range range, double share, std::span<float> out) = 0;
   virtual void apply(Range range, std::span<const float> answer) = 0;
+  // Rules of Moment::weights: the gradient is there, the worker's own optimizer comes next. May add to the gradient.
+  virtual void on_gradient() {}
   virtual std::vector<StateSpan> state() { return {}; }
 };
 
@@ -100,6 +104,8 @@ class SharedSide {
   virtual void was_read(Rank /*reader*/) {}  // that worker is being sent the answer
   // The model's weights in this range, if the shared sides hold the model.
   virtual std::span<const float> model() const { return answer(); }
+  // The model's weights, for exchanges that move them by something else than contributions; empty: they cannot.
+  virtual std::span<float> movable() { return {}; }
   virtual std::vector<StateSpan> state() = 0;
 };
 

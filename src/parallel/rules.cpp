@@ -25,6 +25,7 @@ constexpr std::array table{
     Entry{"gossip_walk", rules::gossip_walk},        // models walk, and are merged by their ages
     Entry{"movement_add", rules::movement_add},      // what a worker's own steps have moved it is added
     Entry{"sign_majority", rules::sign_majority},    // a vote on the sign of every number
+    Entry{"mpca", rules::mpca},                      // a penalty on the distance from an extrapolated centre
 };
 
 }  // namespace

@@ -11,15 +11,16 @@ struct Named {
   const char* name;
   Sync::Kind kind;
 };
-constexpr std::array<Named, 9> kinds{{{"bsp", Sync::Kind::bsp},
-                                      {"quorum", Sync::Kind::quorum},
-                                      {"a_bsp", Sync::Kind::a_bsp},
-                                      {"ssp", Sync::Kind::ssp},
-                                      {"essp", Sync::Kind::essp},
-                                      {"delay", Sync::Kind::delay},
-                                      {"value", Sync::Kind::value},
-                                      {"approximate", Sync::Kind::approximate},
-                                      {"async", Sync::Kind::async}}};
+constexpr std::array<Named, 10> kinds{{{"bsp", Sync::Kind::bsp},
+                                       {"quorum", Sync::Kind::quorum},
+                                       {"a_bsp", Sync::Kind::a_bsp},
+                                       {"ssp", Sync::Kind::ssp},
+                                       {"essp", Sync::Kind::essp},
+                                       {"delay", Sync::Kind::delay},
+                                       {"value", Sync::Kind::value},
+                                       {"soft", Sync::Kind::soft},
+                                       {"approximate", Sync::Kind::approximate},
+                                       {"async", Sync::Kind::async}}};
 
 }  // namespace
 
@@ -40,7 +41,12 @@ Sync read_sync(OptionReader& options) {
   if (sync.bounded()) sync.staleness = options.integer("staleness", sync.staleness, 0, 1'000'000);
   if (sync.kind == Sync::Kind::quorum) sync.backups = static_cast<int>(options.integer("backups", 1, 0, 100'000));
   if (sync.kind == Sync::Kind::value) sync.bound = options.number("bound", sync.bound, 0);
-  if (sync.kind == Sync::Kind::approximate) sync.threshold = options.number("threshold", sync.threshold, 0, 1);
+  if (sync.kind == Sync::Kind::soft) sync.staleness = options.integer("staleness", 16, 1, 1'000'000);
+  if (sync.kind == Sync::Kind::approximate) {
+    sync.threshold = options.number("threshold", sync.threshold, 0, 1);
+    sync.sites = static_cast<int>(options.integer("sites", 0, 0, 100'000));
+    sync.staleness = options.integer("staleness", 8, 1, 1'000'000);
+  }
   if (!sync.in_rounds() && !sync.bounded()) {
     const std::string work = options.choice("work", "common", {"common", "own"});
     sync.common_work = work == "common";

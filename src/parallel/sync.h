@@ -20,6 +20,7 @@ struct Sync {
     essp,         // the same, and fresh parameters are sent before they are asked for
     delay,        // every step reads afresh, as soon as all steps that are `staleness` older are merged
     value,        // a worker waits while the shared weights have moved by more than `bound` since the slowest read them
+    soft,         // rounds that nobody waits for, unless the last answer is `staleness` steps late
     approximate,  // sites exchange only changes above `threshold`, relative to the weight, which shrinks
     async,        // nobody waits
   };
@@ -28,11 +29,14 @@ struct Sync {
   int backups = 1;
   double bound = 0.1;
   double threshold = 0.01;
+  int sites = 0;  // groups of workers with servers of their own; 0: the hosts
   // Whether workers take the next piece of work from a common heap (a slow one then does less), or each has its own
   // part of every batch.
   bool common_work = false;
 
-  bool in_rounds() const { return kind == Kind::bsp || kind == Kind::quorum || kind == Kind::a_bsp; }
+  bool in_rounds() const {
+    return kind == Kind::bsp || kind == Kind::quorum || kind == Kind::a_bsp || kind == Kind::soft;
+  }
   bool bounded() const { return kind == Kind::ssp || kind == Kind::essp || kind == Kind::delay; }
 };
 

@@ -229,6 +229,8 @@ void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch,
     else if (goes_node_by_node())
       execute = [&](Executor& e) {
         for (std::size_t node = 0; node < e.plan().graph.nodes().size(); ++node) {
+          if (before_reading_)
+            for (const Range& r : phase.milestones.at(slice)[node].reads) before_reading_(r);
           if (!offer_factors(phase, e, batch, shard, node)) e.run_node(context, node);
           after_node(phase, core, slice, node, last);
         }

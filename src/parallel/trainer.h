@@ -81,6 +81,11 @@ class Trainer {
   // multiplied, and those numbers of `gradient` mean nothing. An empty `take`: nobody wants them.
   std::vector<ThinProduct> thin_products();
   void give_factors(std::function<bool(const FactorSlice&)> take);
+  // For `compute`: whom to ask before a node of the forward pass reads parameters, with each run of numbers that it
+  // reads. Asked by every core. It may wait until they are there. Needs `announce`. Empty: nobody.
+  void before_reading(std::function<void(Range)> ask) { before_reading_ = std::move(ask); }
+  // Parameters in the order in which forward reads them first.
+  std::vector<Range> reading_order();
   // For `compute`: asked by core 0 before each further one of its shards; false: what is left of the batch is left out,
   // and the gradient is the mean over the samples that were done (`samples` of the result). The first shard of a core
   // is always done. Empty: nobody is asked.
@@ -180,6 +185,7 @@ class Trainer {
   std::function<bool()> keep_going_;
   std::atomic<bool> handed_in_ = false;         // somebody does not want the rest of this batch
   std::atomic<std::int64_t> samples_done_ = 0;  // of this batch
+  std::function<void(Range)> before_reading_;
   std::function<void(const Bucket&)> bucket_ready_;
   std::function<bool(const FactorSlice&)> take_factors_;
   std::vector<std::atomic<int>> bucket_missing_;  // cores that have not completed it, by bucket

@@ -45,6 +45,16 @@ void Trainer::update(std::uint64_t step, double lr) {
 
 const std::vector<TrainedSpan>& Trainer::segments() const { return phases_.front()->segments; }
 
+std::vector<Range> Trainer::reading_order() {
+  TrainerPhase& phase = *phases_.front();
+  phase.plans.prepare(1);
+  std::vector<Range> order;
+  for (const Milestone& m : milestones(phase, 1))
+    for (const Range& r : m.reads)
+      if (std::ranges::find(order, r.begin, &Range::begin) == order.end()) order.push_back(r);
+  return order;
+}
+
 const std::vector<Bucket>& Trainer::buckets() const { return phases_.front()->buckets; }
 
 void Trainer::send_buckets(std::size_t least_bytes, std::function<void(const Bucket&)> ready) {

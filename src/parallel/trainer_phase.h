@@ -17,6 +17,7 @@ struct Milestone {
   double flops = 0;
   std::vector<std::size_t> completes;  // buckets whose last gradient it is
   int product = -1;                    // the thin product that it computes
+  std::vector<Range> reads = {};       // parameters; in forward only
 };
 
 struct TrainerPhase {

@@ -61,6 +61,14 @@ std::vector<Milestone> Trainer::milestones(const TrainerPhase& phase, std::int64
                     .completes = {}});
   int product = 0;
   for_each_thin_product(graph, table_, [&](const ThinProduct&, std::size_t node) { list[node].product = product++; });
+  for (std::size_t n = 0; n < list.size(); ++n)
+    if (!graph.nodes()[n].backward)
+      for (const Value v : graph.nodes()[n].in)
+        if (graph.info(v).source == ValueInfo::Source::parameter) {
+          const auto& name = graph.parameters()[static_cast<std::size_t>(graph.info(v).producer)].name;
+          const ParameterTable::Entry& e = table_.find(name);
+          list[n].reads.push_back({e.offset, e.offset + e.size});
+        }
   const std::vector<int> nodes = completing_nodes(graph);
   for (std::size_t b = 0; b < phase.buckets.size(); ++b) {
     int last = 0;

@@ -79,10 +79,11 @@ SystemAxis exchanges() {
                         {"n_fetch", "1", "sync async: steps between fetches; until then a worker steps its copy"},
                         {"warm_start", "0", "sync async: updates that the first worker makes alone"},
                         {"filters", "[]", "significant (leave out small changes), skip (leave out at random)"},
-                        {"threshold", "0", "relative size below which `significant` leaves a change out"},
-                        {"skip", "0", "probability with which `skip` leaves a push out"},
-                        {"factors", "false", "fully connected layers travel as activations and errors"},
-                        {"tau_down", "tau", "in a tree: steps between messages to children"},
+                        {"threshold", "0.001", "relative size below which `significant` leaves a change out"},
+                        {"skip", "0.5", "probability with which `skip` leaves a block of numbers out"},
+                        {"unbiased", "false", "skipped blocks are dropped, and others made larger"},
+                        {"block", "64", "numbers that filters look at together"},
+                        {"kill_server", "\"\"", "an experiment: \"0@20\" loses server 0's state after 20 updates"},
                         {"planned", "true", "one letter for all that a server has; false: one for each tensor"}})},
           {"neighbour", "the neighbours in a graph",
            with_period({{"graph", "\"ring\"", "ring, torus, halton, hypercube, one_peer or file"},
@@ -105,9 +106,12 @@ SystemAxis exchanges() {
            with_period({{"groups", "1", "of cores with a copy each, that pass a token"},
                         {"token_every", "4", "updates of a group before it passes the token"},
                         {"add", "\"racing\"", "racing (updates may be lost), or atomic"}})},
+          {"elastic_tree", "parent and children in a tree, shown each other's weights",
+           with_period({{"fanout", "2", "children of each"},
+                        {"tau_down", "tau", "steps between showing weights to children; tau is to the parent"}})},
           {"nested", "groups exchange inside, and their heads outside",
-           with_period({{"group", "the workers of a host", "workers in a group"},
-                        {"outer", "a server", "a table: the exchange between groups"}})},
+           with_period(
+               {{"group", "2", "workers in a group"}, {"outer", "a server", "a table: the exchange between groups"}})},
       }};
 }
 
@@ -128,9 +132,15 @@ SystemAxis syncs() {
               {"value",
                "wait while the parameters are farther from what the slowest has read",
                {{"bound", "0.1", "of any parameter"}, work}},
+              {"soft",
+               "rounds that nobody waits for, unless the last answer is late",
+               {{"staleness", "16", "steps after which it is"}}},
               {"approximate",
                "only changes above a relative threshold leave the site; it shrinks as 1 / sqrt(t)",
-               {{"threshold", "0.01", "at the first step"}, work}},
+               {{"threshold", "0.01", "at the first step"},
+                {"sites", "0", "groups of workers with servers of their own; 0: the hosts"},
+                {"staleness", "8", "steps by which a site may be ahead of the slowest"},
+                work}},
               {"async", "nobody waits", {work}},
           }};
 }

@@ -6,6 +6,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <tuple>
 
 #include "world/channels.h"
 #include "world/parcel.h"
@@ -60,6 +61,7 @@ class Mail::Office {
 
   void post(Rank to, const LetterHead& head, std::span<const std::byte> payload);
   std::size_t on_their_way(Rank to);
+  void leave_by_key(std::size_t window);
   bool try_take(int box, Letter& letter);
   bool take(int box, Letter& letter, double deadline);
   void shut(int box);
@@ -83,6 +85,15 @@ class Mail::Office {
     ParcelQueue on_their_way;
   };
 
+  struct Waiting {  // to leave by its key
+    Parcel* parcel;
+    Peer* to;
+    std::uint64_t number;
+    bool operator<(const Waiting& o) const {  // as a heap wants it: the last one leaves first
+      return std::tuple(o.parcel->wire.key, o.number) < std::tuple(parcel->wire.key, number);
+    }
+  };
+
   Box& box(int number) {
     invariant(number >= 0 && number < boxes, "a rank has that box");
     return boxes_[static_cast<std::size_t>(number)];
@@ -93,6 +104,8 @@ class Mail::Office {
   Parcel& empty_parcel(std::size_t bytes);
   void send(Peer& to, Parcel& parcel);
   void reap(Peer& from);
+  void send_by_key();
+  void collect(Peer& from, const Parcel& last);
   void give_back(Parcel& parcel);
   void tell_peers(LetterOnTheWire::What what);
   void wait_while(bool Peer::*state, double deadline);
@@ -116,8 +129,13 @@ class Mail::Office {
   std::unique_ptr<Event> leaving_;  // of a peer
   std::exception_ptr failure_;
   Counts counts_;
+  std::size_t window_ = 0;        // above 0: letters leave by key
+  std::vector<Waiting> waiting_;  // a heap
+  std::uint64_t numbered_ = 0;
+  std::unique_ptr<Event> queued_;  // something waits to leave, or nothing will any more
   bool closing_ = false, closed_ = false, stopping_ = false;
   std::vector<std::unique_ptr<Task>> readers_;
+  std::unique_ptr<Task> sender_;  // of what waits
 };
 
 Mail::Office::Office(World& world, std::size_t most_bytes, const std::optional<std::vector<Rank>>& peers)
@@ -147,6 +165,8 @@ void Mail::Office::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  if (sender_) queued_->notify();
+  sender_.reset();
   readers_.clear();
 }
 
@@ -195,12 +215,83 @@ void Mail::Office::post(Rank to, const LetterHead& head, std::span<const std::by
                  .number = head.number,
                  .second = head.second,
                  .bytes = payload.size()};
+  const bool waits = window_ > 0 && !payload.empty();
+  {
+    const std::lock_guard lock(mutex_);
+    ++counts_.letters;
+    counts_.messages += payload.empty() ? 1 : 2;
+    counts_.bytes += header_bytes + payload.size();
+    if (waits) {
+      waiting_.push_back({&parcel, receiver, numbered_++});
+      std::push_heap(waiting_.begin(), waiting_.end());
+    } else {
+      send(*receiver, parcel);
+      reap(*receiver);
+    }
+  }
+  if (waits) queued_->notify();
+}
+
+void Mail::Office::leave_by_key(std::size_t window) {
+  invariant(window > 0 && !sender_, "letters begin to leave by key once");
+  queued_ = world_.make_event();
+  window_ = window;
+  sender_ = world_.spawn("mail order", [this] { send_by_key(); });
+}
+
+// In a task of its own. Only this one looks whether letters have left, so that nobody else waits for the same work.
+void Mail::Office::send_by_key() {
+  struct OnItsWay {
+    Parcel* parcel;
+    Peer* to;
+    std::size_t bytes;
+  };
+  std::vector<OnItsWay> ahead;  // the oldest first
+  std::size_t bytes = 0;
+  try {
+    for (;;) {
+      std::uint64_t seen = 0;
+      bool empty = false;
+      {
+        const std::lock_guard lock(mutex_);
+        empty = waiting_.empty();
+        if (stopping_ || (empty && closing_)) return;
+        seen = queued_->count();
+      }
+      if (empty) {
+        queued_->wait(seen + 1, std::numeric_limits<double>::max());
+        continue;
+      }
+      while (bytes >= window_) {
+        const OnItsWay oldest = ahead.front();
+        if (!wait(oldest.parcel->header_sent) || !wait(oldest.parcel->payload_sent)) return;
+        collect(*oldest.to, *oldest.parcel);
+        bytes -= oldest.bytes;
+        ahead.erase(ahead.begin());
+      }
+      const std::lock_guard lock(mutex_);
+      std::pop_heap(waiting_.begin(), waiting_.end());
+      const Waiting next = waiting_.back();
+      waiting_.pop_back();
+      send(*next.to, *next.parcel);
+      ahead.push_back({next.parcel, next.to, next.parcel->bytes});
+      bytes += next.parcel->bytes;
+    }
+  } catch (const std::exception&) {
+    meet(std::current_exception());
+  }
+}
+
+// That parcel has left, and so have those before it to the same peer.
+void Mail::Office::collect(Peer& from, const Parcel& last) {
   const std::lock_guard lock(mutex_);
-  send(*receiver, parcel);
-  ++counts_.letters;
-  counts_.messages += payload.empty() ? 1 : 2;
-  counts_.bytes += header_bytes + payload.size();
-  reap(*receiver);
+  for (;;) {
+    Parcel* const parcel = from.on_their_way.pop();
+    parcel->header_sent.wait(std::numeric_limits<double>::infinity());
+    const bool was_last = parcel == &last;
+    give_back(*parcel);
+    if (was_last) return;
+  }
 }
 
 // Before the pool grows, all that has left is collected.
@@ -223,6 +314,7 @@ void Mail::Office::send(Peer& to, Parcel& parcel) {
 }
 
 void Mail::Office::reap(Peer& from) {
+  if (window_ > 0) return;
   while (Parcel* const parcel = from.on_their_way.front()) {
     if (!parcel->header_sent.finished() || !parcel->payload_sent.finished()) return;
     constexpr double at_once = std::numeric_limits<double>::infinity();
@@ -380,6 +472,14 @@ void Mail::Office::shut(int number) {
 void Mail::Office::close(double patience) {
   if (closed_) return;
   const double deadline = world_.now() + patience;
+  if (sender_) {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    queued_->notify();
+    sender_.reset();
+  }
   tell_peers(LetterOnTheWire::goodbye);
   wait_while(&Peer::writes, deadline);
   tell_peers(LetterOnTheWire::farewell);
@@ -436,6 +536,7 @@ void Mail::post(Rank to, const LetterHead& head, std::span<const std::byte> payl
   office_->post(to, head, payload);
 }
 std::size_t Mail::on_their_way(Rank to) { return office_->on_their_way(to); }
+void Mail::leave_by_key(std::size_t window) { office_->leave_by_key(window); }
 bool Mail::take(int box, Letter& letter, double deadline) { return office_->take(box, letter, deadline); }
 bool Mail::try_take(int box, Letter& letter) { return office_->try_take(box, letter); }
 void Mail::shut(int box) { office_->shut(box); }

@@ -61,7 +61,7 @@ class Letter {
 
 class Mail {
  public:
-  static constexpr int boxes = 4;
+  static constexpr int boxes = 8;
   static constexpr std::size_t header_bytes = 48;
   static constexpr int messages_of_close = 2;  // to each peer, of header_bytes
 
@@ -77,6 +77,12 @@ class Mail {
 
   // Letters to that rank that have not left yet, or not come yet where the world cannot tell: how busy the link is.
   std::size_t on_their_way(Rank to);
+
+  // From now on letters with a payload wait in the office while more than `window` bytes are on their way, and then
+  // leave in the order of their keys, the smallest first; those with the same key in the order of their posting.
+  // Letters without a payload go at once, so the order between the two kinds is lost, and so is that between keys.
+  // Once.
+  void leave_by_key(std::size_t window);
 
   // The next letter of the box. False at the deadline (of the world's clock), or when the box is empty and either shut
   // or the mail closed. Throws what a reader met (PeerLost, or Failure about a letter that makes no sense), even if

@@ -16,5 +16,7 @@ std::unique_ptr<const ExchangeKind> server(OptionReader&);
 std::unique_ptr<const ExchangeKind> neighbour(OptionReader&);
 std::unique_ptr<const ExchangeKind> random_peer(OptionReader&);
 std::unique_ptr<const ExchangeKind> partial(OptionReader&);
+std::unique_ptr<const ExchangeKind> nested(OptionReader&);
+std::unique_ptr<const ExchangeKind> elastic_tree(OptionReader&);
 
 }  // namespace echelon::exchanges

@@ -16,8 +16,13 @@ class Kind : public ExchangeKind {
   explicit Kind(const ServerSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
     return {.in_lockstep = false,
+            .plain_numbers = settings_.filters.any(),
             .orders_slices = true,
-            .merges_steps = settings_.n_push > 1 || settings_.n_fetch > 1 || settings_.warm_start > 0};
+            .merges_steps = settings_.n_push > 1 || settings_.n_fetch > 1 || settings_.warm_start > 0,
+            .sums_on_the_way = settings_.overlay.kind != Overlay::Kind::flat,
+            .answers_pushes = settings_.replicas > 1,
+            .sites = settings_.overlay.kind == Overlay::Kind::flat && settings_.replicas == 1,
+            .least_workers = settings_.replicas};
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<ServerClient>(settings_, std::move(parts));
@@ -27,7 +32,8 @@ class Kind : public ExchangeKind {
            "(with "
            "n_push and n_fetch only every so many steps; ssp: an answer at most every `staleness` steps while workers "
            "are "
-           "equally fast; a_bsp: and up to n-1 letters without content)";
+           "equally fast; a_bsp: and up to n-1 letters without content; every further replica of a server: n W more; "
+           "filters and order magnitude: less; sync approximate: and up to 2 n W to each other site)";
   }
   Traffic traffic(const Case& c) const override {
     const bool cached = c.sync.kind == Sync::Kind::ssp;
@@ -38,17 +44,68 @@ class Kind : public ExchangeKind {
     const double pulls =
         cached ? 0 : fetches - 1.0 / static_cast<double>(std::lcm(settings_.n_push, settings_.n_fetch));
     Traffic sum{.at_most = cached || c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp};
-    const double away = c.workers - 1;  // workers that are not on the server's rank
     constexpr double head = Mail::header_bytes;
-    for (const Key& k : cut_into_keys(settings_, {c.workers, c.floats, c.tensors, c.order}))
+    double away = c.workers - 1;  // workers that are not on the server's rank
+    for (const Key& k : cut_into_keys(settings_, {c.workers, c.floats, c.tensors, c.order})) {
+      if (!c.members.empty())
+        away = static_cast<double>(c.members.size()) - static_cast<double>(std::ranges::count(c.members, k.server));
       sum = sum + away * (pushes * Traffic{2, head + c.bytes(k.range)} +
                           fetches * Traffic{2, head + c.answer_bytes(k.range)} + pulls * Traffic{1, head});
+    }
+    for (const Key& k : cut_into_keys(settings_, {c.workers, c.floats, c.tensors, c.order}))
+      sum = sum + (c.workers * (settings_.replicas - 1)) * Traffic{2, head + c.bytes(k.range)};
+    const bool merges = settings_.overlay.kind != Overlay::Kind::flat && !c.sync.in_rounds();  // what comes together
+    sum.at_most = sum.at_most || merges || c.sync.kind == Sync::Kind::soft || settings_.filters.any() ||
+                  c.order.kind == Order::Kind::magnitude;
+    if (c.sync.kind == Sync::Kind::approximate) {  // each update may go to each other site
+      const double sites = c.sync.sites > 0 ? std::min(c.sync.sites, c.workers) : c.workers;
+      sum = sum +
+            c.workers * (sites - 1) * static_cast<double>(server_count(settings_, c.workers)) * Traffic{2, head, true};
+      sum.bytes += c.workers * (sites - 1) * 8.0 * static_cast<double>(c.floats);
+    }
     return c.sync.kind == Sync::Kind::a_bsp ? sum + away * Traffic{1, head} : sum;
   }
 
  private:
   ServerSettings settings_;
 };
+
+void read_filters(OptionReader& options, ServerSettings& s) {
+  FilterSettings& f = s.filters;
+  for (const std::string& name : options.texts("filters", {})) {
+    if (name == "significant")
+      f.significant = true;
+    else if (name == "skip")
+      f.skip = 0.5;
+    else
+      options.problem("filters", fmt::format("has no '{}': take significant, skip or both", name));
+  }
+  if (f.significant) f.threshold = options.number("threshold", 1e-3, 0, 1);
+  if (f.skip > 0) {
+    f.skip = options.number("skip", 0.5, 1e-6, 0.99);
+    f.unbiased = options.flag("unbiased", false);
+  }
+  if (f.any()) f.block = static_cast<std::size_t>(options.integer("block", 64, 1, 1 << 20));
+}
+
+void read_replicas(OptionReader& options, ServerSettings& s) {
+  s.replicas = static_cast<int>(options.integer("replicas", 1, 1, ChainPlace::most_replicas));
+  if (s.replicas > 1 && (s.n_push > 1 || s.n_fetch > 1 || s.warm_start > 0))
+    options.problem("replicas", "needs an answer to every push: leave out n_push, n_fetch and warm_start");
+  const std::string kill = options.text("kill_server", "");
+  if (kill.empty()) return;
+  const auto at = kill.find('@');
+  const auto number = [&](const std::string& text) {
+    const bool digits = !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+    return digits ? std::stoll(text) : -1;
+  };
+  const auto server = at == std::string::npos ? -1 : number(kill.substr(0, at));
+  const auto update = at == std::string::npos ? -1 : number(kill.substr(at + 1));
+  if (server < 0 || update < 0)
+    options.problem("kill_server", "is the number of a server and of its update: take \"0@20\", for example");
+  if (s.replicas < 2) options.problem("kill_server", "loses a server for good: set replicas to 2 or more");
+  s.kill_server = static_cast<int>(server), s.kill_at = update;
+}
 
 }  // namespace
 
@@ -63,6 +120,19 @@ std::unique_ptr<const ExchangeKind> server(OptionReader& options) {
   s.n_fetch = options.integer("n_fetch", 1, 1, 1'000'000);
   s.warm_start = options.integer("warm_start", 0, 0, 1'000'000'000);
   s.planned = options.flag("planned", true);
+  read_filters(options, s);
+  read_replicas(options, s);
+  const auto fanout = static_cast<int>(options.integer("fanout", 0, 0, 10'000));
+  const bool two_level = options.flag("two_level", false);
+  if (fanout > 0) s.overlay = {.kind = Overlay::Kind::tree, .fanout = fanout};
+  if (two_level) s.overlay.kind = Overlay::Kind::hosts;
+  if (fanout > 0 && two_level) options.problem("fanout", "and two_level exclude each other: leave out one of them");
+  if (s.overlay.kind != Overlay::Kind::flat && (s.n_fetch > 1 || s.n_push > 1 || s.warm_start > 0))
+    options.problem(s.overlay.kind == Overlay::Kind::tree ? "fanout" : "two_level",
+                    "needs an answer to every push: leave out n_push, n_fetch and warm_start");
+  if (s.overlay.kind != Overlay::Kind::flat && (s.replicas > 1 || s.filters.any()))
+    options.problem(s.overlay.kind == Overlay::Kind::tree ? "fanout" : "two_level",
+                    "has sums on the way, of which replicas and filters know nothing: leave these out");
   return std::make_unique<Kind>(s);
 }
 

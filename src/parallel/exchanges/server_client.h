@@ -16,7 +16,10 @@
 
 #include "parallel/exchange.h"
 #include "parallel/exchanges/oplog.h"
+#include "parallel/exchanges/server_budget.h"
+#include "parallel/exchanges/server_chain.h"
 #include "parallel/exchanges/server_keys.h"
+#include "parallel/exchanges/server_relay.h"
 #include "parallel/exchanges/server_shard.h"
 
 namespace echelon::exchanges {
@@ -28,6 +31,7 @@ class ServerClient : public Exchange {
   void before_step(const StepMoment& moment) override;
   double exchange(const StepMoment& moment) override;
   void after_step(const StepMoment& moment) override;
+  void on_gradient() override { worker_->on_gradient(); }
   bool keep_going() override;
   std::int64_t missed_steps() override { return std::exchange(missed_, 0) * parts_.period.tau; }
   void leave() override;
@@ -37,6 +41,21 @@ class ServerClient : public Exchange {
   std::vector<Figure> figures() override;
 
  private:
+  std::vector<Address> writers() const;
+  void make_shards();
+  Address gate(std::size_t key) const;
+  double exchange_softly(const StepMoment& moment);
+  void push_most_significant(const StepMoment& moment, bool asks);
+  void push_pending(const StepMoment& moment);
+  void post_push(std::uint32_t k, const LetterHead& head, std::span<const std::byte> bytes);
+  void go_on_with_the_next(const Letter& letter);
+  void settle_sites();
+  // server_overlap.cpp
+  void plan_overlap();
+  void bucket_is_ready(const Bucket& bucket);
+  void wait_for_range(Range range);
+  void note_arrival(std::uint32_t k);
+  std::vector<std::size_t> answering_order(std::size_t first, std::size_t count) const;
   bool gradients() const { return parts_.rule->traits().moment == RuleTraits::Moment::gradient; }
   bool asks(const StepMoment& moment);
   void merge(const StepMoment& moment);  // the gradient into what will be pushed
@@ -53,24 +72,44 @@ class ServerClient : public Exchange {
   ServerSettings settings_;
   ExchangeParts parts_;
   std::vector<Key> keys_;
+  std::vector<Address> gates_;         // where to push, by key
   std::vector<std::int64_t> seen_;     // of everybody's steps, by key
   std::vector<std::int64_t> version_;  // of the own copy, by key, as it was when it left the server
   std::vector<std::int64_t> own_in_;   // own pushes that were in it
   std::unique_ptr<WorkerSide> worker_;
   std::vector<std::unique_ptr<Codec>> encoders_;  // by key; null: plain numbers
+  std::vector<PushFilter> filters_;               // by key; none without filters
+  std::unique_ptr<SliceBudget> budget_;           // order magnitude
+  Buffer pending_;                                // the same: gradients times their rates that have not been pushed
+  std::vector<double> pending_rate_;              // the same: the sum of these rates, by key
+  std::vector<float> significance_;               // by key
+  std::vector<UnansweredPush> unanswered_;        // by key; replicated servers only
+  std::vector<std::int64_t> lost_servers_;        // by key: how many of its chain have lost their state
+  bool overlaps_ = false;                         // keys are pushed while backward runs
+  bool defers_ = false;                           // answers are waited for when forward needs them
+  StepMoment moment_;                             // of the present step
+  std::vector<std::vector<std::uint32_t>> keys_of_bucket_;
+  std::vector<int> missing_;           // buckets that a key still waits for in this step
+  std::vector<char> arrived_;          // by key: the answer to its last push
+  std::vector<std::size_t> reading_;   // by key: its place in the order in which forward reads them
+  std::vector<std::size_t> furthest_;  // of the answers to the last push that have come, by server
+  double out_of_order_ = 0;            // answers that came after one from the same server that is read later
+  std::vector<int> sites_;             // by rank; sync approximate only
   Buffer contribution_, bytes_;
   Buffer merged_;            // n_push > 1: gradients times their rates, since the last push
   double merged_rate_ = 0;   // the sum of these rates
   OpLog own_steps_;          // essp
   std::int64_t pushes_ = 0;  // times that something was pushed
   std::int64_t steps_ = 0;
-  std::int64_t round_ = 0;     // to which the next contribution belongs
-  std::int64_t missed_ = 0;    // rounds that were closed without this worker, since its last one
-  std::int64_t hand_in_ = -1;  // the last round of which a server wanted what there was
-  std::int64_t warm_ = 0;      // whether the warm start is over
+  std::int64_t round_ = 0;      // to which the next contribution belongs
+  std::int64_t pushed_at_ = 0;  // sync soft: the step of the last push
+  std::int64_t missed_ = 0;     // rounds that were closed without this worker, since its last one
+  std::int64_t hand_in_ = -1;   // the last round of which a server wanted what there was
+  std::int64_t warm_ = 0;       // whether the warm start is over
   int awaited_ = 0, flushes_ = 0;
   double waited_ = 0, parts_done_ = 0, parts_count_ = 0, ages_ = 0;  // figures
-  std::unique_ptr<ServerShard> shard_;                               // null on ranks without one
+  std::vector<std::unique_ptr<ServerShard>> shards_;  // on this rank: its own, then those that it replicates
+  std::unique_ptr<ServerRelay> relay_;                // null where everybody writes to servers
 };
 
 }  // namespace echelon::exchanges

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "parallel/exchanges/server_sites.h"
+
 namespace echelon::exchanges {
 
 int server_count(const ServerSettings& s, int workers) {
@@ -33,7 +35,13 @@ std::vector<Key> cut_into_keys(const ServerSettings& s, const ExchangeParts& par
   KeyCase c{.workers = parts.workers(), .floats = parts.floats(), .tensors = {}, .order = parts.order};
   std::size_t at = 0;
   for (const CodecPiece& p : parts.pieces({0, c.floats})) c.tensors.push_back(at), at += p.size;
-  return cut_into_keys(s, c);
+  if (parts.sync.kind != Sync::Kind::approximate) return cut_into_keys(s, c);
+  const std::vector<int> sites = sites_of(parts.sync, parts.world->place().host);
+  c.workers = smallest_site(sites);  // every site has the same keys, on servers at the same places
+  std::vector<Key> keys = cut_into_keys(s, c);
+  const std::vector<Rank> here = ranks_of_site(sites, sites[static_cast<std::size_t>(parts.rank())]);
+  for (Key& key : keys) key.server = here[static_cast<std::size_t>(key.server)];
+  return keys;
 }
 
 }  // namespace echelon::exchanges

@@ -14,6 +14,7 @@
 namespace echelon::exchanges {
 
 void ServerShard::join_round(Slice& s, std::uint32_t key, Letter& letter) {
+  if (was_seen(s, letter)) return;
   if (letter.head.clock < s.round) {  // too late: the round was closed without it
     counts_.dropped += 1;
     return answer(s, key, letter.from, s.last_answer.empty() ? std::as_bytes(s.shared->answer()) : s.last_answer);
@@ -28,7 +29,12 @@ void ServerShard::join_round(Slice& s, std::uint32_t key, Letter& letter) {
 void ServerShard::add(Slice& s, std::uint32_t key, const Letter& letter) {
   const std::span<float> sum = s.sum.as<float>();
   if (s.came == 0) std::ranges::fill(sum, 0.0f), s.shares = 0;
-  if (s.decoder)
+  const auto from = static_cast<std::size_t>(letter.from);
+  if (!s.filters.empty()) {
+    const std::span<float> in = contribution_.as<float>().first(sum.size());
+    s.filters[from].read(letter.payload(), in);
+    kernels::add_into(sum.data(), in.data(), sum.size());
+  } else if (s.decoder)
     s.decoder->add(letter.payload(), 1, sum);
   else if (letter.floats().size() == sum.size())
     kernels::add(sum.data(), sum.data(), letter.floats().data(), sum.size());
@@ -36,7 +42,8 @@ void ServerShard::add(Slice& s, std::uint32_t key, const Letter& letter) {
     fail("rank {} sent {} numbers for key {}, which has {}", letter.from, letter.floats().size(), key, sum.size());
   s.shares += letter.head.number;
   s.lr = std::bit_cast<double>(letter.head.second);
-  s.wanted[static_cast<std::size_t>(letter.from)] = 0;
+  s.wanted[from] = 0;
+  s.clocks[from] = letter.head.clock + 1;
   counts_.contributions += 1;
   if (++s.came == 1 && parts_.sync.kind == Sync::Kind::a_bsp && key == 0) tell_to_hand_in(s, letter.from);
 }
@@ -77,6 +84,16 @@ void ServerShard::conclude(Slice& s, std::uint32_t key) {
   ++s.round;
   ++s.version;
   counts_.updates += 1;
+  if (place_.order.empty()) return answer_round(s, key);
+  s.held = true;
+  for (std::size_t k = place_.order[next_answer_]; slices_[k].held; k = place_.order[next_answer_]) {
+    slices_[k].held = false;
+    answer_round(slices_[k], static_cast<std::uint32_t>(first_ + k));
+    next_answer_ = (next_answer_ + 1) % place_.order.size();
+  }
+}
+
+void ServerShard::answer_round(Slice& s, std::uint32_t key) {
   const std::span<const std::byte> bytes = encoded_answer(s, key);
   if (s.answer_codec && parts_.sync.kind == Sync::Kind::quorum) s.last_answer.assign(bytes.begin(), bytes.end());
   for (const Address& a : writers_) {

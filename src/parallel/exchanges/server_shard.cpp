@@ -10,9 +10,8 @@ namespace {
 constexpr double long_time = 1e9;  // seconds: a server waits as long as the job lives; a lost rank ends the wait
 }
 
-ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, std::size_t first,
-                         std::vector<Address> writers)
-    : parts_(parts), first_(first), writers_(std::move(writers)) {
+ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, const ServerPlace& place)
+    : parts_(parts), place_(place), first_(place.first), writers_(place.writers) {
   const auto workers = static_cast<std::size_t>(parts_.workers());
   reply_box_.assign(workers, Exchange::worker_box);
   for (const Address& a : writers_) reply_box_[static_cast<std::size_t>(a.rank)] = a.box;
@@ -35,25 +34,31 @@ ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, 
         s.read.emplace_back(key.range.count() * sizeof(float));
         std::ranges::copy(s.shared->model(), s.read.back().as<float>().begin());
       }
+    if (place_.filters.any())
+      for (std::size_t w = 0; w < workers; ++w) s.filters.emplace_back(place_.filters, key.range.count());
+    if (!place_.peers.empty())
+      s.changes = std::make_unique<SignificantChanges>(parts_.sync.threshold, key.range.count());
     slices_.push_back(std::move(s));
   }
   contribution_ = Buffer(largest * sizeof(float));
   bytes_ = Buffer(most_bytes);
+  site_clocks_.assign(place_.peers.size(), 0);
   gone_.assign(workers, 0), began_.assign(workers, -1), interval_.assign(workers, 0);
-  task_ = parts_.world->spawn("server", [this] { run(); });
+  const int box = chain_box(place_.position);
+  task_ = parts_.world->spawn(box == Exchange::server_box ? "server" : "replica", [this] { run(); });
 }
 
 ServerShard::~ServerShard() { stop(); }
 
 void ServerShard::stop() {
   if (!task_) return;
-  parts_.mail->shut(Exchange::server_box);
+  parts_.mail->shut(chain_box(place_.position));
   task_.reset();
 }
 
 void ServerShard::run() {
   try {
-    for (Letter letter; parts_.mail->take(Exchange::server_box, letter, long_time);) handle(letter);
+    for (Letter letter; parts_.mail->take(chain_box(place_.position), letter, long_time);) handle(letter);
   } catch (const Failure&
                failure) {  // the workers' own waits see a lost rank by themselves; anything else they must be told
     parts_.world->give_up(failure.what());
@@ -61,16 +66,22 @@ void ServerShard::run() {
 }
 
 void ServerShard::handle(Letter& letter) {
+  if (letter.head.kind == site_change) return take_site_change(letter);
+  if (!is_passed(letter)) return;
   const std::uint32_t key = letter.head.key;
   const auto from = static_cast<std::size_t>(letter.from);
   if (letter.head.kind == flush) {
-    gone_[from] = 1;
+    gone_[from] = std::ranges::find(writers_, letter.from, &Address::rank) != writers_.end();
     began_[from] = -1;
     for (std::size_t i = 0; i < slices_.size(); ++i) {
       const auto k = static_cast<std::uint32_t>(first_ + i);
       parts_.sync.in_rounds() ? close_rounds(slices_[i], k) : answer_those_who_may(slices_[i], k);
     }
-    return parts_.mail->post(letter.from, {.kind = flushed, .box = Exchange::worker_box, .key = key});
+    if (!place_.peers.empty()) tell_sites(slices_.front(), static_cast<std::uint32_t>(first_));
+    if (is_last())
+      parts_.mail->post(letter.from,
+                        {.kind = flushed, .box = static_cast<std::uint16_t>(reply_box_[from]), .key = key});
+    return;
   }
   if (key < first_ || key - first_ >= slices_.size())
     fail("rank {} wrote to key {}, which is not on this server", letter.from, key);
@@ -82,12 +93,13 @@ void ServerShard::handle(Letter& letter) {
       gone_[from] = 0;
       if (parts_.sync.in_rounds()) return join_round(s, key, letter);
       if (key == first_) measure_speed(letter.from);
-      merge(s, letter);
+      if (!was_seen(s, letter)) merge(s, letter);
       if (head.kind == push_answer)
         s.wanted[from] =
             parts_.sync.bounded() ? std::max<std::int64_t>(0, must_have_seen(parts_.sync, head.clock + 1)) : 0;
       break;
     case pull: s.wanted[from] = 0; break;
+    case await: s.wanted[from] = std::max<std::int64_t>(0, must_have_seen(parts_.sync, head.clock + 1)); break;
     case warm: s.warm[from] = head.clock; break;
     default: fail("rank {} sent a server a letter of kind {}", letter.from, head.kind);
   }
@@ -99,7 +111,9 @@ void ServerShard::merge(Slice& s, const Letter& letter) {
   const std::uint32_t key = letter.head.key;
   const std::span<float> in = contribution_.as<float>().first(s.range.count());
   std::span<const float> values = in;
-  if (s.decoder)
+  if (!s.filters.empty())
+    s.filters[from].read(letter.payload(), in);
+  else if (s.decoder)
     s.decoder->decode(letter.payload(), in);
   else
     values = letter.floats();
@@ -110,6 +124,7 @@ void ServerShard::merge(Slice& s, const Letter& letter) {
   const std::int64_t staleness = s.version - read, before = oldest(s);
   const bool gradients = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
   counts_.lead = std::max(counts_.lead, static_cast<double>(letter.head.clock - before));
+  if (s.changes) s.changes->before_update(s.shared->model());
   s.shared->absorb(values, {.from = letter.from,
                             .clock = letter.head.clock,
                             .staleness = staleness,
@@ -120,6 +135,10 @@ void ServerShard::merge(Slice& s, const Letter& letter) {
   counts_.contributions += 1, counts_.updates += 1;
   ++s.version;
   s.clocks[from] = letter.head.clock + 1;
+  if (s.changes) {
+    s.changes->after_update(s.shared->model());
+    tell_sites(s, key);
+  }
   if (oldest(s) > before && parts_.sync.kind == Sync::Kind::essp) {  // nobody needs to ask
     const std::span<const std::byte> bytes = encoded_answer(s, key);
     for (const Address& a : writers_) answer(s, key, a.rank, bytes);
@@ -135,7 +154,7 @@ void ServerShard::answer_those_who_may(Slice& s, std::uint32_t key) {
       const auto r = static_cast<std::size_t>(a.rank);
       const bool alone = gone_[static_cast<std::size_t>(writers_[0].rank)] == 0;  // the first worker still trains
       const bool warmed = s.warm[r] > 0 && (s.version >= s.warm[r] || !alone);
-      const bool asked = s.wanted[r] >= 0 && oldest(s) >= s.wanted[r];
+      const bool asked = s.wanted[r] >= 0 && oldest(s) >= s.wanted[r] && !is_ahead_of_sites();
       if (!warmed && !asked) continue;
       if (by_value) {
         const double far = moved(s, a.rank);
@@ -180,6 +199,7 @@ void ServerShard::answer(Slice& s, std::uint32_t key, Rank to, std::span<const s
   const auto r = static_cast<std::size_t>(to);
   s.shared->was_read(to);
   if (!s.read.empty()) std::ranges::copy(s.shared->model(), s.read[r].as<float>().begin());
+  if (!is_last()) return;
   parts_.mail->post(to,
                     {.kind = LetterKind::answer,
                      .box = static_cast<std::uint16_t>(reply_box_[r]),
@@ -222,7 +242,8 @@ double ServerShard::least_speed() const {
   return least;
 }
 
-void ServerShard::read_model(std::span<float> out) const {
+void ServerShard::read_model(std::span<float> out, bool is_first) const {
+  if (!is_first) return;
   for (const Slice& s : slices_)
     std::ranges::copy(s.shared->model(), out.begin() + static_cast<std::ptrdiff_t>(s.range.begin));
 }
@@ -240,8 +261,13 @@ std::vector<StateSpan> ServerShard::state() {
     add("round", std::as_writable_bytes(std::span(&s.round, 1)));
     add("version", std::as_writable_bytes(std::span(&s.version, 1)));
     add("clocks", std::as_writable_bytes(std::span(s.clocks)));
+    for (std::size_t w = 0; w < s.filters.size(); ++w)
+      for (const StateSpan& state : s.filters[w].state()) add(fmt::format("filter {} {}", w, state.name), state.bytes);
+    if (s.changes)
+      for (const StateSpan& state : s.changes->state()) add("sites " + state.name, state.bytes);
     for (std::size_t w = 0; w < s.read.size(); ++w) add(fmt::format("read by {}", w), s.read[w].as<std::byte>());
   }
+  all.push_back({"server dead", std::as_writable_bytes(std::span(&dead_, 1))});
   all.push_back({"server speeds", std::as_writable_bytes(std::span(interval_))});
   all.push_back({"server counts", std::as_writable_bytes(std::span(&counts_, 1))});
   return all;

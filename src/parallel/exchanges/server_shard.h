@@ -15,25 +15,38 @@
 #include <memory>
 #include <vector>
 
+#include "parallel/exchanges/server_chain.h"
 #include "parallel/exchanges/server_keys.h"
+#include "parallel/exchanges/server_sites.h"
 
 namespace echelon::exchanges {
 
+struct ServerPlace {
+  std::size_t first = 0;           // the number of its first key among all
+  std::vector<Address> writers;    // who contribute, and get their answers at these addresses
+  int position = 0, replicas = 1;  // in its chain (server_chain.h)
+  std::int64_t dies_at = -1;       // an experiment: it loses its state after so many updates
+  FilterSettings filters = {};
+  std::vector<std::size_t> order = {};  // of its keys, in which it answers in every round; empty: as they are concluded
+  std::vector<Rank> peers = {};         // the servers of the same keys in other sites (server_sites.h)
+};
+
 class ServerShard {
  public:
-  // `keys` are those of this rank; `first` is the number of the first of them among all. `writers` contribute, and get
-  // their answers at these addresses.
-  ServerShard(const ExchangeParts& parts, std::span<const Key> keys, std::size_t first, std::vector<Address> writers);
+  ServerShard(const ExchangeParts& parts, std::span<const Key> keys, const ServerPlace& place);
   ~ServerShard();
 
   // While the task is idle (after `settle`):
-  void read_model(std::span<float> out) const;
+  std::size_t first_key() const { return first_; }
+  const std::vector<Rank>& peers() const { return place_.peers; }
+  void read_model(std::span<float> out, bool is_first = true) const;  // unless an earlier one of its chain has it
   std::vector<StateSpan> state();
   struct Counts {              // since the start, summed over keys
     double updates = 0;        // of the shared side
     double contributions = 0;  // merged
     double staleness = 0;      // sum over them: others' updates since the weights were read
     double dropped = 0;        // came too late
+    double crossed = 0;        // numbers that went to each other site
     double lead = 0;           // the largest number of steps by which a contribution was ahead of the slowest worker
     double moved = 0;  // sync value: the farthest from what the slowest has read at which another one began a step
   };
@@ -57,12 +70,25 @@ class ServerShard {
     double lr = 0;
     int came = 0;
     std::int64_t round = 0;
-    std::vector<Letter> early;           // contributions to later rounds
-    std::vector<std::byte> last_answer;  // sync quorum with encoded answers: for those who come late
+    bool held = false;                            // concluded, but others are to be answered first
+    std::vector<Letter> early;                    // contributions to later rounds
+    std::vector<FilterReader> filters;            // by worker
+    std::unique_ptr<SignificantChanges> changes;  // sites
+    std::vector<std::byte> last_answer;           // sync quorum with encoded answers: for those who come late
   };
 
   void run();
   void handle(Letter& letter);
+  // server_chain.cpp
+  bool is_passed(Letter& letter);
+  bool was_seen(const Slice& s, const Letter& letter) const;
+  void lose_state();
+  bool is_last() const { return place_.position + 1 == place_.replicas; }
+  // server_sites.cpp
+  void tell_sites(Slice& s, std::uint32_t key);
+  void take_site_change(const Letter& letter);
+  bool is_ahead_of_sites() const;
+  std::int64_t site_clock() const;
   void merge(Slice& s, const Letter& letter);
   void answer_those_who_may(Slice& s, std::uint32_t key);
   void answer(Slice& s, std::uint32_t key, Rank to, std::span<const std::byte> bytes);
@@ -77,18 +103,24 @@ class ServerShard {
   void add(Slice& s, std::uint32_t key, const Letter& letter);
   void close_rounds(Slice& s, std::uint32_t key);
   void conclude(Slice& s, std::uint32_t key);
+  void answer_round(Slice& s, std::uint32_t key);
   void tell_to_hand_in(const Slice& s, Rank first);
 
   ExchangeParts parts_;
+  ServerPlace place_;
   std::size_t first_;
   std::vector<Address> writers_;
   std::vector<int> reply_box_;  // by rank
   std::vector<Slice> slices_;
   Buffer contribution_, bytes_;
   Counts counts_;
-  std::vector<char> gone_;                // by worker: no contribution of it will come in this run
-  std::vector<double> began_, interval_;  // by worker: when it began to compute, and how long it usually does
-  std::unique_ptr<Task> task_;            // last
+  std::size_t next_answer_ = 0;            // in place_.order
+  std::int64_t dead_ = 0;                  // its state is lost
+  std::vector<std::int64_t> site_clocks_;  // how far other sites are, by peer
+  std::int64_t told_clock_ = 0;            // to them
+  std::vector<char> gone_;                 // by worker: no contribution of it will come in this run
+  std::vector<double> began_, interval_;   // by worker: when it began to compute, and how long it usually does
+  std::unique_ptr<Task> task_;             // last
 };
 
 }  // namespace echelon::exchanges

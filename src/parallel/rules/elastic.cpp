@@ -41,6 +41,7 @@ class Shared : public SharedSide {
   }
   std::span<const float> answer() const override { return force_.as<float>(); }
   std::span<const float> model() const override { return centre_.as<float>(); }
+  std::span<float> movable() override { return centre_.as<float>(); }
   std::vector<StateSpan> state() override { return {as_state("centre", centre_.as<float>())}; }
 
  private:
@@ -56,7 +57,8 @@ class Elastic : public MergeRule {
             .model = RuleTraits::Model::shared,
             .one_by_one = true,
             .changes = false,
-            .answers_changes = true};
+            .answers_changes = true,
+            .movable = true};
   }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
     return std::make_unique<Worker>(view);

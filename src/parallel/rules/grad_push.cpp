@@ -91,6 +91,7 @@ class Shared : public SharedSide {
   }
 
   std::span<const float> answer() const override { return weights_.as<float>(); }
+  std::span<float> movable() override { return weights_.as<float>(); }
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all{as_state("weights", weights())};
@@ -136,7 +137,8 @@ class GradPush : public MergeRule {
             .sums = true,
             .one_by_one = true,
             .answers_changes = false,
-            .gradient_itself = true};
+            .gradient_itself = true,
+            .movable = true};
   }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
     return std::make_unique<Worker>(view);

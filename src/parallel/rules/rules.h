@@ -18,5 +18,6 @@ std::unique_ptr<const MergeRule> gossip_sum(OptionReader&);
 std::unique_ptr<const MergeRule> gossip_walk(OptionReader&);
 std::unique_ptr<const MergeRule> movement_add(OptionReader&);
 std::unique_ptr<const MergeRule> sign_majority(OptionReader&);
+std::unique_ptr<const MergeRule> mpca(OptionReader&);
 
 }  // namespace echelon::rules

@@ -1,0 +1,167 @@
+// Groups that sum inside, and whose heads exchange outside (MXNet-MPI): a group's members all-reduce their
+// contributions; the first of them takes the mean to the outer exchange as if it were a single worker, and hands what
+// comes back to its group. Synchrony holds inside a group; between groups it is whatever the sync says.
+
+#include <algorithm>
+
+#include "collective/algorithms.h"
+#include "collective/all_reduce.h"
+#include "kernels/vector.h"
+#include "parallel/exchanges/exchanges.h"
+#include "parallel/exchanges/server_relay.h"
+
+namespace echelon::exchanges {
+
+namespace {
+
+constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
+
+// A whole group as the outer exchange sees it: one worker.
+struct GroupNumbers {
+  std::span<float> mean, answer;
+};
+
+class GroupSide : public WorkerSide {
+ public:
+  explicit GroupSide(GroupNumbers numbers) : numbers_(numbers) {}
+  void contribute(Range range, double share, std::span<float> out) override {
+    kernels::scale(out.data(), numbers_.mean.data() + range.begin, static_cast<float>(share), out.size());
+  }
+  void apply(Range range, std::span<const float> answer) override {
+    std::ranges::copy(answer, numbers_.answer.begin() + static_cast<std::ptrdiff_t>(range.begin));
+  }
+
+ private:
+  GroupNumbers numbers_;
+};
+
+class GroupRule : public MergeRule {
+ public:
+  GroupRule(const MergeRule& inner, GroupNumbers numbers) : inner_(inner), numbers_(numbers) {}
+  RuleTraits traits() const override { return inner_.traits(); }
+  std::unique_ptr<WorkerSide> make_worker(const ReplicaView&) const override {
+    return std::make_unique<GroupSide>(numbers_);
+  }
+  std::unique_ptr<SharedSide> make_shared(const Place& place) const override { return inner_.make_shared(place); }
+
+ private:
+  const MergeRule& inner_;
+  GroupNumbers numbers_;
+};
+
+class Nested : public Exchange {
+ public:
+  Nested(int size, const ExchangeKind& outer, ExchangeParts parts)
+      : parts_(std::move(parts)),
+        group_(parts_.crew->group().split(parts_.rank() / size, parts_.rank())),
+        worker_(parts_.rule->make_worker(parts_.view())),
+        sum_((parts_.floats() + 1) * sizeof(float)),
+        answer_(parts_.floats() * sizeof(float)),
+        rule_(*parts_.rule, {sum_.as<float>().first(parts_.floats()), answer_.as<float>()}) {
+    ExchangeParts outside = parts_;
+    outside.rule = &rule_;
+    for (Rank r = 0; r < parts_.workers(); r += size) outside.members.push_back(r);
+    outer_ = outer.make(std::move(outside));
+  }
+
+  double exchange(const StepMoment& moment) override {
+    const bool gradient = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
+    const std::span<float> all = sum_.as<float>(), sum = all.first(parts_.floats());
+    const double share = gradient ? moment.share : 1;
+    worker_->contribute({0, sum.size()}, share, sum);
+    all.back() = static_cast<float>(share);
+    if (group_.size() > 1) all_reduce(group_, all, Reduction::sum, {.algorithm = &ring_all_reduce});
+    if (all.back() > 0) kernels::scale(sum.data(), sum.data(), 1 / all.back(), sum.size());
+    if (group_.index() == 0) {
+      StepMoment ours = moment;
+      if (gradient) ours.share = all.back();
+      outer_->exchange(ours);
+      for (int m = 1; m < group_.size(); ++m)
+        parts_.mail->post(group_.rank_of(m), {.kind = answer, .box = ServerRelay::relay_box}, answer_.as<float>());
+    } else {
+      take_answer();
+    }
+    worker_->apply({0, sum.size()}, answer_.as<float>());
+    return parts_.rule->traits().local_step ? 1 : 0;
+  }
+
+  void leave() override { outer_->leave(); }
+  void settle() override { outer_->settle(); }
+  void read_model(std::span<float> out) override { outer_->read_model(out); }
+
+  std::vector<StateSpan> state() override {
+    std::vector<StateSpan> all = outer_->state();
+    for (const StateSpan& s : worker_->state()) all.push_back({"member " + s.name, s.bytes});
+    return all;
+  }
+
+ private:
+  void take_answer() {
+    Letter letter;
+    if (!parts_.mail->take(ServerRelay::relay_box, letter, long_time))
+      fail("the mail was closed while a group waited for its head");
+    const std::span<const float> values = letter.floats();
+    if (letter.from != group_.rank_of(0) || values.size() != parts_.floats())
+      fail("rank {} handed its group {} numbers", letter.from, values.size());
+    std::ranges::copy(values, answer_.as<float>().begin());
+  }
+
+  ExchangeParts parts_;
+  Group group_;
+  std::unique_ptr<WorkerSide> worker_;
+  Buffer sum_;     // of the group's contributions; the last number: of their shares
+  Buffer answer_;  // to the group
+  GroupRule rule_;
+  std::unique_ptr<Exchange> outer_;
+};
+
+class Kind : public ExchangeKind {
+ public:
+  Kind(int group, std::unique_ptr<const ExchangeKind> outer) : group_(group), outer_(std::move(outer)) {}
+  ExchangeTraits traits() const override {
+    return {.in_lockstep = false,
+            .plain_numbers = outer_->traits().plain_numbers,
+            .sums_on_the_way = true,
+            .own_parts = true,
+            .answers_pushes = outer_->traits().answers_pushes,
+            .least_workers = outer_->traits().least_workers};
+  }
+  std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
+    return std::make_unique<Nested>(group_, *outer_, std::move(parts));
+  }
+  std::string traffic_text() const override {
+    return "in each group of g: 2 (g-1) 4F for the sum in a ring and (g-1) 4F for the answer; its heads, outside, as "
+           "n: " +
+           outer_->traffic_text();
+  }
+  Traffic traffic(const Case& c) const override {
+    Case outside = c;
+    Traffic inside;
+    for (Rank r = 0; r < c.workers; r += group_) {
+      outside.members.push_back(r);
+      const double g = std::min(group_, c.workers - r), bytes = 4.0 * static_cast<double>(c.floats);
+      inside = inside + Traffic{2 * g * (g - 1), 2 * (g - 1) * (bytes + 4)};
+      inside = inside + (g - 1) * Traffic{2, Mail::header_bytes + bytes};
+    }
+    return inside + outer_->traffic(outside);
+  }
+
+ private:
+  int group_;
+  std::unique_ptr<const ExchangeKind> outer_;
+};
+
+}  // namespace
+
+std::unique_ptr<const ExchangeKind> nested(OptionReader& options) {
+  const auto group = static_cast<int>(options.integer("group", 2, 1, 100'000));
+  OptionReader outer = options.table("outer");
+  if (outer.choice("name", "server", {"server"}) != "server") return std::make_unique<Kind>(group, server(outer));
+  auto kind = server(outer);
+  if (kind->traits().sums_on_the_way)
+    outer.problem("fanout", "is for workers, and the groups' heads are few: leave out fanout and two_level here");
+  outer.done();
+  return std::make_unique<Kind>(group, std::move(kind));
+}
+
+}  // namespace echelon::exchanges

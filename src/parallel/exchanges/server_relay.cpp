@@ -1,0 +1,192 @@
+#include "parallel/exchanges/server_relay.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/vector.h"
+
+namespace echelon::exchanges {
+
+namespace {
+constexpr double long_time = 1e9;  // seconds: as long as the job lives
+}
+
+Address ServerRelay::gate(const Overlay& overlay, Rank rank, Rank root, const std::vector<int>& hosts) {
+  if (rank != root && !children_of(overlay, rank, root, hosts).empty()) return {rank, relay_box};
+  const Rank parent = rank == root ? root : parent_of(overlay, rank, root, hosts);
+  return {parent, parent == root ? Exchange::server_box : relay_box};
+}
+
+Address ServerRelay::reply_to(const Overlay& overlay, Rank child, Rank root, const std::vector<int>& hosts) {
+  const bool inner = child != root && !children_of(overlay, child, root, hosts).empty();
+  return {child, inner ? relay_box : Exchange::worker_box};
+}
+
+ServerRelay::ServerRelay(const ExchangeParts& parts, const Overlay& overlay, const std::vector<Key>& keys)
+    : parts_(parts) {
+  const Rank own = parts_.rank();
+  const std::vector<int>& hosts = parts_.world->place().host;
+  std::size_t largest = 0, most_bytes = 0;
+  for (const Key& key : keys) {
+    Node& node = nodes_.emplace_back();
+    node.range = key.range;
+    node.root = key.server;
+    if (own == key.server) continue;
+    const std::vector<Rank> children = children_of(overlay, own, key.server, hosts);
+    if (children.empty()) continue;
+    node.inner = true;
+    const Rank parent = parent_of(overlay, own, key.server, hosts);
+    node.up = {parent, parent == key.server ? Exchange::server_box : relay_box};
+    for (const Rank child : children) node.children.push_back(reply_to(overlay, child, key.server, hosts));
+    node.children.push_back({own, Exchange::worker_box});
+    node.gone.assign(node.children.size(), 0);
+    node.sum = Buffer(key.range.count() * sizeof(float));
+    largest = std::max(largest, key.range.count());
+    if (!parts_.codec) continue;
+    node.decoder = parts_.codec(parts_.pieces(key.range));
+    node.encoder = parts_.codec(parts_.pieces(key.range));
+    most_bytes = std::max(most_bytes, node.encoder->most_bytes());
+  }
+  contribution_ = Buffer(largest * sizeof(float));
+  bytes_ = Buffer(most_bytes);
+  if (largest > 0) task_ = parts_.world->spawn("relay", [this] { run(); });
+}
+
+ServerRelay::~ServerRelay() {
+  if (!task_) return;
+  parts_.mail->shut(relay_box);
+  task_.reset();
+}
+
+void ServerRelay::run() {
+  try {
+    for (Letter letter; parts_.mail->take(relay_box, letter, long_time);) handle(letter);
+  } catch (const Failure& failure) {
+    parts_.world->give_up(failure.what());
+  }
+}
+
+void ServerRelay::handle(const Letter& letter) {
+  const std::uint32_t key = letter.head.key;
+  if (key >= nodes_.size() || !nodes_[key].inner)
+    fail("rank {} wrote to key {}, which does not pass here", letter.from, key);
+  Node& node = nodes_[key];
+  switch (letter.head.kind) {
+    case push_answer: add(node, key, letter); break;
+    case answer: hand_down(node, key, letter); break;
+    case flush: child_leaves(node, key, letter); break;
+    case flushed:
+      for (const Address& to : node.children)
+        parts_.mail->post(to.rank, {.kind = flushed, .box = static_cast<std::uint16_t>(to.box), .key = key});
+      break;
+    default: fail("rank {} sent a relay a letter of kind {}", letter.from, letter.head.kind);
+  }
+}
+
+void ServerRelay::add(Node& node, std::uint32_t key, const Letter& letter) {
+  const int number = child_of(node, letter);
+  node.gone[static_cast<std::size_t>(number)] = 0;
+  if (std::ranges::find(node.in_sum, number) != node.in_sum.end())
+    fail("rank {} contributed twice to one sum", letter.from);
+  const std::span<float> sum = node.sum.as<float>();
+  if (node.in_sum.empty()) std::ranges::fill(sum, 0.0f), node.shares = node.rates = 0;
+  // In rounds contributions are multiplied by their shares; else learning rates are.
+  const bool rounds = parts_.sync.in_rounds();
+  const auto weight = static_cast<float>(rounds ? 1 : letter.head.number);
+  std::span<const float> values;
+  if (node.decoder) {
+    const std::span<float> in = contribution_.as<float>().first(sum.size());
+    node.decoder->decode(letter.payload(), in);
+    values = in;
+  } else {
+    values = letter.floats();
+  }
+  if (values.size() != sum.size())
+    fail("rank {} sent {} numbers for key {}, which has {}", letter.from, values.size(), key, sum.size());
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += weight * values[i];
+  if (rounds) {
+    node.shares += letter.head.number;
+    node.rates += std::bit_cast<double>(letter.head.second);
+  } else {
+    node.rates += letter.head.number;
+    node.version = node.in_sum.empty() ? letter.head.second : std::min(node.version, letter.head.second);
+  }
+  node.in_sum.push_back(number);
+  node.round = letter.head.clock;
+  const bool leaves = rounds ? is_complete(node) : node.on_its_way.empty();
+  if (leaves) send_up(node, key, rounds ? letter.head.clock : node.sent);
+}
+
+int ServerRelay::child_of(const Node& node, const Letter& letter) const {
+  const auto child = std::ranges::find(node.children, letter.from, &Address::rank);
+  if (child == node.children.end()) fail("rank {} wrote to a relay that is not its own", letter.from);
+  return static_cast<int>(child - node.children.begin());
+}
+
+// In rounds: everybody is in the sum who will be.
+bool ServerRelay::is_complete(const Node& node) const {
+  std::size_t there = node.in_sum.size();
+  for (std::size_t c = 0; c < node.gone.size(); ++c)
+    there += node.gone[c] && std::ranges::find(node.in_sum, static_cast<int>(c)) == node.in_sum.end();
+  return !node.in_sum.empty() && there == node.children.size();
+}
+
+// A child leaves this run, for all keys of that server. When all have, so does this node.
+void ServerRelay::child_leaves(Node& left, std::uint32_t key, const Letter& letter) {
+  const auto child = static_cast<std::size_t>(child_of(left, letter));
+  for (std::size_t k = 0; k < nodes_.size(); ++k) {
+    Node& node = nodes_[k];
+    if (!node.inner || node.root != left.root) continue;
+    node.gone[child] = 1;
+    if (parts_.sync.in_rounds() && is_complete(node)) send_up(node, static_cast<std::uint32_t>(k), node.round);
+  }
+  if (std::ranges::count(left.gone, 1) == static_cast<std::ptrdiff_t>(left.gone.size()))
+    parts_.mail->post(left.up.rank, {.kind = flush, .box = static_cast<std::uint16_t>(left.up.box), .key = key});
+}
+
+void ServerRelay::send_up(Node& node, std::uint32_t key, std::int64_t clock) {
+  const std::span<float> sum = node.sum.as<float>();
+  LetterHead head{.kind = push_answer, .box = static_cast<std::uint16_t>(node.up.box), .key = key, .clock = clock};
+  if (parts_.sync.in_rounds()) {
+    head.number = node.shares;
+    head.second = std::bit_cast<std::uint64_t>(node.rates / static_cast<double>(node.in_sum.size()));
+  } else {  // the mean, weighted by the rates, moves the model with their sum as far as all of them would
+    head.number = node.rates, head.second = node.version;
+    if (node.rates > 0) kernels::scale(sum.data(), sum.data(), static_cast<float>(1 / node.rates), sum.size());
+  }
+  std::span<const std::byte> bytes = std::as_bytes(std::span<const float>(sum));
+  if (node.encoder) {
+    const CodecStep step{.number = node.sent, .epoch = 1e9, .random = parts_.random("relay", node.sent * 1009 + key)};
+    bytes = bytes_.as<std::byte>().first(node.encoder->encode(sum, step, bytes_.as<std::byte>()));
+  }
+  parts_.mail->post(node.up.rank, head, bytes);
+  ++node.sent;
+  std::swap(node.on_its_way, node.in_sum);
+  node.in_sum.clear();
+}
+
+void ServerRelay::hand_down(Node& node, std::uint32_t key, const Letter& letter) {
+  if (letter.from != node.up.rank || node.on_its_way.empty()) fail("rank {} answered a relay unasked", letter.from);
+  for (const int child : node.on_its_way) {
+    const Address& to = node.children[static_cast<std::size_t>(child)];
+    LetterHead head = letter.head;
+    head.box = static_cast<std::uint16_t>(to.box);
+    parts_.mail->post(to.rank, head, letter.payload());
+  }
+  node.on_its_way.clear();
+  if (!parts_.sync.in_rounds() && !node.in_sum.empty()) send_up(node, key, node.sent);
+}
+
+std::vector<StateSpan> ServerRelay::state() {
+  std::vector<StateSpan> all;
+  for (std::size_t k = 0; k < nodes_.size(); ++k) {
+    if (!nodes_[k].inner) continue;
+    all.push_back({fmt::format("relay {} sent", k), std::as_writable_bytes(std::span(&nodes_[k].sent, 1))});
+    if (nodes_[k].encoder)
+      for (const Codec::State& s : nodes_[k].encoder->state())
+        all.push_back({fmt::format("relay {} {}", k, s.name), s.bytes});
+  }
+  return all;
+}
+
+}  // namespace echelon::exchanges

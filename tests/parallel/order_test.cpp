@@ -1,0 +1,81 @@
+// The order on the wire: keys pushed while backward runs, the first layers' slices first, an order that all keep to.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/parallel/systems.h"
+#include "world/mail.h"
+
+namespace echelon {
+namespace {
+
+using namespace test;
+
+SystemJob deep(const std::string& order, const std::string& exchange = "") {
+  SystemJob job{.system = "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\nservers = 'all'\n" + exchange +
+                          "\n[sync]\nname = 'bsp'\n[order]\n" + order,
+                .steps = 8};
+  job.network = {"mlp",
+                 table({{"hidden", integers({96, 96, 96, 96, 96})}}),
+                 {.kind = data::SyntheticOptions::Kind::blobs, .samples = 256, .shape = {16}, .classes = 4}};
+  return job;
+}
+
+// 100 Mbit/s, and computing that takes about as long.
+SimCluster slow_links() { return SimCluster::uniform(4, 1e-4, 12.5e6, 1e8); }
+
+std::map<std::string, double> figures_of(const SystemJob& job) {
+  std::map<std::string, double> all;
+  run_in_simulation(slow_links(), {.seed = 7}, [&](World& world) {
+    const SystemResult result = run_system(world, job, [&](Replica& replica) {
+      for (const Figure& f : replica.figures()) all[f.first] = f.second;
+    });
+    if (world.rank() == 0) all["seconds"] = result.seconds, all["accuracy"] = result.accuracy;
+  }).throw_if_failed();
+  return all;
+}
+
+TEST(Order, TheModelDoesNotDependOnIt) {
+  const auto whole = simulate_system(2, deep("name = 'whole'"));
+  for (const char* order : {"name = 'backward'", "name = 'fusion'\nbytes = 4096", "name = 'priority'\nbytes = 1024",
+                            "name = 'enforced'\nbytes = 1024"}) {
+    SCOPED_TRACE(order);
+    const auto other = simulate_system(2, deep(order));
+    EXPECT_TRUE(same_bits(other[0].model, whole[0].model));
+    EXPECT_TRUE(same_bits(other[1].model, whole[0].model));
+  }
+}
+
+TEST(Order, TheFirstLayersFirstIsFasterThanFirstComeFirstServed) {
+  auto priority = figures_of(deep("name = 'priority'\nbytes = 8192"));
+  auto fifo = figures_of(deep("name = 'backward'"));
+  EXPECT_LT(priority["seconds"], 0.97 * fifo["seconds"]);
+}
+
+TEST(Order, EnforcedMeansThatAnswersComeInTheOrderOfForwardEverywhere) {
+  EXPECT_EQ(figures_of(deep("name = 'enforced'\nbytes = 4096")).at("answers_out_of_order"), 0);
+  EXPECT_GT(figures_of(deep("name = 'priority'\nbytes = 4096")).at("answers_out_of_order"), 0);
+}
+
+TEST(MailOrder, WhatWaitsLeavesByItsKey) {
+  std::vector<std::uint32_t> came;
+  run_in_simulation(SimCluster::uniform(2, 1e-4, 1e6), {.seed = 1}, [&](World& world) {
+    Mail mail(world, 1 << 20);
+    if (world.rank() == 0) {
+      mail.leave_by_key(1000);
+      const std::vector<std::byte> payload(1000);
+      for (const std::uint32_t key : {5u, 9u, 2u, 7u, 2u, 1u}) mail.post(1, {.key = key, .clock = key}, payload);
+    } else {
+      Letter letter;
+      for (int i = 0; i < 6 && mail.take(0, letter, 1e9); ++i) came.push_back(letter.head.key);
+    }
+    mail.close();
+  }).throw_if_failed();
+  // The first may have gone before the others were posted.
+  ASSERT_EQ(came.size(), 6u);
+  EXPECT_TRUE(std::is_sorted(came.begin() + 1, came.end())) << came[0] << came[1] << came[2];
+}
+
+}  // namespace
+}  // namespace echelon
