@@ -20,7 +20,7 @@ struct StepEvent {
   double samples_per_s = 0;  // of the last few seconds
   double peak_share = 0;     // of the cores' multiply-add limit
   double eta_seconds = 0;    // until the last step, at the present speed
-  double bytes = -1;         // sent by all ranks so far (exact synchronous training: by this one); -1: not counted
+  double bytes = -1;         // sent by all ranks so far; -1: not counted
 };
 
 struct EvaluationEvent {

@@ -207,7 +207,9 @@ void Training::do_step(data::Loader& loader, const StopFlag& stop) {
     if (loaded - started > 1e-4) l.on_span({"wait for input", started, loaded});
     l.on_span({"step", loaded, ended});
   });
-  account(step + 1, result, started, ended, meter_ ? static_cast<double>(meter_->sent().bytes) : -1);
+  // All ranks send about the same; what they sent exactly is in the summary.
+  const double sent = meter_ ? static_cast<double>(meter_->sent().bytes) * crew_.world().size() : -1;
+  account(step + 1, result, started, ended, sent);
 }
 
 // The steps up to `step` are done; `result` is of those that had not been accounted for.
@@ -364,17 +366,20 @@ RunSummary Training::summarise(double waited_for_input) {
 void Training::share_times(RunSummary& summary, double waited_for_input) {
   const World& world = crew_.world();
   const auto ranks = static_cast<std::size_t>(world.size());
-  const std::size_t each = 3 + ranks;
+  const std::size_t each = 4 + ranks;
   std::vector<double> all(ranks * each);
   const RankTimes mine = trainer().times();
   const std::span own = std::span(all).subspan(static_cast<std::size_t>(world.rank()) * each, each);
   own[0] = waited_for_input, own[1] = mine.compute, own[2] = mine.exchange;
-  std::ranges::copy(mine.waiting_for, own.begin() + 3);
+  own[3] = meter_ ? static_cast<double>(meter_->sent().bytes) : 0;
+  std::ranges::copy(mine.waiting_for, own.begin() + 4);
   crew_.share(all, std::vector<std::size_t>(ranks, each));
+  if (meter_ && !replica_) summary.bytes = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::span of = std::span(all).subspan(r * each, each);
+    if (meter_ && !replica_) summary.bytes += of[3];
     summary.ranks.push_back(
-        {.input = of[0], .times = {.compute = of[1], .exchange = of[2], .waiting_for = {of.begin() + 3, of.end()}}});
+        {.input = of[0], .times = {.compute = of[1], .exchange = of[2], .waiting_for = {of.begin() + 4, of.end()}}});
   }
 }
 
