@@ -192,11 +192,13 @@ void add_compare(CLI::App& program) {
   verb->add_flag("--json", s->json, "Print one JSON object with the result as the last line");
   const std::vector<CLI::Option*> own = verb->get_options();
   add_world_flags(*verb, s->world);
+  add_straggler_flag(*verb, s->world);
   for (const CLI::Option* option : verb->get_options())
     if (std::find(own.begin(), own.end(), option) == own.end()) s->world_options.push_back(option);
   verb->footer(
       "Examples:\n"
-      "  echelon compare --systems bsp,ssp,easgd,gosgd --workers 4\n"
+      "  echelon compare --systems bsp,ssp,easgd,gosgd --workers 4 --link 100mbit\n"
+      "  echelon compare --systems bsp,ssp --workers 4 --straggler rank=2,factor=4\n"
       "  echelon compare recipes/models/mlp-mnist.toml --systems bsp,fp16,dgc --workers 4 --target 0.985 --epochs 5\n"
       "Ctrl-C ends the system that runs and reports what there is.");
   verb->callback([s] { compare(*s); });

@@ -122,10 +122,13 @@ std::vector<ComparedPlot> comparison_plots(const std::vector<ComparedRun>& runs)
                       .x_label = against.label,
                       .y_label = "",
                       .log_y = what.log}};
-      for (const ComparedRun& run : runs)
-        if (Series s = curve_of(run, what.metric, against.metric); !s.x.empty())
-          plot.series.push_back(what.log ? smoothed(s, 8) : std::move(s));
-      if (!plot.series.empty()) plots.push_back(std::move(plot));
+      bool any = false;
+      for (const ComparedRun& run : runs) {  // those without points too: a colour means the same run in every plot
+        const Series s = curve_of(run, what.metric, against.metric);
+        any = any || !s.x.empty();
+        plot.series.push_back(what.log ? smoothed(s, 8) : s);
+      }
+      if (any) plots.push_back(std::move(plot));
     }
   return plots;
 }

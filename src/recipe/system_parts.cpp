@@ -193,6 +193,7 @@ SystemAxis codecs() {
                "top-k with momentum correction, clipping, factor masking and warm-up",
                {{"share", "0.001", share.about},
                 {"momentum", "0.9", "kept locally"},
+                {"error_feedback", "false", "only with momentum = 0, which has a residual of its own"},
                 {"masking", "true", "stop the velocity of what was sent"},
                 {"clip", "0", "norm of the local gradient; 0: no limit"},
                 {"warmup_epochs", "4", "over which the share falls from a quarter"},
