@@ -6,6 +6,7 @@
 #include "graph/gradient.h"
 #include "graph/ops/quantise.h"
 #include "graph/passes/quantise.h"
+#include "models/halp.h"
 
 namespace echelon::models {
 namespace {
@@ -20,9 +21,9 @@ struct Bits {
 struct Scheme {
   const char* name;
   Bits weights, activations;
-  bool ends;           // whether its paper quantises the first and last layer too
-  bool network_input;  // and the network's input
-  Quantisers (*make)(const Quantisation&);
+  bool ends;                                // whether its paper quantises the first and last layer too
+  bool network_input;                       // and the network's input
+  Quantisers (*make)(const Quantisation&);  // null: no layer by layer quantiser
 };
 
 Quantisers dorefa(const Quantisation& q) {
@@ -56,6 +57,7 @@ constexpr auto table = std::to_array<Scheme>({
     {"ternary", {2, 2, 2, true}, {32, 32, 32, true}, true, false, ternary},
     {"flexpoint", {16, 2, 24}, {16, 2, 24}, true, true, flexpoint},
     {"fixed", {16, 2, 24}, {16, 2, 24}, true, true, fixed},
+    {"halp", {8, 2, 24, true}, {32, 32, 32, true}, true, false, nullptr},  // models/halp.h
 });
 
 const Scheme& scheme_of(const std::string& name) {
@@ -131,11 +133,21 @@ std::optional<Quantisation> read_quantisation(OptionReader& model) {
   const Scheme& scheme = scheme_of(q.scheme);
   q.weights_bits = read_bits(r, "weights_bits", scheme.weights);
   q.activations_bits = read_bits(r, "activations_bits", scheme.activations);
-  q.ends = r.flag("ends", scheme.ends);
+  q.ends = scheme.ends;
+  if (scheme.make) q.ends = r.flag("ends", scheme.ends);
   if (q.scheme == "dorefa" || q.scheme == "bnn") q.keep_scale = r.flag("keep_scale", true);
   if (q.scheme == "fixed") {
     q.weights_fraction = static_cast<int>(r.integer("weights_fraction", q.weights_fraction, -64, 64));
     q.activations_fraction = static_cast<int>(r.integer("activations_fraction", q.activations_fraction, -64, 64));
+  }
+  if (q.scheme == "halp") {
+    q.centring.bits = q.weights_bits;
+    q.centring.mu = static_cast<float>(r.number("mu", q.centring.mu, 1e-6, 1e6));
+    q.centring.gather = static_cast<std::uint32_t>(r.integer("gather_steps", q.centring.gather, 1, 1 << 30));
+    q.centring.period = static_cast<std::uint32_t>(r.integer("period_steps", q.centring.period, 3, 1 << 30));
+    if (q.centring.period < q.centring.gather + 2)
+      r.problem("period_steps", fmt::format("= {} leaves no step to move in after {} to gather the full gradient",
+                                            q.centring.period, q.centring.gather));
   }
   if (q.weights_bits == whole && q.activations_bits == whole)
     r.problem("weights_bits", "and activations_bits are both 32: nothing would be quantised; remove the table");
@@ -144,6 +156,7 @@ std::optional<Quantisation> read_quantisation(OptionReader& model) {
 }
 
 std::unique_ptr<Model> quantised(std::unique_ptr<Model> model, const Quantisation& how) {
+  if (how.scheme == "halp") return bit_centred(std::move(model), how.centring);
   return std::make_unique<Quantised>(std::move(model), how);
 }
 

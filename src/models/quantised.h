@@ -2,7 +2,7 @@
 // Any model with weights and activations of few bits: the table [model.quantise] of a recipe.
 //
 //   [model.quantise]
-//   scheme = "dorefa"       # dorefa, bnn, ternary, flexpoint, fixed
+//   scheme = "dorefa"       # dorefa, bnn, ternary, flexpoint, fixed, halp
 //   weights_bits = 1        # 32: left as they are
 //   activations_bits = 2
 //   ends = false            # whether the first and the last layer are quantised too
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/options.h"
+#include "graph/ops/bit_centring.h"
 #include "models/model.h"
 
 namespace echelon::models {
@@ -26,6 +27,7 @@ struct Quantisation {
   int weights_fraction = 14, activations_fraction = 10;  // fixed: bits behind the point
   bool keep_scale = true;                                // dorefa, bnn: do not rely on batch norm
   bool ends = false;
+  ops::BitCentring centring = {};  // halp, besides its bits (models/halp.h)
 };
 
 std::vector<std::string> quantisation_schemes();

@@ -104,8 +104,10 @@ TEST(Quantised, EveryModelOfTheZooCanBeBuiltWithEveryScheme) {
     if (entry.name == "layers" || entry.name.starts_with("vgg") || entry.name == "alexnet")
       continue;  // large; as lenet5
     for (const std::string& scheme : quantisation_schemes()) {
+      if (scheme == "halp" && entry.name == "gan") continue;  // refused
       SCOPED_TRACE(std::string(entry.name) + " " + scheme);
-      const auto model = make(std::string(entry.name), "scheme = \"" + scheme + "\", ends = true");
+      const auto model =
+          make(std::string(entry.name), "scheme = \"" + scheme + (scheme == "halp" ? "\"" : "\", ends = true"));
       EXPECT_NO_THROW(model->training(1));
       EXPECT_NO_THROW(model->evaluation(1));
       EXPECT_NO_THROW(model->prediction(1));

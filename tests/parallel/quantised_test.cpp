@@ -15,7 +15,11 @@ namespace {
 using namespace test;
 
 Options quantised(Options options, const std::string& scheme) {
-  auto q = std::make_shared<Options>(table({{"scheme", text(scheme)}, {"ends", Option{true}}}));
+  auto q = std::make_shared<Options>(table({{"scheme", text(scheme)}}));
+  if (scheme == "halp")  // so that five steps see all of a period
+    q->items["gather_steps"] = integer(1), q->items["period_steps"] = integer(4);
+  else
+    q->items["ends"] = Option{true};
   q->where = "quantise";
   options.items["quantise"].value = std::move(q);
   return options;
