@@ -149,6 +149,8 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
       facts.workers < exchange.least_workers,
       fmt::format("every replica of a server is on another rank: with {} workers set exchange.replicas to at most {}",
                   facts.workers, facts.workers));
+  refuse(c.sync.kind == Sync::Kind::soft && c.codec,
+         fmt::format("sync soft answers with plain weights: take codec none instead of {}", c.codec_name));
   refuse(exchange.plain_numbers && c.codec,
          fmt::format("exchange {} sends plain numbers: take codec none, or exchange all_reduce for codec {}", e,
                      c.codec_name));

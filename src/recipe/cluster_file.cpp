@@ -12,7 +12,7 @@ namespace echelon {
 namespace {
 
 constexpr double gbit = 1e9 / 8, microsecond = 1e-6, longest = 1e9;
-constexpr int most_ranks = 1'000'000;
+constexpr int most_ranks = 100'000;
 
 class ClusterReader {
  public:

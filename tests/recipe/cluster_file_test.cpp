@@ -126,7 +126,7 @@ TEST(ClusterFile, NothingIsTooLittle) {
   EXPECT_TRUE(says(complaint_of([] {
                      parse_cluster("[[machines]]\ncount = 900000\n[[machines]]\nname = 'b'\ncount = 900000\n", "x");
                    }),
-                   "makes more than 1000000 ranks"));
+                   "makes more than 100000 ranks"));
 }
 
 // docs/simulation.md names every key that can be written.

@@ -16,7 +16,8 @@ double accuracy(std::vector<std::string> settings) {
   settings.emplace_back("train.eval_every_epochs=0");
   settings.emplace_back("train.checkpoint_every_epochs=0");
   Problems problems;
-  const PreparedRun prepared = prepare_run(*disk, ECHELON_SOURCE_DIR "/recipes/demo.toml", settings, problems);
+  const PreparedRun prepared = prepare_run(*disk, ECHELON_SOURCE_DIR "/recipes/demo.toml", settings, problems,
+                                           {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}});
   problems.throw_if_any("demo.toml");
   const TrainingJob job = make_job(prepared);
   LoneCrew alone(1);

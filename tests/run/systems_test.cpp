@@ -125,7 +125,8 @@ double accuracy_on_digits(const std::string& system, int ranks) {
                         "[{ kind = 'normalise', mean = 0.1307, std = 0.3081 }]\n[optim]\nname = 'momentum'\nlr = 0.02\n"
                         "[schedule]\nname = 'cosine'\nwarmup_epochs = 1\n[train]\nepochs = 6\nbatch = 64\n");
   Problems problems;
-  const PreparedRun prepared = prepare_run(*disk, recipe, {}, problems, data::usual_places(), system);
+  const PreparedRun prepared =
+      prepare_run(*disk, recipe, {}, problems, {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}}, system);
   problems.throw_if_any(recipe);
   const TrainingJob job = make_job(prepared);
   double accuracy = 0;

@@ -38,11 +38,11 @@ class Kind : public ExchangeKind {
   Traffic traffic(const Case& c) const override {
     const bool cached = c.sync.kind == Sync::Kind::ssp;
     const double pushes = 1.0 / static_cast<double>(settings_.n_push);
-    const double fetches = cached ? 1.0 / static_cast<double>(std::max<std::int64_t>(1, c.sync.staleness))
-                                  : 1.0 / static_cast<double>(settings_.n_fetch);
+    // A cache saves fetches, about all but one in `staleness`; at most there is one in every step.
+    const double fetches = cached ? 1 : 1.0 / static_cast<double>(settings_.n_fetch);
     // Fetches in steps without a push need a letter of their own, without content.
     const double pulls =
-        cached ? 0 : fetches - 1.0 / static_cast<double>(std::lcm(settings_.n_push, settings_.n_fetch));
+        cached ? 1 : fetches - 1.0 / static_cast<double>(std::lcm(settings_.n_push, settings_.n_fetch));
     Traffic sum{.at_most = cached || c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp};
     constexpr double head = Mail::header_bytes;
     double away = c.workers - 1;  // workers that are not on the server's rank
@@ -55,6 +55,13 @@ class Kind : public ExchangeKind {
     for (const Key& k : cut_into_keys(settings_, {c.workers, c.floats, c.tensors, c.order}))
       sum = sum + (c.workers * (settings_.replicas - 1)) * Traffic{2, head + c.bytes(k.range)};
     const bool merges = settings_.overlay.kind != Overlay::Kind::flat && !c.sync.in_rounds();  // what comes together
+    if (merges && settings_.overlay.kind == Overlay::Kind::tree) {  // at most everything passes every level by itself
+      int levels = 1;
+      for (std::int64_t reach = settings_.overlay.fanout + 1; reach < c.workers;
+           reach = reach * settings_.overlay.fanout + 1)
+        ++levels;
+      sum = levels * sum;
+    }
     sum.at_most = sum.at_most || merges || c.sync.kind == Sync::Kind::soft || settings_.filters.any() ||
                   c.order.kind == Order::Kind::magnitude;
     if (c.sync.kind == Sync::Kind::approximate) {  // each update may go to each other site
