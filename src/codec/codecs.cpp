@@ -38,7 +38,7 @@ constexpr std::array table = {
           "Zhou et al. 2016, DoReFa-Net"},
     Entry{"one_bit", codecs::one_bit, feedback, "the sign of each number, and the mean on either side of zero",
           "Seide et al. 2014, 1-Bit Stochastic Gradient Descent"},
-    Entry{"two_bit", codecs::two_bit, first_scaled_feedback, "plus or minus a threshold, or nothing", "MXNet"},
+    Entry{"two_bit", codecs::two_bit, scaled_feedback, "plus or minus a threshold, or nothing", "MXNet"},
     Entry{"terngrad", codecs::terngrad, plain, "-s, 0 or +s, drawn with the right expectation",
           "Wen et al. 2017, TernGrad"},
     Entry{"qsgd", codecs::qsgd, plain, "a few levels of each bucket's norm, drawn, and entropy coding",

@@ -172,7 +172,7 @@ SystemAxis codecs() {
               {"one_bit", "the sign, and the mean of either side",
                lossy("true", {{"per", "piece", "a mean for each piece, or for each row of it"}})},
               {"two_bit", "zero, or plus or minus a threshold",
-               lossy("true", {{"threshold", "1", "sent at once, in units of the layer_scale"}}, "first_call")},
+               lossy("true", {{"threshold", "2", "sent at once, in units of the layer_scale"}}, "every_call")},
               {"terngrad", "-1, 0, 1 times the largest of the layer, unbiased but for the clipping",
                lossy("false", {{"clip_sigmas", "2.5", "deviations at which numbers are clipped; 0: none"}, bucket})},
               {"qsgd", "random rounding to levels of the norm, unbiased",

@@ -51,7 +51,7 @@ class TwoBit : public PiecewiseCodec {
 }  // namespace
 
 CodecMaker two_bit(OptionReader& options) {
-  const auto threshold = static_cast<float>(options.number("threshold", 1, 1e-30, 1e30));
+  const auto threshold = static_cast<float>(options.number("threshold", 2, 1e-30, 1e30));
   return [=](const std::vector<CodecPiece>& pieces) { return std::make_unique<TwoBit>(pieces, threshold); };
 }
 
