@@ -32,8 +32,9 @@ void check(Group& group, const ShardSum& sum) {
   const ShardRange brought = sum.partials.empty() ? ShardRange{mine.first, mine.first}
                                                   : ShardRange{sum.partials.front().first, sum.partials.back().last};
   if (brought.first != mine.first || brought.last != mine.last)
-    throw Mismatch(fmt::format("rank {} brings the sum over shards {} to {}, but among {} ranks it should have {} to {}",
-                               group.world().rank(), brought.first, brought.last, group.size(), mine.first, mine.last));
+    throw Mismatch(
+        fmt::format("rank {} brings the sum over shards {} to {}, but among {} ranks it should have {} to {}",
+                    group.world().rank(), brought.first, brought.last, group.size(), mine.first, mine.last));
 }
 
 // --- direct
@@ -182,6 +183,12 @@ void by_recursive_doubling(Group& group, const Call& call, const ShardSum& sum) 
 }
 
 }  // namespace
+
+void all_reduce_members(Group& group, std::span<float> values) {
+  const PartialSum mine{group.index(), group.index() + 1, values.data()};
+  all_reduce_shards(group,
+                    {.shards = group.size(), .partials = {&mine, 1}, .end = values.size(), .out = values.data()});
+}
 
 Range owned(int index, int n, std::size_t begin, std::size_t end) {
   const Range part = part_of(index, n, end - begin, line);

@@ -37,6 +37,9 @@ struct ShardSum {
 // Every member gets the sum of all elements.
 void all_reduce_shards(Group& group, const ShardSum& sum, const How& how = {});
 
+// The same where every member has one shard, in place: the sum over all members.
+void all_reduce_members(Group& group, std::span<float> values);
+
 // The elements of [begin, end) that member `index` of n owns: whole cache lines.
 Range owned(int index, int n, std::size_t begin, std::size_t end);
 

@@ -6,36 +6,11 @@
 
 #include "base/error.h"
 #include "kernels/peak.h"
+#include "run/training_progress.h"
 #include "run/weights.h"
 #include "track/weights_hash.h"
 
 namespace echelon {
-
-struct Training::Progress {
-  double epoch_loss = 0, epoch_correct = 0;  // sums over the terms of the epoch so far
-  double epoch_terms = 0;
-  std::optional<double> best_score;  // accuracy, or minus the loss: higher is better
-  std::int64_t evaluations_since_best = 0;
-  bool evaluation_due = false;  // after the last step; a signal may have come in between
-  std::string stopped_by;       // why the run has ended; empty while it goes on
-
-  Json to_json() const {
-    Json j{{"epoch_loss", epoch_loss},         {"epoch_correct", epoch_correct},
-           {"epoch_terms", epoch_terms},       {"evaluations_since_best", evaluations_since_best},
-           {"evaluation_due", evaluation_due}, {"stopped_by", stopped_by}};
-    if (best_score) j["best_score"] = *best_score;
-    return j;
-  }
-  void read(const Json& j) {
-    epoch_loss = j.value("epoch_loss", 0.0);
-    epoch_correct = j.value("epoch_correct", 0.0);
-    epoch_terms = j.value("epoch_terms", 0.0);
-    evaluations_since_best = j.value("evaluations_since_best", std::int64_t{0});
-    evaluation_due = j.value("evaluation_due", false);
-    stopped_by = j.value("stopped_by", std::string());
-    if (j.contains("best_score")) best_score = j.at("best_score").get<double>();
-  }
-};
 
 namespace {
 
@@ -191,87 +166,6 @@ bool Training::wants_to_stop(const StopFlag& stop) const {
   return crew_.world().size() > 1 ? stop_agreed_ : stop.load(std::memory_order_relaxed);
 }
 
-void Training::do_step(data::Loader& loader, const StopFlag& stop) {
-  const std::int64_t step = next_;
-  const double started = clock_.seconds();
-  const data::Batch& batch = loader.at(static_cast<std::uint64_t>(step));
-  const double loaded = clock_.seconds();
-  const double lr = job_.schedule.lr(step);
-  if (batch.cursor().batch == 0) progress_->epoch_loss = progress_->epoch_correct = progress_->epoch_terms = 0;
-  trainer_->slow_down(slowness(job_.stragglers, crew_.world().rank(), crew_.world().size(), step, job_.seed));
-  const StepResult result =
-      trainer_->step(static_cast<std::uint64_t>(step), lr, batch, stop.load(std::memory_order_relaxed));
-  stop_agreed_ = result.stop;
-  const double ended = clock_.seconds();
-  tell([&](RunListener& l) {
-    if (loaded - started > 1e-4) l.on_span({"wait for input", started, loaded});
-    l.on_span({"step", loaded, ended});
-  });
-  // All ranks send about the same; what they sent exactly is in the summary.
-  const double sent = meter_ ? static_cast<double>(meter_->sent().bytes) * crew_.world().size() : -1;
-  account(step + 1, result, started, ended, sent);
-}
-
-// The steps up to `step` are done; `result` is of those that had not been accounted for.
-void Training::account(std::int64_t step, const StepResult& result, double started, double ended, double bytes) {
-  Progress& p = *progress_;
-  next_ = step;
-  p.epoch_loss += result.loss * static_cast<double>(result.terms);
-  p.epoch_correct += result.correct;
-  p.epoch_terms += static_cast<double>(result.terms);
-  p.evaluation_due = evaluator_ && (next_ == job_.total_steps || due(job_.eval_every, step - 1));
-  pace_.add(ended - started, result.samples);
-  const double done_here = static_cast<double>(std::max<std::int64_t>(1, next_ - pace_.first_step));
-  const StepEvent event{
-      .step = next_,
-      .total_steps = job_.total_steps,
-      .epoch = epochs_after(step - 1),
-      .lr = job_.schedule.lr(step - 1),
-      .result = result,
-      .seconds = ended - pace_.begin,
-      .samples_per_s = pace_.recent_rate,
-      .peak_share = peak_share(pace_.recent_rate),
-      .eta_seconds = (ended - pace_.begin) / done_here * static_cast<double>(job_.total_steps - next_),
-      .bytes = bytes};
-  tell([&](RunListener& l) { l.on_step(event); });
-}
-
-// Replicas go on until something is due for which all ranks meet.
-void Training::do_round(data::Loader& loader, const StopFlag& stop) {
-  Progress& p = *progress_;
-  const std::int64_t from = next_, to = next_meeting();
-  if (walk_.at(static_cast<std::uint64_t>(from)).batch == 0) p.epoch_loss = p.epoch_correct = p.epoch_terms = 0;
-  double told = clock_.seconds();
-  const double started = told;
-  const std::int64_t reached =
-      replica_->run({.from = from,
-                     .to = to,
-                     .loader = &loader,
-                     .lr = [&](std::int64_t step) { return job_.schedule.lr(step); },
-                     .epoch = [&](std::int64_t step) { return epochs_after(step - 1); },
-                     .wants_to_stop = [&] { return stop.load(std::memory_order_relaxed); },
-                     .on_progress =
-                         [&](std::int64_t step, const StepResult& result, double bytes) {
-                           const double now = clock_.seconds();
-                           if (step > next_ || result.samples > 0)
-                             account(std::max<std::int64_t>(step, 1), result, told, now, bytes);
-                           told = now;
-                         }});
-  next_ = reached;
-  stop_agreed_ = reached < to;
-  p.evaluation_due = evaluator_ && (next_ == job_.total_steps || (next_ > 0 && due(job_.eval_every, next_ - 1)));
-  replica_->read_model();
-  tell([&](RunListener& l) { l.on_span({"round", started, clock_.seconds()}); });
-}
-
-std::int64_t Training::next_meeting() const {
-  std::int64_t step = next_ + 1;
-  while (step < job_.total_steps && !due(job_.eval_every, step - 1) && !due(job_.checkpoint_every, step - 1) &&
-         walk_.at(static_cast<std::uint64_t>(step)).batch != 0)
-    ++step;
-  return step;
-}
-
 void Training::do_evaluation(const StopFlag& stop) {
   const double started = clock_.seconds();
   std::function<bool()> keep_going;  // several ranks finish what they have begun together
@@ -292,25 +186,6 @@ void Training::do_evaluation(const StopFlag& stop) {
     p.stopped_by = "target";
   else if (job_.patience > 0 && p.evaluations_since_best >= job_.patience)
     p.stopped_by = "patience";
-}
-
-data::LoaderOptions Training::loader_options() const {
-  data::LoaderOptions options{.seed = job_.seed,
-                              .batches = job_.batches,
-                              .drop_partial = job_.drop_partial,
-                              .shards = static_cast<std::uint64_t>(job_.shards),
-                              .prefetch = crew_.world().place().threads ? 2 : 0,
-                              .first_step = static_cast<std::uint64_t>(next_)};
-  if (replica_) {
-    options.shards = static_cast<std::uint64_t>(replica_->trainer().shards());
-    options.parts = static_cast<std::uint64_t>(crew_.world().size());
-    options.part = static_cast<std::uint64_t>(crew_.world().rank());
-    if (!replica_->may_prefetch()) options.prefetch = 0;
-  } else {
-    const ShardRange own = trainer_->own_shards();
-    options.own = data::Slice{static_cast<std::uint64_t>(own.first), static_cast<std::uint64_t>(own.count())};
-  }
-  return options;
 }
 
 RunSummary Training::run(const StopFlag& stop) {
@@ -398,15 +273,6 @@ void Training::check_agreement(const std::string& hash) {
 double Training::peak_share(double samples_per_s) const {
   const double cores = crew_.cores().count() * crew_.world().size();
   return core_peak_ > 0 ? samples_per_s * flops_per_sample_ / 1e9 / (core_peak_ * cores) : 0;
-}
-
-void Training::Pace::add(double step_seconds, std::int64_t step_samples) {
-  training_seconds += step_seconds, window_seconds += step_seconds;
-  samples += step_samples, window_samples += step_samples;
-  if (window_seconds > 1.0 || recent_rate == 0) {
-    recent_rate = static_cast<double>(window_samples) / window_seconds;
-    window_seconds = 0, window_samples = 0;
-  }
 }
 
 }  // namespace echelon

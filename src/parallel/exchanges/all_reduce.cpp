@@ -6,18 +6,15 @@
 #include <optional>
 
 #include "collective/algorithms.h"
-#include "collective/lane.h"
 #include "collective/shard_sum.h"
 #include "parallel/auto_sum.h"
 #include "parallel/coded_sum.h"
 #include "parallel/exchanges/exchanges.h"
+#include "parallel/exchanges/portions.h"
 
 namespace echelon::exchanges {
 
 namespace {
-
-constexpr double long_time = 1e9;          // seconds: the collectives inside have their own, shorter patience
-constexpr std::size_t most_portions = 48;  // a lane takes 64 orders
 
 struct Settings {
   // Null: in the fixed tree, whatever the number of workers. Below `switch_bytes` another one may be quicker.
@@ -36,85 +33,50 @@ class AllReduce : public Exchange {
       : settings_(settings),
         parts_(std::move(parts)),
         worker_(parts_.rule->make_worker(parts_.view())),
-        sum_(parts_.floats() * sizeof(float)),
-        lane_(parts_.crew->group()) {
-    const RuleTraits rule = parts_.rule->traits();
-    overlaps_ = rule.moment == RuleTraits::Moment::gradient && parts_.period.tau == 1 &&
-                parts_.period.probability >= 1 && parts_.order.kind != Order::Kind::whole;
-    if (overlaps_) {
-      std::size_t bytes = parts_.order.kind == Order::Kind::fusion ? parts_.order.bytes : 1;
-      const auto ready = [this](const Bucket& b) { is_ready(b); };
-      for (parts_.trainer->send_buckets(bytes, ready); parts_.trainer->buckets().size() > most_portions; bytes *= 2)
-        parts_.trainer->send_buckets(bytes, ready);
-      for (const Bucket& b : parts_.trainer->buckets()) add_portion({b.begin, b.end});
-    } else {
-      add_portion({0, parts_.floats()});
-    }
+        portions_(parts_, *worker_, [this](Group& g, std::size_t i, std::span<float> out) { sum(g, i, out); }) {
+    for (std::size_t i = 0; i < portions_.count(); ++i) codings_.push_back(make_coding(portions_.range(i)));
   }
 
   void before_step(const StepMoment& moment) override {
-    if (overlaps_) start(moment);
+    moment_ = moment;
+    portions_.begin_step();
   }
 
   double exchange(const StepMoment& moment) override {
-    if (!overlaps_) {
-      start(moment);
-      portions_.front()->ready->notify();
-    }
-    for (auto& p : portions_) {
-      p->pending.wait(long_time);
-      conclude(*p, moment);
-    }
+    portions_.conclude(moment);
     return parts_.rule->traits().local_step ? 1 : 0;
   }
 
   void settle() override {}
-
-  void read_model(std::span<float> out) override {
-    for (auto& p : portions_)
-      if (p->shared) std::ranges::copy(p->shared->model(), out.begin() + static_cast<std::ptrdiff_t>(p->range.begin));
-  }
+  void read_model(std::span<float> out) override { portions_.read_model(out); }
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
-    for (StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
-    for (std::size_t i = 0; i < portions_.size(); ++i) {
-      if (portions_[i]->shared)
-        for (StateSpan& s : portions_[i]->shared->state())
-          all.push_back({fmt::format("shared {} {}", i, s.name), s.bytes});
-      if (portions_[i]->coded)
-        for (StateSpan& s : portions_[i]->coded->state(fmt::format("codec {}", i))) all.push_back(s);
-      if (portions_[i]->chosen)
-        for (StateSpan& s : portions_[i]->chosen->state(fmt::format("codec {}", i))) all.push_back(s);
+    for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
+    for (std::size_t i = 0; i < codings_.size(); ++i) {
+      if (codings_[i].coded)
+        for (const StateSpan& s : codings_[i].coded->state(fmt::format("codec {}", i))) all.push_back(s);
+      if (codings_[i].chosen)
+        for (const StateSpan& s : codings_[i].chosen->state(fmt::format("codec {}", i))) all.push_back(s);
     }
-    all.push_back({"rounds", std::as_writable_bytes(std::span(&rounds_, 1))});
+    for (const StateSpan& s : portions_.state()) all.push_back(s);
     return all;
   }
 
  private:
-  struct Portion {
-    Range range;
-    std::unique_ptr<SharedSide> shared;  // null if the mean is the answer
-    std::unique_ptr<CodedSum> coded;     // null without a codec
-    std::unique_ptr<AutoSum> chosen;     // instead, if a codec is to be chosen
-    std::unique_ptr<Event> ready;
-    std::uint64_t times = 0;  // that it was started
-    Pending pending;
-    StepMoment moment;
+  struct Coding {                     // of a portion; plain numbers if it has neither
+    std::unique_ptr<CodedSum> coded;  // by the codec that was named
+    std::unique_ptr<AutoSum> chosen;  // by one that is to be chosen
   };
 
-  void add_portion(Range range) {
-    auto p = std::make_unique<Portion>();
-    p->range = range;
-    if (!parts_.rule->traits().answers_mean) p->shared = parts_.rule->make_shared(parts_.place(range));
+  Coding make_coding(Range range) {
     const auto pieces = parts_.pieces(range);
     if (!parts_.codec_choice.empty())
-      p->chosen = std::make_unique<AutoSum>(parts_.codec_choice, pieces, parts_.workers(), parts_.rank());
-    else if (parts_.codec || settings_.is_sparse())
-      p->coded = std::make_unique<CodedSum>(way_of(range, pieces), parts_.codec, pieces, parts_.workers(),
-                                            parts_.rank(), settings_.may_switch);
-    p->ready = parts_.world->make_event();
-    portions_.push_back(std::move(p));
+      return {nullptr, std::make_unique<AutoSum>(parts_.codec_choice, pieces, parts_.workers(), parts_.rank())};
+    if (!parts_.codec && !settings_.is_sparse()) return {};
+    return {std::make_unique<CodedSum>(way_of(range, pieces), parts_.codec, pieces, parts_.workers(), parts_.rank(),
+                                       settings_.may_switch),
+            nullptr};
   }
 
   CodedSum::Way way_of(Range range, const std::vector<CodecPiece>& pieces) {
@@ -125,61 +87,34 @@ class AllReduce : public Exchange {
                                   link_of(parts_.crew->group()));
   }
 
-  // The lane has all portions in order, and waits for each until it is there.
-  void start(const StepMoment& moment) {
-    for (auto& p : portions_) {
-      p->moment = moment;
-      ++p->times;
-      p->pending = lane_.start([this, portion = p.get()](Group& group) { sum(group, *portion); });
-    }
-    ++rounds_;
-  }
-
-  void is_ready(const Bucket& bucket) {
-    for (auto& p : portions_)
-      if (p->range.begin == bucket.begin) p->ready->notify();
-  }
-
-  // In the lane's task.
-  void sum(Group& group, Portion& p) {
-    p.ready->wait(p.times, long_time);
+  // In the portions' task.
+  void sum(Group& group, std::size_t portion, std::span<float> out) {
     const bool gradient = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
-    const std::span<float> out = sum_.as<float>().subspan(p.range.begin, p.range.count());
-    worker_->contribute(p.range, gradient ? p.moment.share : 1.0 / parts_.workers(), out);
-    const CodecStep step{.number = rounds_, .epoch = p.moment.epoch, .random = parts_.random("codec", p.moment.clock)};
-    if (p.coded)
-      p.coded->run(group, out, step);
-    else if (p.chosen)
-      p.chosen->run(group, out, step, [this](Group& g, std::span<float> values) { plain_sum(g, values); });
+    worker_->contribute(portions_.range(portion), gradient ? moment_.share : 1.0 / parts_.workers(), out);
+    const CodecStep step{
+        .number = portions_.rounds(), .epoch = moment_.epoch, .random = parts_.random("codec", moment_.clock)};
+    const Coding& coding = codings_[portion];
+    if (coding.coded)
+      coding.coded->run(group, out, step);
+    else if (coding.chosen)
+      coding.chosen->run(group, out, step, [this](Group& g, std::span<float> values) { plain_sum(g, values); });
     else
       plain_sum(group, out);
   }
 
   void plain_sum(Group& group, std::span<float> out) {
-    if (const Algorithm* algorithm = settings_.for_bytes(out.size_bytes())) {
+    if (const Algorithm* algorithm = settings_.for_bytes(out.size_bytes()))
       all_reduce(group, out, Reduction::sum, {.algorithm = algorithm});
-    } else {
-      const PartialSum mine{parts_.rank(), parts_.rank() + 1, out.data()};
-      all_reduce_shards(group,
-                        {.shards = parts_.workers(), .partials = {&mine, 1}, .end = out.size(), .out = out.data()});
-    }
-  }
-
-  void conclude(Portion& p, const StepMoment& moment) {
-    const std::span<float> mean = sum_.as<float>().subspan(p.range.begin, p.range.count());
-    if (!p.shared) return worker_->apply(p.range, mean);
-    p.shared->conclude(mean, {.number = rounds_, .lr = moment.lr, .contributions = parts_.workers()});
-    worker_->apply(p.range, p.shared->answer());
+    else
+      all_reduce_members(group, out);
   }
 
   Settings settings_;
   ExchangeParts parts_;
   std::unique_ptr<WorkerSide> worker_;
-  Buffer sum_;
-  bool overlaps_ = false;
-  std::vector<std::unique_ptr<Portion>> portions_;
-  std::int64_t rounds_ = 0;
-  Lane lane_;  // last: its task ends before what it uses
+  std::vector<Coding> codings_;  // by portion
+  StepMoment moment_;            // of the step that is under way
+  Portions portions_;            // last
 };
 
 class Kind : public ExchangeKind {
@@ -192,8 +127,7 @@ class Kind : public ExchangeKind {
   }
   std::string traffic_text() const override {
     return "2 (n-1) W: every number goes to its owner, and its sum back to all (a sparse codec: (n-1) n W, everything "
-           "to "
-           "everybody; other algorithms: docs/collectives.md)";
+           "to everybody; other algorithms: docs/collectives.md)";
   }
   Traffic traffic(const Case& c) const override {
     const bool overlaps = c.rule.moment == RuleTraits::Moment::gradient && c.order.kind != Order::Kind::whole;

@@ -3,17 +3,15 @@
 
 #include <algorithm>
 
-#include "collective/lane.h"
+#include "collective/collectives.h"
 #include "collective/shard_sum.h"
 #include "kernels/vector.h"
 #include "parallel/exchanges/factors.h"
+#include "parallel/exchanges/portions.h"
 
 namespace echelon::exchanges {
 
 namespace {
-
-constexpr double long_time = 1e9;          // seconds: the collectives inside have their own, shorter patience
-constexpr std::size_t most_portions = 48;  // a lane takes 64 orders
 
 class FactorBroadcast : public Exchange {
  public:
@@ -21,66 +19,43 @@ class FactorBroadcast : public Exchange {
       : settings_(settings),
         parts_(std::move(parts)),
         worker_(parts_.rule->make_worker(parts_.view())),
-        sum_(parts_.floats() * sizeof(float)),
         packed_(parts_.floats() * sizeof(float)),
-        lane_(parts_.crew->group()) {
+        portions_(parts_, *worker_, [this](Group& g, std::size_t i, std::span<float> out) { sum(g, i, out); }) {
     for (const ThinProduct& p : parts_.trainer->thin_products()) layers_.push_back({.product = p});
     parts_.trainer->give_factors([this](const FactorSlice& slice) { return take(slice); });
-    overlaps_ = parts_.order.kind != Order::Kind::whole;
-    if (overlaps_) {
-      std::size_t bytes = parts_.order.kind == Order::Kind::fusion ? parts_.order.bytes : 1;
-      const auto ready = [this](const Bucket& b) { is_ready(b); };
-      for (parts_.trainer->send_buckets(bytes, ready); parts_.trainer->buckets().size() > most_portions; bytes *= 2)
-        parts_.trainer->send_buckets(bytes, ready);
-      for (const Bucket& b : parts_.trainer->buckets()) add_portion({b.begin, b.end});
-    } else {
-      add_portion({0, parts_.floats()});
-    }
+    for (std::size_t i = 0; i < portions_.count(); ++i) contents_.push_back(contents_of(portions_.range(i)));
   }
 
   void before_step(const StepMoment& moment) override {
     for (Layer& layer : layers_) place_rows(layer, moment.batch);
-    for (auto& p : portions_) {
-      p->whole.clear();
-      std::size_t at = p->range.begin;
-      for (const Layer* layer : p->layers) {
+    for (std::size_t i = 0; i < contents_.size(); ++i) {
+      Contents& c = contents_[i];
+      const Range range = portions_.range(i);
+      c.whole.clear();
+      std::size_t at = range.begin;
+      for (const Layer* layer : c.layers) {
         if (!layer->as_factors) continue;
-        if (layer->product.range.begin > at) p->whole.push_back({at, layer->product.range.begin});
+        if (layer->product.range.begin > at) c.whole.push_back({at, layer->product.range.begin});
         at = layer->product.range.end;
       }
-      if (p->range.end > at) p->whole.push_back({at, p->range.end});
+      if (range.end > at) c.whole.push_back({at, range.end});
     }
     share_ = moment.share;
-    if (overlaps_) start();
+    portions_.begin_step();
   }
 
   double exchange(const StepMoment& moment) override {
-    if (!overlaps_) {
-      start();
-      portions_.front()->ready->notify();
-    }
-    for (auto& p : portions_) {
-      p->pending.wait(long_time);
-      conclude(*p, moment);
-    }
+    portions_.conclude(moment);
     return parts_.rule->traits().local_step ? 1 : 0;
   }
 
   void settle() override {}
-
-  void read_model(std::span<float> out) override {
-    for (auto& p : portions_)
-      if (p->shared) std::ranges::copy(p->shared->model(), out.begin() + static_cast<std::ptrdiff_t>(p->range.begin));
-  }
+  void read_model(std::span<float> out) override { portions_.read_model(out); }
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
     for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
-    for (std::size_t i = 0; i < portions_.size(); ++i)
-      if (portions_[i]->shared)
-        for (const StateSpan& s : portions_[i]->shared->state())
-          all.push_back({fmt::format("shared {} {}", i, s.name), s.bytes});
-    all.push_back({"rounds", std::as_writable_bytes(std::span(&rounds_, 1))});
+    for (const StateSpan& s : portions_.state()) all.push_back(s);
     return all;
   }
 
@@ -93,25 +68,17 @@ class FactorBroadcast : public Exchange {
     Buffer values = {};
     Buffer scratch = {};
   };
-  struct Portion {
-    Range range;
-    std::vector<Layer*> layers;          // within it
-    std::vector<Range> whole;            // what goes as it is, in this step
-    std::unique_ptr<SharedSide> shared;  // null if the mean is the answer
-    std::unique_ptr<Event> ready;
-    std::uint64_t times = 0;  // that it was started
-    Pending pending;
+  struct Contents {              // of a portion
+    std::vector<Layer*> layers;  // within it
+    std::vector<Range> whole;    // what goes as it is, in this step
   };
 
-  void add_portion(Range range) {
-    auto p = std::make_unique<Portion>();
-    p->range = range;
+  Contents contents_of(Range range) {
+    Contents c;
     for (Layer& layer : layers_)  // a portion has whole parameters
-      if (layer.product.range.begin >= range.begin && layer.product.range.end <= range.end) p->layers.push_back(&layer);
-    std::ranges::sort(p->layers, {}, [](const Layer* layer) { return layer->product.range.begin; });
-    if (!parts_.rule->traits().answers_mean) p->shared = parts_.rule->make_shared(parts_.place(range));
-    p->ready = parts_.world->make_event();
-    portions_.push_back(std::move(p));
+      if (layer.product.range.begin >= range.begin && layer.product.range.end <= range.end) c.layers.push_back(&layer);
+    std::ranges::sort(c.layers, {}, [](const Layer* layer) { return layer->product.range.begin; });
+    return c;
   }
 
   void place_rows(Layer& layer, std::size_t batch) {
@@ -144,34 +111,20 @@ class FactorBroadcast : public Exchange {
     return true;
   }
 
-  // The lane has all portions in order, and waits for each until it is there.
-  void start() {
-    for (auto& p : portions_) {
-      ++p->times;
-      p->pending = lane_.start([this, portion = p.get()](Group& group) { sum(group, *portion); });
-    }
-    ++rounds_;
-  }
-
-  void is_ready(const Bucket& bucket) {
-    for (auto& p : portions_)
-      if (p->range.begin == bucket.begin) p->ready->notify();
-  }
-
-  // In the lane's task.
-  void sum(Group& group, Portion& p) {
-    p.ready->wait(p.times, long_time);
-    const std::span<float> out = sum_.as<float>();
-    for (Layer* layer : p.layers) {
+  // In the portions' task.
+  void sum(Group& group, std::size_t portion, std::span<float> out) {
+    const std::size_t begin = portions_.range(portion).begin;
+    const Contents& c = contents_[portion];
+    for (Layer* layer : c.layers) {
       if (!layer->as_factors) continue;
       const std::span<float> values = layer->values.as<float>().first(layer->parts.back().end);
       all_gather(group, numbers(values), layer->parts, layer->product.name);
-      multiply_factors(layer->product, layer->rows, values.data(), out.data() + layer->product.range.begin,
+      multiply_factors(layer->product, layer->rows, values.data(), out.data() + (layer->product.range.begin - begin),
                        layer->scratch);
       parts_.world->compute(2.0 * static_cast<double>(layer->product.range.count()) *
                             static_cast<double>(others_rows(*layer)));
     }
-    if (!p.whole.empty()) sum_whole(group, p, out);
+    if (!c.whole.empty()) sum_whole(group, c.whole, portions_.range(portion), out);
   }
 
   std::size_t others_rows(const Layer& layer) const {  // of which nobody has said yet that they were multiplied
@@ -181,39 +134,29 @@ class FactorBroadcast : public Exchange {
     return rows;
   }
 
-  void sum_whole(Group& group, Portion& p, std::span<float> out) {
-    const std::span<float> packed = packed_.as<float>().subspan(p.range.begin, p.range.count());
+  void sum_whole(Group& group, std::span<const Range> whole, Range portion, std::span<float> out) {
+    const std::span<float> packed = packed_.as<float>().subspan(portion.begin, portion.count());
     std::size_t count = 0;
-    for (const Range& r : p.whole) {
+    for (const Range& r : whole) {
       worker_->contribute(r, share_, packed.subspan(count, r.count()));
       count += r.count();
     }
-    const PartialSum mine{parts_.rank(), parts_.rank() + 1, packed.data()};
-    all_reduce_shards(group, {.shards = parts_.workers(), .partials = {&mine, 1}, .end = count, .out = packed.data()});
+    all_reduce_members(group, packed.first(count));
     count = 0;
-    for (const Range& r : p.whole) {
-      kernels::copy(out.data() + r.begin, packed.data() + count, r.count());
+    for (const Range& r : whole) {
+      kernels::copy(out.data() + (r.begin - portion.begin), packed.data() + count, r.count());
       count += r.count();
     }
-  }
-
-  void conclude(Portion& p, const StepMoment& moment) {
-    const std::span<float> mean = sum_.as<float>().subspan(p.range.begin, p.range.count());
-    if (!p.shared) return worker_->apply(p.range, mean);
-    p.shared->conclude(mean, {.number = rounds_, .lr = moment.lr, .contributions = parts_.workers()});
-    worker_->apply(p.range, p.shared->answer());
   }
 
   FactorSettings settings_;
   ExchangeParts parts_;
   std::unique_ptr<WorkerSide> worker_;
-  Buffer sum_, packed_;
+  Buffer packed_;
   std::vector<Layer> layers_;
-  bool overlaps_ = false;
-  std::vector<std::unique_ptr<Portion>> portions_;
-  std::int64_t rounds_ = 0;
+  std::vector<Contents> contents_;  // by portion
   double share_ = 1;
-  Lane lane_;  // last: its task ends before what it uses
+  Portions portions_;  // last
 };
 
 }  // namespace

@@ -67,9 +67,7 @@ class Learners : public Exchange {
       side(l).contribute({0, sum.size()}, 1.0 / static_cast<double>(count * parts_.workers()), l == 0 ? sum : one);
       if (l > 0) kernels::add(sum.data(), sum.data(), one.data(), sum.size());
     }
-    const PartialSum mine{parts_.rank(), parts_.rank() + 1, sum.data()};
-    all_reduce_shards(parts_.crew->group(),
-                      {.shards = parts_.workers(), .partials = {&mine, 1}, .end = sum.size(), .out = sum.data()});
+    all_reduce_members(parts_.crew->group(), sum);
     shared_->conclude(
         sum, {.number = ++meetings_, .lr = moment.lr, .contributions = parts_.workers() * static_cast<int>(count)});
     for (std::int64_t l = 0; l < count; ++l) side(l).apply({0, sum.size()}, shared_->answer());

@@ -17,4 +17,8 @@ void MovementSide::apply(Range range, std::span<const float> answer) {
   kernels::copy(centre_.as<float>().data() + range.begin, answer.data(), answer.size());
 }
 
+CommonWeights::CommonWeights(std::span<const float> start) : weights_(zeros(start.size())) {
+  std::ranges::copy(start, weights().begin());
+}
+
 }  // namespace echelon::rules

@@ -59,4 +59,18 @@ class MovementSide : public WorkerSide {
   Buffer centre_;  // the last answer
 };
 
+// Common weights, which are what workers are answered with.
+class CommonWeights : public SharedSide {
+ public:
+  explicit CommonWeights(std::span<const float> start);
+  std::span<const float> answer() const override { return weights_.as<float>(); }
+  std::vector<StateSpan> state() override { return {as_state("weights", weights())}; }
+
+ protected:
+  std::span<float> weights() { return weights_.as<float>(); }
+
+ private:
+  Buffer weights_;
+};
+
 }  // namespace echelon::rules

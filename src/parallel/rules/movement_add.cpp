@@ -9,22 +9,15 @@ namespace echelon::rules {
 
 namespace {
 
-class Shared : public SharedSide {
+class Shared : public CommonWeights {
  public:
-  explicit Shared(std::span<const float> start) : weights_(zeros(start.size())) {
-    std::ranges::copy(start, weights_.as<float>().begin());
-  }
+  using CommonWeights::CommonWeights;
   void conclude(std::span<float>, const Round&) override { invariant(false, "movements are added one by one"); }
   void absorb(std::span<const float> in, const Arrival& arrival) override {
-    const std::span<float> w = weights_.as<float>();
+    const std::span<float> w = weights();
     const auto share = static_cast<float>(arrival.share);
     for (std::size_t i = 0; i < w.size(); ++i) w[i] += share * in[i];
   }
-  std::span<const float> answer() const override { return weights_.as<float>(); }
-  std::vector<StateSpan> state() override { return {as_state("weights", weights_.as<float>())}; }
-
- private:
-  Buffer weights_;
 };
 
 class MovementAdd : public MergeRule {

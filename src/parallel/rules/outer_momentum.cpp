@@ -17,14 +17,12 @@ struct Settings {
   float momentum = 0.5f, rate = 1;
 };
 
-class Shared : public SharedSide {
+class Shared : public CommonWeights {
  public:
   Shared(const Settings& settings, std::span<const float> start)
-      : settings_(settings), weights_(zeros(start.size())), momentum_(zeros(start.size())) {
-    std::ranges::copy(start, weights_.as<float>().begin());
-  }
+      : CommonWeights(start), settings_(settings), momentum_(zeros(start.size())) {}
   void conclude(std::span<float> mean, const Round& round) override {
-    const std::span<float> z = weights_.as<float>(), u = momentum_.as<float>();
+    const std::span<float> z = weights(), u = momentum_.as<float>();
     const float beta = settings_.momentum, rate = settings_.rate;
     const auto lr = settings_.kind == Settings::Kind::slowmo && round.lr > 0 ? static_cast<float>(round.lr) : 1.0f;
     const bool nesterov = settings_.kind == Settings::Kind::nesterov;
@@ -33,14 +31,13 @@ class Shared : public SharedSide {
       z[i] += nesterov ? rate * mean[i] + beta * u[i] : lr * u[i];
     }
   }
-  std::span<const float> answer() const override { return weights_.as<float>(); }
   std::vector<StateSpan> state() override {
-    return {as_state("weights", weights_.as<float>()), as_state("momentum", momentum_.as<float>())};
+    return {as_state("weights", weights()), as_state("momentum", momentum_.as<float>())};
   }
 
  private:
   Settings settings_;
-  Buffer weights_, momentum_;
+  Buffer momentum_;
 };
 
 class OuterMomentum : public MergeRule {

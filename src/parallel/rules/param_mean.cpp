@@ -8,19 +8,12 @@ namespace echelon::rules {
 
 namespace {
 
-class Shared : public SharedSide {
+class Shared : public CommonWeights {
  public:
-  explicit Shared(std::span<const float> start) : weights_(zeros(start.size())) {
-    std::ranges::copy(start, weights_.as<float>().begin());
-  }
+  using CommonWeights::CommonWeights;
   void conclude(std::span<float> mean, const Round&) override {
-    kernels::add(weights_.as<float>().data(), weights_.as<float>().data(), mean.data(), mean.size());
+    kernels::add(weights().data(), weights().data(), mean.data(), mean.size());
   }
-  std::span<const float> answer() const override { return weights_.as<float>(); }
-  std::vector<StateSpan> state() override { return {as_state("weights", weights_.as<float>())}; }
-
- private:
-  Buffer weights_;
 };
 
 class ParamMean : public MergeRule {

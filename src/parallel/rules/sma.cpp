@@ -37,29 +37,27 @@ class Worker : public MovementSide {
   float alpha_;
 };
 
-class Shared : public SharedSide {
+class Shared : public CommonWeights {  // the centre
  public:
   Shared(const Settings& settings, std::span<const float> start)
-      : settings_(settings), centre_(zeros(start.size())), before_(zeros(start.size())) {
-    std::ranges::copy(start, centre_.as<float>().begin());
+      : CommonWeights(start), settings_(settings), before_(zeros(start.size())) {
     std::ranges::copy(start, before_.as<float>().begin());
   }
   void conclude(std::span<float> mean, const Round&) override {
-    const std::span<float> z = centre_.as<float>(), before = before_.as<float>();
+    const std::span<float> z = weights(), before = before_.as<float>();
     for (std::size_t i = 0; i < z.size(); ++i) {
       const float moved = settings_.momentum * (z[i] - before[i]);
       before[i] = z[i];
       z[i] += mean[i] + moved;
     }
   }
-  std::span<const float> answer() const override { return centre_.as<float>(); }
   std::vector<StateSpan> state() override {
-    return {as_state("centre", centre_.as<float>()), as_state("before", before_.as<float>())};
+    return {as_state("weights", weights()), as_state("before", before_.as<float>())};
   }
 
  private:
   Settings settings_;
-  Buffer centre_, before_;
+  Buffer before_;
 };
 
 class Sma : public MergeRule {

@@ -1,0 +1,146 @@
+// The end of a round for a worker of parameter servers: everything on its way arrives, all meet; then the model can be
+// read, and everything that has to be remembered.
+
+#include "parallel/exchanges/server_client.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "collective/all_reduce.h"
+#include "collective/collectives.h"
+#include "parallel/exchanges/server_sites.h"
+#include "parallel/rules/common.h"
+
+namespace echelon::exchanges {
+
+namespace {
+constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
+}
+
+void ServerClient::flush_servers() {
+  for (std::uint32_t k = 0; k < keys_.size(); ++k)
+    if (k == 0 || keys_[k].server != keys_[k - 1].server) {
+      const Address to = gate(k);
+      parts_.mail->post(to.rank, {.kind = flush, .box = static_cast<std::uint16_t>(to.box), .key = k}), ++flushes_;
+      if (!unanswered_.empty()) unanswered_[k].flushing = true;
+    }
+  while (flushes_ > 0) take_next();
+}
+
+void ServerClient::leave() {
+  if (defers_) wait_for_answers();
+  if (merged_rate_ > 0) push_all({.clock = pushes_ * settings_.n_push}, false);
+  if (budget_) push_pending({.clock = steps_ - 1});
+  flush_servers();
+}
+
+void ServerClient::settle() {
+  agree_on_round();
+  if (parts_.sync.kind == Sync::Kind::soft) wait_for_answers();  // all have come, or said that they will not
+  if (!sites_.empty()) settle_sites();
+  if (parts_.sync.kind == Sync::Kind::essp) {  // all are merged: what the servers sent then has come before this
+    flush_servers();
+    own_steps_.forget_before(std::numeric_limits<std::int64_t>::max());
+    barrier(parts_.crew->group(), "the end of a round");
+  }
+  Letter letter;
+  while (parts_.mail->try_take(worker_box, letter)) take(letter);
+}
+
+// Changes on their way between sites are there when a letter that was posted after them is.
+void ServerClient::settle_sites() {
+  if (shards_[0])
+    for (const Rank peer : shards_[0]->peers())
+      parts_.mail->post(peer, {.kind = flush, .box = server_box, .key = 0}), ++flushes_;
+  while (flushes_ > 0) take_next();
+  barrier(parts_.crew->group(), "the end of a round");
+}
+
+// Every range of the model once, from the first of its chain that still has it; with sites the mean over them.
+void ServerClient::read_model(std::span<float> out) {
+  std::ranges::fill(out, 0.0f);
+  for (std::size_t p = 0; p < shards_.size(); ++p)
+    if (shards_[p]) shards_[p]->read_model(out, lost_servers_[shards_[p]->first_key()] == static_cast<std::int64_t>(p));
+  const int copies = sites_.empty() ? 1 : std::ranges::max(sites_) + 1;
+  if (copies > 1) kernels::scale(out.data(), out.data(), 1.0f / static_cast<float>(copies), out.size());
+  if (parts_.workers() > 1) all_reduce(parts_.crew->group(), out);  // zeros where somebody else has it
+}
+
+// Everybody is here; who was late for the last rounds hears of them.
+void ServerClient::agree_on_round() {
+  std::vector<double> rounds(static_cast<std::size_t>(parts_.workers()));
+  rounds[static_cast<std::size_t>(parts_.rank())] = static_cast<double>(round_);
+  parts_.crew->share(rounds, std::vector<std::size_t>(rounds.size(), 1));
+  round_ = static_cast<std::int64_t>(std::ranges::max(rounds));
+  missed_ = 0;
+}
+
+std::vector<StateSpan> ServerClient::state() {
+  std::vector<StateSpan> all;
+  for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
+  for (std::size_t k = 0; k < keys_.size(); ++k)
+    if (encoders_[k])
+      for (const Codec::State& s : encoders_[k]->state())
+        all.push_back({fmt::format("codec {} {}", k, s.name), s.bytes});
+  for (std::size_t p = 0; p < shards_.size(); ++p)
+    if (shards_[p])
+      for (const StateSpan& s : shards_[p]->state()) all.push_back({fmt::format("{} {}", p, s.name), s.bytes});
+  for (std::size_t k = 0; k < filters_.size(); ++k)
+    for (const StateSpan& s : filters_[k].state()) all.push_back({fmt::format("filter {} {}", k, s.name), s.bytes});
+  if (budget_) {
+    all.push_back(rules::as_state("pending", pending_.as<float>()));
+    all.push_back({"pending rates", std::as_writable_bytes(std::span(pending_rate_))});
+    all.push_back({"waits", std::as_writable_bytes(budget_->waits())});
+  }
+  all.push_back({"lost servers", std::as_writable_bytes(std::span(lost_servers_))});
+  if (relay_)
+    for (const StateSpan& s : relay_->state()) all.push_back(s);
+  auto add = [&](const char* name, auto& value) {
+    all.push_back({name, std::as_writable_bytes(std::span(&value, 1))});
+  };
+  all.push_back({"seen", std::as_writable_bytes(std::span(seen_))});
+  all.push_back({"version", std::as_writable_bytes(std::span(version_))});
+  add("pushes", pushes_), add("steps", steps_), add("round", round_), add("warm", warm_);
+  all.push_back({"own in", std::as_writable_bytes(std::span(own_in_))});
+  add("waited", waited_), add("parts done", parts_done_), add("parts", parts_count_), add("ages", ages_);
+  add("pushed at", pushed_at_), add("out of order", out_of_order_);
+  return all;
+}
+
+std::vector<Figure> ServerClient::figures() {
+  const ServerShard::Counts c = shards_[0] ? shards_[0]->counts() : ServerShard::Counts{};
+  enum { updates, contributions, staleness, dropped, waited, done, parts, ages, unordered, lead, moved, speed, each };
+  const std::array<double, each> own{
+      c.updates,    c.contributions, c.staleness,   c.dropped, waited_, parts_done_,
+      parts_count_, ages_,           out_of_order_, c.lead,    c.moved, shards_[0] ? shards_[0]->least_speed() : 1};
+  const auto ranks = static_cast<std::size_t>(parts_.workers());
+  std::vector<double> all(ranks * each);
+  std::ranges::copy(own, all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(parts_.rank()) * each));
+  parts_.crew->share(all, std::vector<std::size_t>(ranks, each));
+  std::array<double, each> sum{}, most{}, least = own;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    sum[i % each] += all[i];
+    most[i % each] = std::max(most[i % each], all[i]), least[i % each] = std::min(least[i % each], all[i]);
+  }
+  const auto keys = static_cast<double>(keys_.size());
+  const Sync& sync = parts_.sync;
+  std::vector<Figure> figures{{"updates", sum[updates] / keys}, {"seconds_waited", sum[waited]}};
+  if (!sync.in_rounds()) {
+    figures.emplace_back("mean_staleness", sum[contributions] > 0 ? sum[staleness] / sum[contributions] : 0);
+    figures.emplace_back("least_speed", least[speed]);
+  }
+  if (defers_) figures.emplace_back("answers_out_of_order", sum[unordered]);
+  if (sync.bounded()) {
+    figures.emplace_back("mean_age", sum[parts] > 0 ? sum[ages] / sum[parts] : 0);
+    figures.emplace_back("most_lead", most[lead]);
+  }
+  if (sync.kind == Sync::Kind::value) figures.emplace_back("most_moved", most[moved]);
+  if (sync.kind == Sync::Kind::quorum) figures.emplace_back("dropped", sum[dropped] / keys);
+  if (sync.kind == Sync::Kind::a_bsp) figures.emplace_back("part_done", sum[parts] > 0 ? sum[done] / sum[parts] : 1);
+  return figures;
+}
+
+}  // namespace echelon::exchanges

@@ -1,0 +1,136 @@
+// How a worker of parameter servers pushes: merged, filtered, the most significant first, and again to the next in the
+// chain when a server has lost its state.
+
+#include "parallel/exchanges/server_client.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "collective/all_reduce.h"
+#include "collective/collectives.h"
+#include "parallel/exchanges/server_sites.h"
+#include "parallel/rules/common.h"
+
+namespace echelon::exchanges {
+
+// The slices that matter most, as many as there is room for; the others add up. A slice's push has the mean of its
+// gradients, weighted by their rates, and the sum of the rates.
+void ServerClient::push_most_significant(const StepMoment& moment, bool asks) {
+  const double rate = moment.lr * moment.share;
+  const std::span<const float> weights = parts_.view().weights;
+  for (std::size_t k = 0; k < keys_.size(); ++k) {
+    const Range range = keys_[k].range;
+    const std::span<float> out = contribution_.as<float>().first(range.count());
+    worker_->contribute(range, rate, out);
+    const std::span<float> pending = pending_.as<float>().subspan(range.begin, range.count());
+    float change = 0, size = 1e-12f;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      pending[i] += out[i];
+      change += std::abs(pending[i]), size += std::abs(weights[range.begin + i]);
+    }
+    pending_rate_[k] += rate;
+    significance_[k] = change / size;
+  }
+  const std::vector<std::uint32_t>& chosen = budget_->choose(significance_);
+  for (const std::uint32_t k : chosen) push_key(k, moment, asks);
+  ++pushes_;
+  if (!asks) return;
+  for (std::uint32_t k = 0; k < keys_.size(); ++k)
+    if (std::ranges::find(chosen, k) == chosen.end())
+      parts_.mail->post(keys_[k].server, {.kind = await, .box = server_box, .key = k, .clock = moment.clock});
+}
+
+void ServerClient::push_pending(const StepMoment& moment) {
+  for (std::uint32_t k = 0; k < keys_.size(); ++k)
+    if (pending_rate_[k] > 0) push_key(k, moment, false);
+}
+
+// The mean of the merged gradients, weighted by their rates, is one push with the sum of the rates: it moves the model
+// as far as its steps would have.
+void ServerClient::merge(const StepMoment& moment) {
+  const double rate = moment.lr * moment.share;
+  for (const Key& key : keys_) {
+    const std::span<float> out = contribution_.as<float>().first(key.range.count());
+    worker_->contribute(key.range, rate, out);
+    kernels::add_into(merged_.as<float>().data() + key.range.begin, out.data(), out.size());
+  }
+  merged_rate_ += rate;
+}
+
+void ServerClient::push_all(const StepMoment& moment, bool asks) {
+  if (defers_) wait_for_answers();
+  for (std::uint32_t k = 0; k < keys_.size(); ++k)
+    if (!overlaps_ || missing_[k] >= 0) push_key(k, moment, asks);
+  if (defers_) {
+    awaited_ = static_cast<int>(keys_.size());
+    std::ranges::fill(arrived_, 0), std::ranges::fill(furthest_, 0);
+  }
+  ++pushes_;
+  if (settings_.n_push > 1) std::ranges::fill(merged_.as<float>(), 0.0f), merged_rate_ = 0;
+}
+
+void ServerClient::push_key(std::uint32_t k, const StepMoment& moment, bool asks) {
+  const Key& key = keys_[k];
+  const std::span<float> out = contribution_.as<float>().first(key.range.count());
+  const double share = gradients() ? moment.share : 1;
+  LetterHead head{.kind = static_cast<std::uint16_t>(asks ? push_answer : push),
+                  .box = static_cast<std::uint16_t>(gates_[k].box),
+                  .key = k};
+  if (parts_.sync.in_rounds()) {
+    worker_->contribute(key.range, share, out);
+    head.clock = round_, head.number = share, head.second = std::bit_cast<std::uint64_t>(moment.lr);
+  } else {
+    head.clock = moment.clock, head.number = gradients() ? moment.lr * share : moment.share;
+    head.second =
+        static_cast<std::uint64_t>(version_[k] + (budget_ ? 0 : pushes_ - own_in_[k]));  // it has seen its own
+    if (budget_) {
+      head.number = pending_rate_[k];
+      const std::span<float> pending = pending_.as<float>().subspan(key.range.begin, key.range.count());
+      const auto scale = static_cast<float>(pending_rate_[k] > 0 ? 1 / pending_rate_[k] : 0);
+      kernels::scale(out.data(), pending.data(), scale, out.size());
+      std::ranges::fill(pending, 0.0f), pending_rate_[k] = 0;
+    } else if (settings_.n_push > 1) {
+      head.number = merged_rate_;
+      const auto scale = static_cast<float>(merged_rate_ > 0 ? 1 / merged_rate_ : 0);
+      kernels::scale(out.data(), merged_.as<float>().data() + key.range.begin, scale, out.size());
+    } else {
+      worker_->contribute(key.range, 1, out);
+    }
+  }
+  std::span<const std::byte> bytes = std::as_bytes(out);
+  if (encoders_[k]) {
+    const CodecStep step{
+        .number = pushes_, .epoch = moment.epoch, .random = parts_.random("codec", moment.clock * 1009 + k)};
+    bytes = bytes_.as<std::byte>().first(encoders_[k]->encode(out, step, bytes_.as<std::byte>()));
+  }
+  if (!filters_.empty())
+    bytes = filters_[k].write(out, parts_.view().weights.subspan(key.range.begin, key.range.count()),
+                              parts_.sync.in_rounds() ? moment.lr : head.number,
+                              parts_.random("filter", moment.clock * 1009 + k));
+  post_push(k, head, bytes);
+}
+
+void ServerClient::post_push(std::uint32_t k, const LetterHead& head, std::span<const std::byte> bytes) {
+  if (!unanswered_.empty()) unanswered_[k].keep(head, bytes);
+  const Address to = gate(k);
+  LetterHead addressed = head;
+  addressed.box = static_cast<std::uint16_t>(to.box);
+  parts_.mail->post(to.rank, addressed, bytes);
+}
+
+// A server has lost its state: what it had not answered goes to the next in its chain, which knows all that was.
+void ServerClient::go_on_with_the_next(const Letter& letter) {
+  for (std::uint32_t k = 0; k < keys_.size(); ++k) {
+    if (keys_[k].server != letter.from) continue;
+    ++lost_servers_[k];
+    if (lost_servers_[k] >= settings_.replicas) fail("all replicas of the server on rank {} are lost", letter.from);
+    if (unanswered_[k].waits) post_push(k, LetterHead(unanswered_[k].head), unanswered_[k].bytes);
+    if (unanswered_[k].flushing)
+      parts_.mail->post(gate(k).rank, {.kind = flush, .box = static_cast<std::uint16_t>(gate(k).box), .key = k});
+  }
+}
+
+}  // namespace echelon::exchanges
