@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "kernels/vector.h"
+
 namespace echelon {
 
 std::size_t Codec::encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) {
@@ -10,11 +13,27 @@ std::size_t Codec::encode_rest(std::span<float> values, const CodecStep& step, s
   return bytes;
 }
 
+std::size_t Codec::encode_sum(std::span<float> values, std::span<const float> more, const CodecStep& step,
+                              std::span<std::byte> out) {
+  invariant(values.size() == more.size(), "sums are of as many numbers");
+  kernels::add_into(values.data(), more.data(), more.size());
+  return encode_rest(values, step, out);
+}
+
 void Codec::decode(std::span<const std::byte> bytes, std::span<float> out) const {
   std::ranges::fill(out, 0.0f);
   add(bytes, 1, out);
 }
 
-void Codec::clear_sent(std::span<const std::byte>, std::span<float> out) const { std::ranges::fill(out, 0.0f); }
+void Codec::clear_sent(std::span<const std::byte> bytes, std::span<float> out) const {
+  if (!traits().sparse)
+    std::ranges::fill(out, 0.0f);
+  else
+    each_sent(bytes, [&](std::size_t i, float) { out[i] = 0; });
+}
+
+void Codec::each_sent(std::span<const std::byte>, const Sent&) const {
+  invariant(false, "codecs that are not sparse send every number");
+}
 
 }  // namespace echelon

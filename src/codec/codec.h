@@ -60,12 +60,19 @@ class Codec {
   virtual std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) = 0;
   // The same, and what the bytes do not say stays in `values`: values[i] -= what they say of number i.
   virtual std::size_t encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out);
+  // The same of a sum: values[i] += more[i] before anything else. What error feedback does in every call; codecs that
+  // can do both while the numbers are in the nearest cache override it.
+  virtual std::size_t encode_sum(std::span<float> values, std::span<const float> more, const CodecStep& step,
+                                 std::span<std::byte> out);
   // out[i] += scale * what the bytes say of number i.
   virtual void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const = 0;
   // out[i] = what the bytes say of number i. The same as `add` to zeros unless overridden.
   virtual void decode(std::span<const std::byte> bytes, std::span<float> out) const;
   // out[i] = 0 for every number that the bytes speak of (all of them, unless the codec is sparse).
-  virtual void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const;
+  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const;
+  // Of sparse codecs: f(i, what the bytes say of number i) for every number that they speak of, in rising order.
+  using Sent = std::function<void(std::size_t i, float value)>;
+  virtual void each_sent(std::span<const std::byte> bytes, const Sent& f) const;
   // What it remembers between calls, for checkpoints: lives as long as the codec, always the same size.
   virtual std::vector<State> state() { return {}; }
 };

@@ -17,13 +17,15 @@ struct Entry {
     bool error_feedback = false;
     const char* layer_scale = "none";
     double momentum = 0;
+    bool scales_itself = false;  // with that layer_scale
   } defaults;
   const char *about, *paper;
 };
 
 constexpr Entry::Defaults plain{}, feedback{.error_feedback = true};
 constexpr Entry::Defaults scaled_feedback{.error_feedback = true, .layer_scale = "every_call"};
-constexpr Entry::Defaults first_scaled_feedback{.error_feedback = true, .layer_scale = "first_call"};
+constexpr Entry::Defaults own_scale{.error_feedback = true, .layer_scale = "every_call", .scales_itself = true};
+constexpr Entry::Defaults own_first_scale{.error_feedback = true, .layer_scale = "first_call", .scales_itself = true};
 
 // Every codec there is.
 constexpr std::array table = {
@@ -38,12 +40,12 @@ constexpr std::array table = {
           "Zhou et al. 2016, DoReFa-Net"},
     Entry{"one_bit", codecs::one_bit, feedback, "the sign of each number, and the mean on either side of zero",
           "Seide et al. 2014, 1-Bit Stochastic Gradient Descent"},
-    Entry{"two_bit", codecs::two_bit, scaled_feedback, "plus or minus a threshold, or nothing", "MXNet"},
+    Entry{"two_bit", codecs::two_bit, own_scale, "plus or minus a threshold, or nothing", "MXNet"},
     Entry{"terngrad", codecs::terngrad, plain, "-s, 0 or +s, drawn with the right expectation",
           "Wen et al. 2017, TernGrad"},
     Entry{"qsgd", codecs::qsgd, plain, "a few levels of each bucket's norm, drawn, and entropy coding",
           "Alistarh et al. 2017, QSGD"},
-    Entry{"strom", codecs::strom, first_scaled_feedback, "plus or minus a threshold, only where it is reached",
+    Entry{"strom", codecs::strom, own_first_scale, "plus or minus a threshold, only where it is reached",
           "Strom 2015, Scalable Distributed DNN Training Using Commodity GPU Cloud Computing"},
     Entry{"top_k", codecs::top_k, feedback, "the largest numbers only, a given share of them",
           "Aji, Heafield 2017, Sparse Communication for Distributed Gradient Descent"},
@@ -82,6 +84,7 @@ CodecMaker read_codec(OptionReader& options) {
   const CodecMaker inner = entry->read(options);
   const std::string scaled =
       options.choice("layer_scale", entry->defaults.layer_scale, {"none", "every_call", "first_call"});
+  const bool wrapped = scaled != "none" && !(entry->defaults.scales_itself && scaled == entry->defaults.layer_scale);
   const bool coded = options.flag("entropy", false);
   const auto momentum = read_momentum(options, *entry);
   const bool carried = options.flag("error_feedback", entry->defaults.error_feedback && !momentum);
@@ -96,7 +99,7 @@ CodecMaker read_codec(OptionReader& options) {
   options.done();
   return [=](const std::vector<CodecPiece>& pieces) {
     std::unique_ptr<Codec> codec = inner(pieces);
-    if (scaled != "none") codec = codecs::layer_scale(std::move(codec), pieces, scaled == "first_call");
+    if (wrapped) codec = codecs::layer_scale(std::move(codec), pieces, scaled == "first_call");
     if (coded) codec = codecs::entropy(std::move(codec));
     if (momentum) codec = codecs::momentum_correction(std::move(codec), codecs::numbers_of(pieces), *momentum);
     if (carried) codec = codecs::error_feedback(std::move(codec), codecs::numbers_of(pieces));

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "codec/codecs.h"
+#include "kernels/vector.h"
 
 namespace echelon::codecs {
 
@@ -52,6 +53,22 @@ std::size_t PiecewiseCodec::encode_rest(std::span<float> values, const CodecStep
   const Noise noise(step.random);
   for (const Part& p : parts_) encode_part_rest(values.subspan(p.begin, p.size), noise, p.begin, out.data() + p.at);
   return bytes_;
+}
+
+std::size_t PiecewiseCodec::encode_sum(std::span<float> values, std::span<const float> more, const CodecStep& step,
+                                       std::span<std::byte> out) {
+  invariant(values.size() == numbers_ && more.size() == numbers_ && out.size() >= bytes_,
+            "a codec encodes the run that it was made for");
+  const Noise noise(step.random);
+  for (const Part& p : parts_)
+    encode_part_sum(values.subspan(p.begin, p.size), more.data() + p.begin, noise, p.begin, out.data() + p.at);
+  return bytes_;
+}
+
+void PiecewiseCodec::encode_part_sum(std::span<float> x, const float* more, const Noise& noise, std::size_t first,
+                                     std::byte* out) const {
+  kernels::add_into(x.data(), more, x.size());
+  encode_part_rest(x, noise, first, out);
 }
 
 void PiecewiseCodec::check(std::span<const std::byte> bytes, std::span<float> out) const {

@@ -17,6 +17,8 @@ class PiecewiseCodec : public Codec {
   std::size_t most_bytes() const final { return bytes_; }
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) final;
   std::size_t encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) final;
+  std::size_t encode_sum(std::span<float> values, std::span<const float> more, const CodecStep& step,
+                         std::span<std::byte> out) final;
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const final;
   void decode(std::span<const std::byte> bytes, std::span<float> out) const final;
 
@@ -30,6 +32,9 @@ class PiecewiseCodec : public Codec {
     encode_part(x, noise, first, out);
     add_part(out, -1, x);
   }
+  // The same, after more[i] has been added to x[i].
+  virtual void encode_part_sum(std::span<float> x, const float* more, const Noise& noise, std::size_t first,
+                               std::byte* out) const;
   virtual void add_part(const std::byte* bytes, float scale, std::span<float> out) const = 0;
   virtual void decode_part(const std::byte* bytes, std::span<float> out) const = 0;
 

@@ -183,8 +183,10 @@ std::size_t places_at_least(std::span<const float> x, Side side, std::uint32_t b
 namespace {
 
 constexpr std::size_t chunk = 4096;         // numbers looked at in one go: so much room is needed beyond what is found
-constexpr std::size_t sample_every = 1024;  // 64 neighbours of every 1024
-constexpr std::size_t sample_run = 64;
+constexpr std::size_t sample_every = 1024;  // some neighbours of every 1024
+
+// So many neighbours: a cache line of a long run, which has enough of them.
+constexpr std::size_t sample_run(std::size_t numbers) { return numbers < (std::size_t{1} << 18) ? 64 : 16; }
 
 }  // namespace
 
@@ -194,51 +196,75 @@ Selector::Selector(std::size_t numbers, std::size_t most) { reserve(numbers, mos
 void Selector::reserve(std::size_t numbers, std::size_t most) {
   const std::size_t room = std::min(numbers, 2 * most + numbers / 64) + chunk;
   if (places_.size() < room) places_.resize(room);
-  const std::size_t sampled = std::max(numbers / sample_every * sample_run, room);
+  const std::size_t sampled = std::max(numbers / sample_every * sample_run(numbers), room);
   if (sample_.size() < sampled) sample_.resize(sampled);
 }
 
-bool Selector::collect(std::span<const float> x, Side side, std::uint32_t bits) {
+std::span<const float> Selector::sample_of(std::span<const float> x) {
+  const std::size_t run = sample_run(x.size()), sampled = x.size() / sample_every * run;
+  if (sampled < 1024) return {};
+  for (std::size_t i = 0; i < sampled / run; ++i)
+    std::copy_n(x.data() + i * sample_every, run, sample_.data() + i * run);
+  return std::span(sample_).first(sampled);
+}
+
+void Selector::set_limit(std::span<const float> sample, double expected, Side side) {
+  side_ = side;
   found_ = 0;
-  for (std::size_t i = 0; i < x.size(); i += chunk) {
-    const auto some = x.subspan(i, std::min(chunk, x.size() - i));
-    if (found_ + some.size() > places_.size()) return false;
-    found_ += places_at_least(some, side, bits, static_cast<std::uint32_t>(i), places_.data() + found_);
+  const auto rank = static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 8);
+  limit_ = sample.empty() ? 0 : largest(sample, rank, side).bits;
+}
+
+void Selector::look(std::span<const float> some, std::size_t first) {
+  for (std::size_t i = 0; i < some.size() && limit_ > 0; i += chunk) {
+    const auto few = some.subspan(i, std::min(chunk, some.size() - i));
+    if (found_ + few.size() > places_.size())
+      limit_ = 0;  // no room: there are far more than expected
+    else
+      found_ += places_at_least(few, side_, limit_, static_cast<std::uint32_t>(first + i), places_.data() + found_);
   }
-  return true;
+}
+
+void Selector::expect(std::span<const float> x, double share, Side side) {
+  reserve(x.size(), static_cast<std::size_t>(std::ceil(share * static_cast<double>(x.size()))));
+  const auto sample = sample_of(x);
+  const auto on_side = std::ranges::count_if(sample, [&](float v) { return order_bits(v, side) > 0; });
+  set_limit(sample, share * static_cast<double>(on_side), side);
 }
 
 std::span<const std::uint32_t> Selector::places(std::span<const float> x, std::size_t k, Side side) {
   k = std::min(k, x.size());
   if (k == 0) return {};
   reserve(x.size(), k);
-  const std::size_t sampled = x.size() / sample_every * sample_run;
-  bool enough = false;
-  if (sampled >= 1024) {
-    for (std::size_t i = 0; i < sampled / sample_run; ++i)
-      std::copy_n(x.data() + i * sample_every, sample_run, sample_.data() + i * sample_run);
-    const double expected = static_cast<double>(k) * static_cast<double>(sampled) / static_cast<double>(x.size());
-    const auto rank = static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 8);
-    const std::uint32_t bits = largest(std::span(sample_).first(sampled), rank, side).bits;
-    enough = bits > 0 && collect(x, side, bits) && found_ >= k;
-  }
+  const auto sample = sample_of(x);
+  set_limit(sample, static_cast<double>(k) * static_cast<double>(sample.size()) / static_cast<double>(x.size()), side);
+  look(x, 0);
+  return chosen(x, k);
+}
+
+std::span<const std::uint32_t> Selector::chosen(std::span<const float> x, std::size_t k) {
+  k = std::min(k, x.size());
+  if (k == 0) return {};
   Largest limit;
-  if (enough) {
+  if (limit_ > 0 && found_ >= k) {
     // The k-th largest of those that were collected is that of all.
     if (sample_.size() < found_) sample_.resize(places_.size());  // after very many equal ones
     for (std::size_t i = 0; i < found_; ++i) sample_[i] = x[places_[i]];
-    limit = largest(std::span(sample_).first(found_), k, side);
+    limit = largest(std::span(sample_).first(found_), k, side_);
   } else {
-    limit = largest(x, k, side);
-    const bool room_for_all = collect(x, side, limit.ties > 0 ? limit.bits : limit.bits + 1);
-    if (!room_for_all) {  // very many equal ones
-      places_.resize(x.size() + chunk);
-      collect(x, side, limit.ties > 0 ? limit.bits : limit.bits + 1);
+    limit = largest(x, k, side_);
+    const std::uint32_t least = limit.ties > 0 ? limit.bits : limit.bits + 1;
+    for (int time = 0; time < 2; ++time) {
+      limit_ = least;
+      found_ = 0;
+      look(x, 0);
+      if (limit_ > 0) break;
+      places_.resize(x.size() + chunk);  // very many equal ones
     }
   }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < found_; ++i) {
-    const std::uint32_t bits = order_bits(x[places_[i]], side);
+    const std::uint32_t bits = order_bits(x[places_[i]], side_);
     if (bits < limit.bits || (bits == limit.bits && limit.ties == 0)) continue;
     if (bits == limit.bits) --limit.ties;
     places_[kept++] = places_[i];

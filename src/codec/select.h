@@ -1,9 +1,9 @@
 #pragma once
 // Which numbers are the largest, without sorting. A number's magnitude, read as an integer, orders as the number does,
 // so counting by its first ten bits, then by the next eleven among those that matter, then by the last ten, finds the
-// k-th largest exactly. To count less, a sixteenth of a long run is looked at first: it tells a limit that a few more
+// k-th largest exactly. To count less, a small part of a long run is looked at first: it tells a limit that a few more
 // than k numbers will exceed; those are collected in one pass, and the k-th largest is found among them alone. If the
-// sixteenth has misled, all are counted. The result is exact either way, and the same every time.
+// part has misled, all are counted. The result is exact either way, and the same every time.
 
 #include <array>
 #include <cstddef>
@@ -40,13 +40,23 @@ class Selector {
   // The places of the k largest, rising. They stay until the next call.
   std::span<const std::uint32_t> places(std::span<const float> x, std::size_t k, Side side = Side::both);
 
+  // The same in three steps, for who does more than this while going through the numbers: a limit that about this share
+  // of the numbers on the side will exceed; a look at every few numbers, in order, `first` is the place of the first of
+  // them; and the places of the k largest, if k is that share.
+  void expect(std::span<const float> x, double share, Side side);
+  void look(std::span<const float> some, std::size_t first);
+  std::span<const std::uint32_t> chosen(std::span<const float> x, std::size_t k);
+
  private:
   void reserve(std::size_t numbers, std::size_t most);
-  // Collects the places of numbers of at least these bits; false if there is no room for all.
-  bool collect(std::span<const float> x, Side side, std::uint32_t bits);
+  std::span<const float> sample_of(std::span<const float> x);  // empty if x is too short
+  // That a few more than `expected` of the sample exceed.
+  void set_limit(std::span<const float> sample, double expected, Side side);
   std::vector<std::uint32_t> places_;
   std::vector<float> sample_;
-  std::size_t found_ = 0;
+  Side side_ = Side::both;
+  std::uint32_t limit_ = 0;                     // bits; 0 if the sample told nothing or has misled
+  std::size_t found_ = 0;                       // places of numbers that have reached it
   std::array<std::uint32_t, 4 * 1024> counts_;  // four tables side by side: equal neighbours do not wait for each other
   std::array<std::uint32_t, 2048> finer_;
 };

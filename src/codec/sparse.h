@@ -56,15 +56,19 @@ template <std::size_t value_bytes, class F>
 void read_sparse(BytesIn& in, std::size_t numbers, const F& f) {
   for (std::size_t begin = 0; begin < numbers; begin += sparse_block) {
     const std::size_t here = std::min(numbers - begin, sparse_block), count = in.take<std::uint16_t>();
-    const std::byte* entry = in.take(count * (2 + value_bytes)).data();
+    const std::byte* entries = in.take(count * (2 + value_bytes)).data();
+    const auto word = [&](std::size_t k) { return get<std::uint16_t>(entries + k * (2 + value_bytes)); };
+    // All are looked at before any is believed: neither loop has a branch that is hard to foresee.
     std::size_t least = 0;
-    for (std::size_t k = 0; k < count; ++k, entry += 2 + value_bytes) {
-      const auto word = get<std::uint16_t>(entry);
-      const std::size_t place = word & 0x7FFF;
-      if (place < least || place >= here) fail("encoded numbers are out of order: place {} of {}", place, here);
+    bool rising = true;
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t place = word(k) & 0x7FFF;
+      rising &= place >= least;
       least = place + 1;
-      f(begin + place, (word & 0x8000) != 0, entry + 2);
     }
+    if (!rising || least > here) fail("the places of encoded numbers do not rise, or are beyond {}", here);
+    for (std::size_t k = 0; k < count; ++k)
+      f(begin + (word(k) & 0x7FFF), (word(k) & 0x8000) != 0, entries + k * (2 + value_bytes) + 2);
   }
 }
 

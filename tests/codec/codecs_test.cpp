@@ -283,6 +283,18 @@ TEST(LayerScale, GivesEveryLayerTheSameChance) {
   EXPECT_EQ(sent_in_first("name = 'top_k'\nshare = 0.1\nlayer_scale = 'none'"), 0);
 }
 
+TEST(LayerScale, TakesThresholdsBeyondTheRangeOfFloats) {
+  for (const std::string name : {"two_bit", "strom"})
+    for (const bool small : {true, false}) {
+      const auto codec =
+          codec_maker("name = '" + name + "'\nthreshold = " + (small ? "1e-30" : "1e30"))({{.size = 1000}});
+      auto values = test::gradient({{.size = 1000}}, 1);
+      for (float& x : values) x *= small ? 1e-20f : 1e20f;
+      for (int step = 0; step < 3; ++step)
+        for (const float x : coded(*codec, values).said) ASSERT_TRUE(std::isfinite(x)) << name;
+    }
+}
+
 // Numbers that stay in error feedback grow; the threshold must not grow with them.
 TEST(LayerScale, OfTheFirstCallLetsSmallNumbersThroughInTheEnd) {
   const std::vector<CodecPiece> pieces{{.size = 1000}};

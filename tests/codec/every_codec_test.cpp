@@ -79,6 +79,37 @@ TEST_P(EveryCodec, KeepsTheRestOfWhatItEncodes) {
   for (std::size_t i = 0; i < n_; ++i) ASSERT_NEAR(rest[i], values[i] - said[i], 1e-5f * (1 + std::abs(said[i]))) << i;
 }
 
+// In one go, or adding first: the same bytes, the same rest, whatever was remembered before.
+TEST_P(EveryCodec, EncodesASumAsItWouldWhatWasAddedBefore) {
+  const auto codec = make(), other = make();
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<float> more = test::gradient(pieces_, static_cast<std::uint32_t>(10 + step));
+    std::vector<float> at_once = test::gradient(pieces_, static_cast<std::uint32_t>(step)), before = at_once;
+    for (std::size_t i = 0; i < n_; ++i) before[i] += more[i];
+    Bytes a(codec->most_bytes()), b(codec->most_bytes());
+    a.resize(codec->encode_sum(at_once, more, test::step_of(step), a));
+    b.resize(other->encode_rest(before, test::step_of(step), b));
+    ASSERT_EQ(a, b);
+    ASSERT_EQ(at_once, before);
+    ASSERT_EQ(state_of(*codec), state_of(*other));
+  }
+}
+
+TEST_P(EveryCodec, NamesEveryNumberItSpeaksOfInOrderIfItIsSparse) {
+  const auto codec = make();
+  if (!codec->traits().sparse) return;
+  const Bytes bytes = encoded(*codec, test::gradient(pieces_, 3), test::step_of(0));
+  std::vector<float> said(n_);
+  std::size_t least = 0;
+  codec->each_sent(bytes, [&](std::size_t i, float value) {
+    ASSERT_GE(i, least);
+    ASSERT_LT(i, n_);
+    said[i] = value;
+    least = i + 1;
+  });
+  EXPECT_EQ(said, decoded(*codec, bytes, n_));
+}
+
 TEST_P(EveryCodec, ClearsEverythingItSpeaksOf) {
   const auto codec = make();
   const Bytes bytes = encoded(*codec, test::gradient(pieces_, 3), test::step_of(0));

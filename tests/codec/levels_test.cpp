@@ -136,7 +136,6 @@ TEST(Levels, AreTheSameOnEveryInstructionSet) {
     return std::pair(bytes, said);
   };
   for (const std::string& settings : test::codec_cases()) {
-    if (settings.find("low_rank") != std::string::npos) continue;  // its products are OpenBLAS's
     const auto here = run(settings);
     hwy::SetSupportedTargetsForTest(HWY_SSE4);
     hwy::GetChosenTarget().Update(HWY_SSE4);

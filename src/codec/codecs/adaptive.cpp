@@ -28,14 +28,19 @@ class Adaptive : public Codec {
 
   std::size_t encode(std::span<const float> values, const CodecStep&, std::span<std::byte> out) override {
     invariant(values.size() == numbers_ && out.size() >= most_bytes(), "a codec encodes the run that it was made for");
+    positive_.expect(values, share_, Side::positive);
+    negative_.expect(values, share_, Side::negative);
     std::size_t above = 0, below = 0;
-    for (std::size_t i = 0; i < numbers_; i += 1024) {  // in pieces whose counts fit into a vector's lanes
+    for (std::size_t i = 0; i < numbers_; i += 4096) {  // in pieces for the nearest cache
+      const auto some = values.subspan(i, std::min<std::size_t>(4096, numbers_ - i));
       std::uint32_t more = 0, less = 0;
-      for (const float x : values.subspan(i, std::min<std::size_t>(1024, numbers_ - i))) more += x > 0, less += x < 0;
+      for (const float x : some) more += x > 0, less += x < 0;
       above += more, below += less;
+      positive_.look(some, i);
+      negative_.look(some, i);
     }
-    auto high = positive_.places(values, of(above), Side::positive);
-    auto low = negative_.places(values, of(below), Side::negative);
+    auto high = positive_.chosen(values, of(above));
+    auto low = negative_.chosen(values, of(below));
     const std::size_t counts[2] = {high.size(), low.size()};
     double sums[2] = {};
     SparseWriter writer(out.data() + header, numbers_);
@@ -52,11 +57,10 @@ class Adaptive : public Codec {
     return header + writer.finish();
   }
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
-    each(bytes, out, [&](std::size_t i, float mean) { out[i] += scale * mean; });
+    invariant(out.size() == numbers_, "a codec decodes the run that it was made for");
+    each(bytes, [&](std::size_t i, float mean) { out[i] += scale * mean; });
   }
-  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
-    each(bytes, out, [&](std::size_t i, float) { out[i] = 0; });
-  }
+  void each_sent(std::span<const std::byte> bytes, const Sent& f) const override { each(bytes, f); }
 
  private:
   std::size_t of(std::size_t count) const {
@@ -65,8 +69,7 @@ class Adaptive : public Codec {
   std::size_t expected() const { return of(numbers_); }
 
   template <class F>
-  void each(std::span<const std::byte> bytes, std::span<float> out, const F& f) const {
-    invariant(out.size() == numbers_, "a codec decodes the run that it was made for");
+  void each(std::span<const std::byte> bytes, const F& f) const {
     BytesIn in(bytes);
     const auto below = in.take<float>(), above = in.take<float>();
     read_sparse<0>(in, numbers_,

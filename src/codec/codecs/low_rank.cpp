@@ -1,15 +1,18 @@
 // Low rank: of a matrix M the factors P and Q with M ~ P Q^T, by one step of subspace iteration from where the last
 // call ended (PowerSGD, Vogels et al. 2019; Konecny et al. 2016 send a low-rank update up a slow link): P =
 // orthonormal(M Q), Q = M^T P. What is no matrix, or would not become smaller, is sent as it is. Meant with error
-// feedback. Bytes: for every piece P (rows x rank) and Q (columns x rank), or the numbers themselves; float32.
+// feedback. Bytes: for every piece the columns of P, one after the other, and those of Q, or the numbers themselves;
+// float32.
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/random.h"
 #include "codec/codecs.h"
+#include "codec/few_vectors.h"
 #include "codec/wire.h"
-#include "kernels/gemm.h"
+#include "kernels/reduce.h"
+#include "kernels/vector.h"
 #include "tensor/buffer.h"
 
 namespace echelon::codecs {
@@ -19,7 +22,7 @@ namespace {
 class LowRank : public Codec {
  public:
   LowRank(const std::vector<CodecPiece>& pieces, std::size_t rank, bool warm) : rank_(rank), warm_(warm) {
-    std::size_t most_rows = 0, most_columns = 0, most_scratch = 0;
+    std::size_t most_rows = 0, most_columns = 0;
     for (const CodecPiece& piece : pieces) {
       if (piece.size == 0) continue;
       const std::size_t columns = piece.size / piece.rows;
@@ -32,43 +35,26 @@ class LowRank : public Codec {
         start_.resize(start_.size() + rank * columns);
         most_rows = std::max(most_rows, part.rows);
         most_columns = std::max(most_columns, columns);
-        for (const kernels::Gemm& g : {left(part), right(part), product(part, 1, 0), product(part, 1, 1)})
-          most_scratch = std::max(most_scratch, kernels::gemm_scratch(g));
       }
       parts_.push_back(part);
     }
     for (std::size_t i = 0; i < start_.size(); ++i) start_[i] = fresh(i);
     p_ = Buffer(most_rows * rank * sizeof(float));
     q_ = Buffer(most_columns * rank * sizeof(float));
-    scratch_ = Buffer(most_scratch);
   }
   Traits traits() const override { return {}; }
   std::size_t most_bytes() const override { return bytes_; }
 
   std::size_t encode(std::span<const float> values, const CodecStep&, std::span<std::byte> out) override {
-    invariant(values.size() == numbers_ && out.size() >= bytes_, "a codec encodes the run that it was made for");
-    std::byte* at = out.data();
-    const auto write = [&](const float* from, std::size_t count) {
-      std::memcpy(at, from, count * sizeof(float));
-      at += count * sizeof(float);
-    };
-    for (const Part& part : parts_) {
-      const float* m = values.data() + part.begin;
-      if (part.whole) {
-        write(m, part.rows * part.columns);
-        continue;
-      }
-      float *p = p_.as<float>().data(), *q = start_.data() + part.q;
-      refresh(part);
-      kernels::gemm(left(part), m, stride(part.columns), q, stride(rank_), p, stride(rank_), scratch_.data());
-      orthonormalise(p, part.rows);
-      kernels::gemm(right(part), m, stride(part.columns), p, stride(rank_), q, stride(rank_), scratch_.data());
-      write(p, part.rows * rank_);
-      write(q, part.columns * rank_);
-      if (!warm_)
-        for (std::size_t i = 0; i < part.columns * rank_; ++i) q[i] = fresh(part.q + i);
-    }
-    return bytes_;
+    return write(values, out, {}, {});
+  }
+  std::size_t encode_rest(std::span<float> values, const CodecStep&, std::span<std::byte> out) override {
+    return write(values, out, {}, values);
+  }
+  std::size_t encode_sum(std::span<float> values, std::span<const float> more, const CodecStep&,
+                         std::span<std::byte> out) override {
+    invariant(values.size() == more.size(), "sums are of as many numbers");
+    return write(values, out, more, values);
   }
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
     read(bytes, scale, 1, out);
@@ -84,20 +70,62 @@ class LowRank : public Codec {
     std::size_t begin = 0, rows = 1, columns = 0, q = 0;  // q: where its Q is in start_
     bool whole = true;
   };
-  static std::int64_t stride(std::size_t n) { return static_cast<std::int64_t>(n); }
-  kernels::Gemm left(const Part& part) const {
-    return {.m = stride(part.rows), .n = stride(rank_), .k = stride(part.columns)};
+  SomeRows all_of(const Part& part) const {
+    return {.rows = part.rows, .columns = part.columns, .all_rows = part.rows, .count = rank_};
   }
-  kernels::Gemm right(const Part& part) const {
-    return {.trans_a = true, .m = stride(part.columns), .n = stride(rank_), .k = stride(part.rows)};
+  // f(the first of a few rows, those rows): few enough for the nearest caches.
+  template <class F>
+  void by_rows(const Part& part, const F& f) const {
+    const std::size_t some = std::max<std::size_t>(1, 4096 / part.columns);
+    SomeRows rows = all_of(part);
+    for (std::size_t i = 0; i < part.rows; i += some) {
+      rows.rows = std::min(some, part.rows - i);
+      f(i, rows);
+    }
   }
-  kernels::Gemm product(const Part& part, float alpha, float beta) const {
-    return {.trans_b = true,
-            .m = stride(part.rows),
-            .n = stride(part.columns),
-            .k = stride(rank_),
-            .alpha = alpha,
-            .beta = beta};
+
+  // `rest`, if not empty, is where the values can be written: `more` is added to them before, and what was sent is
+  // taken off.
+  std::size_t write(std::span<const float> values, std::span<std::byte> out, std::span<const float> more,
+                    std::span<float> rest) {
+    invariant(values.size() == numbers_ && out.size() >= bytes_, "a codec encodes the run that it was made for");
+    std::byte* at = out.data();
+    const auto put_floats = [&](const float* from, std::size_t count) {
+      std::memcpy(at, from, count * sizeof(float));
+      at += count * sizeof(float);
+    };
+    const auto prepare = [&](std::size_t begin, std::size_t count) {
+      if (!more.empty()) kernels::add_into(rest.data() + begin, more.data() + begin, count);
+    };
+    for (const Part& part : parts_) {
+      const float* m = values.data() + part.begin;
+      if (part.whole) {
+        prepare(part.begin, part.rows * part.columns);
+        put_floats(m, part.rows * part.columns);
+        if (!rest.empty()) subtract(part, nullptr, nullptr, rest.data() + part.begin);
+        continue;
+      }
+      float *p = p_.as<float>().data(), *q = start_.data() + part.q;
+      refresh(part);
+      by_rows(part, [&](std::size_t i, const SomeRows& rows) {
+        prepare(part.begin + i * part.columns, rows.rows * part.columns);
+        rows_by_vectors(rows, m + i * part.columns, q, p + i);
+      });
+      orthonormalise(p, part.rows);
+      vectors_by_rows(all_of(part), m, p, q);
+      put_floats(p, part.rows * rank_);
+      put_floats(q, part.columns * rank_);
+      if (!rest.empty()) subtract(part, p, q, rest.data() + part.begin);
+      if (!warm_)
+        for (std::size_t i = 0; i < part.columns * rank_; ++i) q[i] = fresh(part.q + i);
+    }
+    return bytes_;
+  }
+  void subtract(const Part& part, const float* p, const float* q, float* m) const {
+    if (part.whole)
+      for (std::size_t i = 0; i < part.rows * part.columns; ++i) m[i] -= m[i];  // a NaN stays one
+    else
+      add_product(all_of(part), -1, p, q, m);
   }
 
   // The first Q is drawn, the same for every sender.
@@ -105,36 +133,30 @@ class LowRank : public Codec {
 
   // A direction that has died away (the matrix was zero) or was spoilt would never come back.
   void refresh(const Part& part) {
-    float* q = start_.data() + part.q;
     for (std::size_t k = 0; k < rank_; ++k) {
-      float largest = 0;
-      bool finite = true;
-      for (std::size_t i = 0; i < part.columns; ++i) {
-        const float size = std::abs(q[i * rank_ + k]);
-        finite = finite && std::isfinite(size);
-        largest = std::max(largest, size);
-      }
-      if (largest < 1e-18f || !finite)
-        for (std::size_t i = 0; i < part.columns; ++i) q[i * rank_ + k] = fresh(part.q + i * rank_ + k);
+      float* q = start_.data() + part.q + k * part.columns;
+      const float largest = kernels::max_abs(q, part.columns);
+      if (largest >= 1e-18f && std::isfinite(largest)) continue;
+      for (std::size_t i = 0; i < part.columns; ++i) q[i] = fresh(part.q + k * part.columns + i);
     }
   }
 
-  // The columns of p made orthogonal and of length one (Gram-Schmidt, twice); those that add nothing become zero.
+  // The columns of P made orthogonal and of length one (Gram-Schmidt, twice); those that add nothing become zero.
   void orthonormalise(float* p, std::size_t rows) {
     for (std::size_t k = 0; k < rank_; ++k) {
-      double before = 0;
-      for (std::size_t i = 0; i < rows; ++i) before += static_cast<double>(p[i * rank_ + k]) * p[i * rank_ + k];
+      float* column = p + k * rows;
+      const double before = kernels::squared_norm(column, rows);
       for (int time = 0; time < 2; ++time)
         for (std::size_t other = 0; other < k; ++other) {
-          double dot = 0;
-          for (std::size_t i = 0; i < rows; ++i) dot += static_cast<double>(p[i * rank_ + k]) * p[i * rank_ + other];
-          for (std::size_t i = 0; i < rows; ++i) p[i * rank_ + k] -= static_cast<float>(dot) * p[i * rank_ + other];
+          const double dot = kernels::dot(column, p + other * rows, rows);
+          kernels::axpy(column, static_cast<float>(-dot), p + other * rows, rows);
         }
-      double after = 0;
-      for (std::size_t i = 0; i < rows; ++i) after += static_cast<double>(p[i * rank_ + k]) * p[i * rank_ + k];
+      const double after = kernels::squared_norm(column, rows);
       const double factor = after > 1e-10 * before && after > 1e-60 ? 1 / std::sqrt(after) : 0;
-      for (std::size_t i = 0; i < rows; ++i)
-        p[i * rank_ + k] = factor == 0 ? 0 : static_cast<float>(p[i * rank_ + k] * factor);
+      if (factor == 0)
+        kernels::fill(column, 0, rows);
+      else
+        kernels::scale(column, column, static_cast<float>(factor), rows);
     }
   }
 
@@ -155,8 +177,10 @@ class LowRank : public Codec {
       }
       take(p, part.rows * rank_);
       take(q, part.columns * rank_);
-      kernels::gemm(product(part, scale, keep), p, stride(rank_), q, stride(rank_), to, stride(part.columns),
-                    scratch_.data());
+      by_rows(part, [&](std::size_t i, const SomeRows& rows) {
+        if (keep == 0) kernels::fill(to + i * part.columns, 0, rows.rows * part.columns);
+        add_product(rows, scale, p + i, q, to + i * part.columns);
+      });
     }
   }
 
@@ -164,7 +188,7 @@ class LowRank : public Codec {
   bool warm_;
   std::vector<Part> parts_;
   std::vector<float> start_;  // every part's Q, where the next call begins
-  mutable Buffer p_, q_, scratch_;
+  mutable Buffer p_, q_;
 };
 
 }  // namespace

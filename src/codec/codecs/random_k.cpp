@@ -34,10 +34,11 @@ class RandomK : public Codec {
     return most_bytes();
   }
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
-    each(bytes, out, [&](std::size_t i, const std::byte* value) { out[i] += scale * get<float>(value); });
+    invariant(out.size() == numbers_, "a codec decodes the run that it was made for");
+    each(bytes, [&](std::size_t i, const std::byte* value) { out[i] += scale * get<float>(value); });
   }
-  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
-    each(bytes, out, [&](std::size_t i, const std::byte*) { out[i] = 0; });
+  void each_sent(std::span<const std::byte> bytes, const Sent& f) const override {
+    each(bytes, [&](std::size_t i, const std::byte* value) { f(i, get<float>(value)); });
   }
 
  private:
@@ -45,8 +46,7 @@ class RandomK : public Codec {
     return begin + ((static_cast<std::uint64_t>(noise.bits(begin)) * count) >> 32);
   }
   template <class F>
-  void each(std::span<const std::byte> bytes, std::span<float> out, const F& f) const {
-    invariant(out.size() == numbers_, "a codec decodes the run that it was made for");
+  void each(std::span<const std::byte> bytes, const F& f) const {
     if (bytes.size() != most_bytes()) fail("{} encoded bytes came, not {}", bytes.size(), most_bytes());
     const Noise noise(
         {get<std::uint32_t>(bytes.data()), get<std::uint32_t>(bytes.data() + sizeof(std::uint32_t)), 0, 0});

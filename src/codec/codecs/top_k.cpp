@@ -57,14 +57,10 @@ class TopK : public Codec {
     return write(values, values.data(), step, out);
   }
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
-    const bool half = settings_.half;
-    each(bytes, out, [&](std::size_t i, const std::byte* value) {
-      out[i] += scale * (half ? ref_from_fp16(get<std::uint16_t>(value)) : get<float>(value));
-    });
+    invariant(out.size() == numbers_, "a codec decodes the run that it was made for");
+    each(bytes, [&](std::size_t i, float value) { out[i] += scale * value; });
   }
-  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
-    each(bytes, out, [&](std::size_t i, const std::byte*) { out[i] = 0; });
-  }
+  void each_sent(std::span<const std::byte> bytes, const Sent& f) const override { each(bytes, f); }
 
  private:
   std::size_t bytes_at(double share) const {
@@ -74,14 +70,14 @@ class TopK : public Codec {
   }
 
   template <class F>
-  void each(std::span<const std::byte> bytes, std::span<float> out, const F& f) const {
-    invariant(out.size() == numbers_, "a codec decodes the run that it was made for");
+  void each(std::span<const std::byte> bytes, const F& f) const {
     BytesIn in(bytes);
-    const auto entry = [&](std::size_t i, bool, const std::byte* value) { f(i, value); };
     if (settings_.half)
-      read_sparse<2>(in, numbers_, entry);
+      read_sparse<2>(in, numbers_, [&](std::size_t i, bool, const std::byte* value) {
+        f(i, ref_from_fp16(get<std::uint16_t>(value)));
+      });
     else
-      read_sparse<4>(in, numbers_, entry);
+      read_sparse<4>(in, numbers_, [&](std::size_t i, bool, const std::byte* value) { f(i, get<float>(value)); });
     in.done();
   }
 

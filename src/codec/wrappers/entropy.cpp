@@ -30,15 +30,17 @@ class Entropy : public Codec {
   std::size_t encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) override {
     return write(inner_->encode_rest(values, step, plain_), out);
   }
+  std::size_t encode_sum(std::span<float> values, std::span<const float> more, const CodecStep& step,
+                         std::span<std::byte> out) override {
+    return write(inner_->encode_sum(values, more, step, plain_), out);
+  }
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
     inner_->add(plain(bytes), scale, out);
   }
   void decode(std::span<const std::byte> bytes, std::span<float> out) const override {
     inner_->decode(plain(bytes), out);
   }
-  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
-    inner_->clear_sent(plain(bytes), out);
-  }
+  void each_sent(std::span<const std::byte> bytes, const Sent& f) const override { inner_->each_sent(plain(bytes), f); }
   std::vector<State> state() override { return inner_->state(); }
 
  private:

@@ -1,6 +1,5 @@
 #include "base/error.h"
 #include "codec/codecs.h"
-#include "kernels/vector.h"
 
 namespace echelon::codecs {
 
@@ -19,16 +18,13 @@ class ErrorFeedback : public Codec {
   double usual_bytes() const override { return inner_->usual_bytes(); }
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
     invariant(values.size() == residual_.size(), "a codec encodes the run that it was made for");
-    kernels::add_into(residual_.data(), values.data(), values.size());
-    return inner_->encode_rest(residual_, step, out);
+    return inner_->encode_sum(residual_, values, step, out);
   }
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
     inner_->add(bytes, scale, out);
   }
   void decode(std::span<const std::byte> bytes, std::span<float> out) const override { inner_->decode(bytes, out); }
-  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
-    inner_->clear_sent(bytes, out);
-  }
+  void each_sent(std::span<const std::byte> bytes, const Sent& f) const override { inner_->each_sent(bytes, f); }
   std::vector<State> state() override {
     std::vector<State> all = inner_->state();
     all.push_back({"residual", std::as_writable_bytes(std::span(residual_))});

@@ -4,11 +4,9 @@
 // numbers grow while nothing is sent, and a threshold that grows with them would never be reached. Bytes: the scales of
 // the pieces that are not empty (float32), then the inner codec's.
 
-#include <cmath>
-
 #include "base/error.h"
 #include "codec/codecs.h"
-#include "codec/levels.h"
+#include "codec/layer_size.h"
 #include "codec/wire.h"
 #include "kernels/vector.h"
 
@@ -34,19 +32,28 @@ class LayerScale : public Codec {
   double usual_bytes() const override { return static_cast<double>(header()) + inner_->usual_bytes(); }
 
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
-    divide(values, out);
-    return header() + inner_->encode(scaled_, step, out.subspan(header()));
+    choose_scales([&](std::size_t begin, std::size_t size) { return layer_size(values.subspan(begin, size)); });
+    return encode_scaled(values, step, out);
   }
   std::size_t encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) override {
-    divide(values, out);
-    const std::size_t bytes = header() + inner_->encode_rest(scaled_, step, out.subspan(header()));
-    std::size_t begin = 0;
-    for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++])
-      kernels::scale(values.data() + begin, scaled_.data() + begin, get<float>(out.data() + k * sizeof(float)),
-                     sizes_[k]);
-    return bytes;
+    choose_scales([&](std::size_t begin, std::size_t size) { return layer_size(values.subspan(begin, size)); });
+    return encode_scaled_rest(values, step, out);
+  }
+  std::size_t encode_sum(std::span<float> values, std::span<const float> more, const CodecStep& step,
+                         std::span<std::byte> out) override {
+    if (first_call_) return Codec::encode_sum(values, more, step, out);
+    invariant(values.size() == more.size(), "sums are of as many numbers");
+    choose_scales([&](std::size_t begin, std::size_t size) {
+      return add_and_size(values.subspan(begin, size), more.data() + begin);
+    });
+    return encode_scaled_rest(values, step, out);
   }
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
+    if (inner_->traits().sparse) {
+      float* to = out.data();
+      const auto one = [&](std::size_t i, float value) { to[i] += scale * value; };
+      return each_sent(bytes, std::ref(one));
+    }
     BytesIn in(bytes);
     const auto scales = in.take(header());
     inner_->decode(in.rest(), scaled_);
@@ -56,6 +63,7 @@ class LayerScale : public Codec {
                     sizes_[k]);
   }
   void decode(std::span<const std::byte> bytes, std::span<float> out) const override {
+    if (inner_->traits().sparse) return Codec::decode(bytes, out);
     BytesIn in(bytes);
     const auto scales = in.take(header());
     inner_->decode(in.rest(), out);
@@ -63,10 +71,15 @@ class LayerScale : public Codec {
     for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++])
       kernels::scale(out.data() + begin, out.data() + begin, get<float>(scales.data() + k * sizeof(float)), sizes_[k]);
   }
-  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
+  void each_sent(std::span<const std::byte> bytes, const Sent& f) const override {
     BytesIn in(bytes);
-    in.take(header());
-    inner_->clear_sent(in.rest(), out);
+    const auto scales = in.take(header());
+    std::size_t k = 0, end = sizes_.empty() ? 0 : sizes_[0];
+    const auto one = [&](std::size_t i, float value) {
+      while (i >= end) end += sizes_[++k];
+      f(i, value * get<float>(scales.data() + k * sizeof(float)));
+    };
+    inner_->each_sent(in.rest(), std::ref(one));
   }
   std::vector<State> state() override {
     std::vector<State> all = inner_->state();
@@ -75,25 +88,43 @@ class LayerScale : public Codec {
   }
 
  private:
+  // By measure(first number of a piece, how many they are).
+  template <class Measure>
+  void choose_scales(const Measure& measure) {
+    std::size_t begin = 0;
+    for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++])
+      if (!first_call_ || scales_[k] == 0) scales_[k] = measure(begin, sizes_[k]);
+  }
+  std::size_t encode_scaled(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) {
+    divide(values, out);
+    return header() + inner_->encode(scaled_, step, out.subspan(header()));
+  }
+  std::size_t encode_scaled_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) {
+    if (inner_->traits().sparse) {  // few numbers change
+      const std::size_t bytes = encode_scaled(values, step, out);
+      add(out.first(bytes), -1, values);
+      return bytes;
+    }
+    divide(values, out);
+    const std::size_t bytes = header() + inner_->encode_rest(scaled_, step, out.subspan(header()));
+    std::size_t begin = 0;
+    for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++])
+      kernels::scale(values.data() + begin, scaled_.data() + begin, get<float>(out.data() + k * sizeof(float)),
+                     sizes_[k]);
+    return bytes;
+  }
   // The header, and the numbers divided by their scales.
   void divide(std::span<const float> values, std::span<std::byte> out) {
     invariant(values.size() == scaled_.size() && out.size() >= most_bytes(),
               "a codec encodes the run that it was made for");
     std::size_t begin = 0;
     for (std::size_t k = 0; k < sizes_.size(); begin += sizes_[k++]) {
-      const auto x = values.subspan(begin, sizes_[k]);
-      if (!first_call_ || scales_[k] == 0) scales_[k] = size_of(x);
       const float scale = scales_[k] == 0 ? 1 : scales_[k];
       put(out.data() + k * sizeof(float), scale);
-      kernels::scale(scaled_.data() + begin, x.data(), 1 / scale, x.size());
+      kernels::scale(scaled_.data() + begin, values.data() + begin, 1 / scale, sizes_[k]);
     }
   }
 
-  // 0 where nothing is there whose size matters.
-  static float size_of(std::span<const float> x) {
-    const auto size = static_cast<float>(std::sqrt(moments(x).squares / static_cast<double>(x.size())));
-    return size < 1e-30f || !std::isfinite(size) ? 0 : size;
-  }
   std::size_t header() const { return sizes_.size() * sizeof(float); }
   std::unique_ptr<Codec> inner_;
   bool first_call_;

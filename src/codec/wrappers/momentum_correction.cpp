@@ -42,9 +42,7 @@ class MomentumCorrection : public Codec {
     inner_->add(bytes, scale, out);
   }
   void decode(std::span<const std::byte> bytes, std::span<float> out) const override { inner_->decode(bytes, out); }
-  void clear_sent(std::span<const std::byte> bytes, std::span<float> out) const override {
-    inner_->clear_sent(bytes, out);
-  }
+  void each_sent(std::span<const std::byte> bytes, const Sent& f) const override { inner_->each_sent(bytes, f); }
   std::vector<State> state() override {
     std::vector<State> all = inner_->state();
     all.push_back({"velocity", std::as_writable_bytes(std::span(velocity_))});

@@ -1,0 +1,37 @@
+#pragma once
+// How large the numbers of a layer are: their root mean square, which thresholds and scales are measured by.
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "codec/levels.h"
+#include "kernels/vector.h"
+
+namespace echelon::codecs {
+
+// 0 where nothing is there whose size matters.
+inline float size_of(double squares, std::size_t n) {
+  const auto size = static_cast<float>(std::sqrt(squares / static_cast<double>(n)));
+  return size < 1e-30f || !std::isfinite(size) ? 0 : size;
+}
+inline float layer_size(std::span<const float> x) { return size_of(moments(x).squares, x.size()); }
+
+// The same of x + more, which x becomes, in one pass.
+inline float add_and_size(std::span<float> x, const float* more) {
+  constexpr std::size_t some = 4096;  // as moments adds them up: the same bits
+  double squares = 0;
+  for (std::size_t i = 0; i < x.size(); i += some) {
+    const auto here = x.subspan(i, std::min(some, x.size() - i));
+    kernels::add_into(here.data(), more + i, here.size());
+    squares += moments(here).squares;
+  }
+  return size_of(squares, x.size());
+}
+
+// A threshold in units of that size, or as it is. Always one that floats can be compared with and multiplied by.
+inline float in_units_of(float size, float threshold) {
+  return size == 0 ? threshold : std::clamp(threshold * size, 1e-37f, 1e37f);
+}
+
+}  // namespace echelon::codecs
