@@ -19,10 +19,11 @@ using States = std::array<std::uint32_t, coder_states>;
 // Frequencies that sum to `scale`, at least 1 for what occurs.
 std::array<std::uint32_t, 256> frequencies(std::span<const std::byte> bytes) {
   std::array<std::uint32_t, 4 * 256> counts{};  // four tables: equal neighbours do not wait for each other
+  const std::byte* from = bytes.data();
   std::size_t i = 0;
   for (; i + 4 <= bytes.size(); i += 4)
-    for (std::size_t k = 0; k < 4; ++k) ++counts[k * 256 + static_cast<std::uint8_t>(bytes[i + k])];
-  for (; i < bytes.size(); ++i) ++counts[static_cast<std::uint8_t>(bytes[i])];
+    for (std::size_t k = 0; k < 4; ++k) ++counts[k * 256 + static_cast<std::uint8_t>(from[i + k])];
+  for (; i < bytes.size(); ++i) ++counts[static_cast<std::uint8_t>(from[i])];
   std::array<std::uint32_t, 256> f{};
   std::uint32_t sum = 0;
   for (std::size_t v = 0; v < 256; ++v) {
@@ -88,7 +89,11 @@ std::optional<std::size_t> RangeCoder::encode(std::span<const std::byte> bytes, 
   while (i > 0) {
     if (tail < words_from + most_words) return std::nullopt;
     i -= coder_states;
-    for (std::size_t k = coder_states; k-- > 0;) take(states[k], from[i + k]);
+    static_assert(coder_states == 4, "one by one, not in a loop: so the states stay in registers");
+    take(states[3], from[i + 3]);
+    take(states[2], from[i + 2]);
+    take(states[1], from[i + 1]);
+    take(states[0], from[i]);
   }
   put(out.data() + at, states);
   std::memmove(out.data() + words_from, out.data() + tail, out.size() - tail);

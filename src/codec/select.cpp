@@ -192,11 +192,17 @@ constexpr std::size_t sample_run(std::size_t numbers) { return numbers < (std::s
 
 Selector::Selector(std::size_t numbers, std::size_t most) { reserve(numbers, most); }
 
+void Selector::make_room(std::size_t places) {
+  if (places_.size() >= places) return;
+  places_.resize(places);
+  numbers_.resize(places);
+}
+
 // Room for twice as many as wanted, and some.
 void Selector::reserve(std::size_t numbers, std::size_t most) {
   const std::size_t room = std::min(numbers, 2 * most + numbers / 64) + chunk;
-  if (places_.size() < room) places_.resize(room);
-  const std::size_t sampled = std::max(numbers / sample_every * sample_run(numbers), room);
+  make_room(room);
+  const std::size_t sampled = numbers / sample_every * sample_run(numbers);
   if (sample_.size() < sampled) sample_.resize(sampled);
 }
 
@@ -218,10 +224,17 @@ void Selector::set_limit(std::span<const float> sample, double expected, Side si
 void Selector::look(std::span<const float> some, std::size_t first) {
   for (std::size_t i = 0; i < some.size() && limit_ > 0; i += chunk) {
     const auto few = some.subspan(i, std::min(chunk, some.size() - i));
-    if (found_ + few.size() > places_.size())
+    if (found_ + few.size() > places_.size()) {
       limit_ = 0;  // no room: there are far more than expected
-    else
-      found_ += places_at_least(few, side_, limit_, static_cast<std::uint32_t>(first + i), places_.data() + found_);
+      return;
+    }
+    std::uint32_t* to = places_.data() + found_;
+    const std::size_t more = places_at_least(few, side_, limit_, 0, to);
+    for (std::size_t k = 0; k < more; ++k) {
+      numbers_[found_ + k] = few[to[k]];
+      to[k] += static_cast<std::uint32_t>(first + i);
+    }
+    found_ += more;
   }
 }
 
@@ -234,23 +247,24 @@ void Selector::expect(std::span<const float> x, double share, Side side) {
 
 std::span<const std::uint32_t> Selector::places(std::span<const float> x, std::size_t k, Side side) {
   k = std::min(k, x.size());
-  if (k == 0) return {};
   reserve(x.size(), k);
   const auto sample = sample_of(x);
-  set_limit(sample, static_cast<double>(k) * static_cast<double>(sample.size()) / static_cast<double>(x.size()), side);
+  const double all = static_cast<double>(std::max<std::size_t>(x.size(), 1));
+  set_limit(sample, static_cast<double>(k) * static_cast<double>(sample.size()) / all, side);
   look(x, 0);
   return chosen(x, k);
 }
 
 std::span<const std::uint32_t> Selector::chosen(std::span<const float> x, std::size_t k) {
   k = std::min(k, x.size());
-  if (k == 0) return {};
+  if (k == 0) {
+    found_ = 0;
+    return {};
+  }
   Largest limit;
   if (limit_ > 0 && found_ >= k) {
     // The k-th largest of those that were collected is that of all.
-    if (sample_.size() < found_) sample_.resize(places_.size());  // after very many equal ones
-    for (std::size_t i = 0; i < found_; ++i) sample_[i] = x[places_[i]];
-    limit = largest(std::span(sample_).first(found_), k, side_);
+    limit = largest(numbers(), k, side_);
   } else {
     limit = largest(x, k, side_);
     const std::uint32_t least = limit.ties > 0 ? limit.bits : limit.bits + 1;
@@ -259,16 +273,18 @@ std::span<const std::uint32_t> Selector::chosen(std::span<const float> x, std::s
       found_ = 0;
       look(x, 0);
       if (limit_ > 0) break;
-      places_.resize(x.size() + chunk);  // very many equal ones
+      make_room(x.size() + chunk);  // very many equal ones
     }
   }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < found_; ++i) {
-    const std::uint32_t bits = order_bits(x[places_[i]], side_);
+    const std::uint32_t bits = order_bits(numbers_[i], side_);
     if (bits < limit.bits || (bits == limit.bits && limit.ties == 0)) continue;
     if (bits == limit.bits) --limit.ties;
+    numbers_[kept] = numbers_[i];
     places_[kept++] = places_[i];
   }
+  found_ = kept;
   return std::span(places_).first(kept);
 }
 

@@ -46,13 +46,17 @@ class Selector {
   void expect(std::span<const float> x, double share, Side side);
   void look(std::span<const float> some, std::size_t first);
   std::span<const std::uint32_t> chosen(std::span<const float> x, std::size_t k);
+  // The numbers at the places that were chosen last.
+  std::span<const float> numbers() const { return std::span(numbers_).first(found_); }
 
  private:
   void reserve(std::size_t numbers, std::size_t most);
+  void make_room(std::size_t places);
   std::span<const float> sample_of(std::span<const float> x);  // empty if x is too short
   // That a few more than `expected` of the sample exceed.
   void set_limit(std::span<const float> sample, double expected, Side side);
   std::vector<std::uint32_t> places_;
+  std::vector<float> numbers_;  // at these places: they are near while they are looked at, and far away later
   std::vector<float> sample_;
   Side side_ = Side::both;
   std::uint32_t limit_ = 0;                     // bits; 0 if the sample told nothing or has misled

@@ -48,9 +48,10 @@ class Adaptive : public Codec {
       const bool negative = high.empty() || (!low.empty() && low.front() < high.front());
       auto& side = negative ? low : high;
       writer.entry<0>(side.front(), negative, nullptr);
-      sums[negative] += static_cast<double>(values[side.front()]);
       side = side.subspan(1);
     }
+    for (const float x : positive_.numbers()) sums[0] += static_cast<double>(x);
+    for (const float x : negative_.numbers()) sums[1] += static_cast<double>(x);
     for (const int side : {0, 1})
       put(out.data() + (side == 1 ? 0 : sizeof(float)),
           counts[side] == 0 ? 0.0f : static_cast<float>(sums[side] / static_cast<double>(counts[side])));
