@@ -11,11 +11,13 @@ struct SystemTraffic {
   std::string formula;             // for one exchange, in n workers and W bytes of the encoded model
   double bytes = 0, messages = 0;  // of all workers together in a step, on average over the period
   int workers = 0;
+  std::size_t batch = 0;  // samples, of all workers together
   std::size_t floats = 0;
   double encoded_bytes = 0;
 };
 
-// For a network of models/zoo.h, trained by that many workers. BadInput if the system's parts cannot be read.
-SystemTraffic traffic_of(const SystemFile& system, const std::string& model, int workers);
+// For a network of models/zoo.h, trained by that many workers with batches of that many samples in all. BadInput if the
+// system's parts cannot be read.
+SystemTraffic traffic_of(const SystemFile& system, const std::string& model, int workers, std::size_t batch);
 
 }  // namespace echelon::cli

@@ -193,20 +193,17 @@ void print_composition(const SystemFile& s) {
   if (!s.with.items.empty()) fmt::print("  and over the recipe:\n{}", indented(write_toml(s.with)));
 }
 
-void show(const std::string& name, int workers, bool json) {
+void show(const std::string& name, int workers, std::size_t batch, bool json) {
   const auto disk = make_real_disk();
   const SystemFile s = read_system(*disk, name);
   const char* model = "lenet5";
-  const SystemTraffic t = traffic_of(s, model, workers);
+  const SystemTraffic t = traffic_of(s, model, workers, batch);
   if (json) {
     Json j = to_json(s);
-    j["traffic"] = {{"formula", t.formula},
-                    {"model", model},
-                    {"workers", workers},
-                    {"numbers", t.floats},
-                    {"encoded_bytes", t.encoded_bytes},
-                    {"bytes_per_step", t.bytes},
-                    {"messages_per_step", t.messages}};
+    j["traffic"] = {{"formula", t.formula},      {"model", model},
+                    {"workers", workers},        {"batch", t.batch},
+                    {"numbers", t.floats},       {"encoded_bytes", t.encoded_bytes},
+                    {"bytes_per_step", t.bytes}, {"messages_per_step", t.messages}};
     fmt::print("{}\n", j.dump());
     return;
   }
@@ -218,8 +215,10 @@ void show(const std::string& name, int workers, bool json) {
     if (column != "system" && column != "paper") fmt::print("  {:<12} {}\n", column, text);
   print_composition(s);
   fmt::print("\nBytes per step (of one exchange; n workers, W bytes of the model as encoded)\n  {}\n", t.formula);
-  fmt::print("  {} with {} workers ({} numbers, W = {:.0f}): {:.0f} bytes in {:.1f} messages a step, of all together\n",
-             model, workers, t.floats, t.encoded_bytes, t.bytes, t.messages);
+  fmt::print(
+      "  {} with {} workers, batches of {} ({} numbers, W = {:.0f}): {:.0f} bytes in {:.1f} messages a step, of all "
+      "together\n",
+      model, workers, t.batch, t.floats, t.encoded_bytes, t.bytes, t.messages);
   fmt::print("\nUse it when\n{}\nAvoid it when\n{}", indented(s.use_when), indented(s.avoid_when));
   fmt::print("\nTry: echelon train recipes/demo.toml --workers 4 --system {}\n", name);
 }
@@ -261,6 +260,10 @@ void add_systems(CLI::App& program) {
   showing->add_option("--workers", *workers, "For the bytes per step")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
+  auto batch = std::make_shared<std::size_t>(64);
+  showing->add_option("--batch", *batch, "The same: samples of all workers together; only where factors travel")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 24));
   showing->add_flag("--json", *json, "Print JSON");
   showing->footer("Example:\n  echelon systems show easgd");
   CLI::App* naming = verb->add_subcommand("parts", "All parts that systems are composed of, with their settings");
@@ -268,7 +271,7 @@ void add_systems(CLI::App& program) {
   naming->footer("Example:\n  echelon systems parts");
   verb->callback([=] {
     if (showing->parsed())
-      show(*name, *workers, *json);
+      show(*name, *workers, *batch, *json);
     else if (naming->parsed())
       parts(*json);
     else

@@ -101,10 +101,17 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
                        "sync async",
                        r));
   }
-  refuse(exchange.gradients && !rule.gradient_itself,
-         fmt::format("exchange {} sends the factors of gradients, but rule {} exchanges something else: take rule "
-                     "grad_mean, or exchange all_reduce",
-                     e, r));
+  refuse(
+      exchange.gradients && !rule.gradient_itself,
+      fmt::format("exchange {} sends the factors of gradients, but rule {} exchanges something else: take rule {}", e,
+                  r, in_lockstep ? "grad_mean, or exchange all_reduce" : "grad_push, or leave out exchange.factors"));
+  refuse(exchange.no_own_gradient && (c.sync.kind == Sync::Kind::ssp || c.sync.kind == Sync::Kind::essp),
+         fmt::format("with exchange.factors a worker has no gradient of its own to step by, but with sync {} not every "
+                     "push is answered: take sync delay, bsp or async, or leave out exchange.factors",
+                     s));
+  refuse(exchange.no_own_gradient && c.sync.kind == Sync::Kind::a_bsp,
+         "exchange.factors are of all samples of a worker's part, but with sync a_bsp it may have done only some of "
+         "them: take sync quorum, or leave out exchange.factors");
   if (exchange.sums_on_the_way) {
     refuse(!rule.sums, fmt::format("exchange {} adds contributions up on the way, but rule {} merges them one by one: "
                                    "leave out exchange.fanout and two_level{}",
@@ -221,6 +228,11 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
          fmt::format("order {} sends slices one by one, which exchange {} does not: take exchange server, or order "
                      "fusion",
                      to_text(c.order.kind), e));
+  refuse(
+      slices && exchange.no_own_gradient,
+      fmt::format("order {} cuts layers into slices, but exchange.factors are of whole layers: take order backward or "
+                  "fusion, or leave out exchange.factors",
+                  to_text(c.order.kind)));
   refuse(c.order.kind == Order::Kind::magnitude && !c.sync.bounded(),
          fmt::format("order magnitude sends some slices later than others, but with sync {} nobody knows how late they "
                      "may be: take sync ssp",
@@ -266,7 +278,6 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
                            .rule = c.rule->traits(),
                            .batch = factors.batch,
                            .products = factors.products,
-                           .offsets = factors.offsets,
                            .members = {},
                            .tau = c.period.tau};
   for (const CodecPiece& p : pieces) facts.tensors.push_back(facts.floats), facts.floats += p.size;

@@ -53,7 +53,6 @@ enum class CodecBytes { usual, most };
 struct FactorFacts {                  // only for exchanges of factors
   std::size_t batch = 1;              // samples of the global batch
   std::vector<ThinProduct> products;  // of the model
-  std::vector<std::size_t> offsets;   // of its parameters
 };
 ExchangeKind::Traffic traffic_per_step(const Composition& composition, int workers,
                                        const std::vector<CodecPiece>& pieces, const std::vector<Range>& portions = {},

@@ -64,6 +64,9 @@ struct ExchangeParts {
   Stream random(const char* purpose, std::int64_t step) const;  // this rank's, at that step
 };
 
+// What a range of a model's parameters consists of: parameters and the gaps between them, in order.
+std::vector<CodecPiece> pieces_of(const ParameterTable& table, Range range);
+
 // A worker's step, as exchanges see it.
 struct StepMoment {
   std::int64_t step = 0;   // of the run: what the schedule knows
@@ -71,9 +74,10 @@ struct StepMoment {
   double lr = 0;
   double share = 1;  // of the step's global batch that this worker's samples were
   double epoch = 0;
-  std::uint64_t batch = 1;  // samples of the global batch
-  bool due = true;          // the period says that `exchange` is called in this step
-  double done = 1;          // of its part of the batch; less if it had to hand in early
+  std::uint64_t batch = 1;    // samples of the global batch
+  std::uint64_t samples = 0;  // of it that are this worker's
+  bool due = true;            // the period says that `exchange` is called in this step
+  double done = 1;            // of its part of the batch; less if it had to hand in early
 };
 
 using Figure = std::pair<std::string, double>;
@@ -128,6 +132,7 @@ struct ExchangeTraits {
   bool sums_on_the_way = false;  // contributions are added up before they come to where they are merged
   bool own_parts = false;        // every worker does its own part of every batch
   bool answers_pushes = false;   // needs an answer to every push
+  bool no_own_gradient = false;  // a worker has only factors of it, and takes its steps from answers
   bool sites = false;            // can have servers in every site
   bool pairs = false;            // workers show each other their weights: needs a rule that moves them
   int least_workers = 1;
@@ -163,7 +168,6 @@ class ExchangeKind {
     RuleTraits rule;
     std::size_t batch = 1;              // samples of the global batch
     std::vector<ThinProduct> products;  // of the model
-    std::vector<std::size_t> offsets;   // of its parameters
     std::vector<Rank> members = {};     // as in ExchangeParts
     std::int64_t tau = 1;
     std::vector<std::size_t> tensors = {};  // where each begins among the floats

@@ -101,14 +101,16 @@ MergeRule::Place ExchangeParts::place(Range range) const {
   return place;
 }
 
-std::vector<CodecPiece> ExchangeParts::pieces(Range range) const {
+std::vector<CodecPiece> ExchangeParts::pieces(Range range) const { return pieces_of(trainer->table(), range); }
+
+std::vector<CodecPiece> pieces_of(const ParameterTable& table, Range range) {
   std::vector<CodecPiece> pieces;
   std::size_t at = range.begin;
   auto cover = [&](std::size_t end, std::size_t rows) {
     if (end > at) pieces.push_back({end - at, rows});
     at = std::max(at, end);
   };
-  for (const auto& e : trainer->table().entries()) {  // in the order of offsets, perhaps with gaps
+  for (const auto& e : table.entries()) {  // in the order of offsets, perhaps with gaps
     if (e.offset + e.size <= range.begin || e.offset >= range.end) continue;
     cover(std::min(e.offset, range.end), 1);
     const bool whole = e.offset >= range.begin && e.offset + e.size <= range.end;

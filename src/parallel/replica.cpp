@@ -82,6 +82,7 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
                     .share = samples / static_cast<double>(batch.global_samples()),
                     .epoch = round.epoch(item.step),
                     .batch = batch.global_samples(),
+                    .samples = batch.samples(),
                     .due = due};
   trainer_->slow_down(slowness(settings_.stragglers, world_.rank(), world_.size(), item.step, settings_.seed));
   exchange_->before_step(moment);
@@ -157,7 +158,7 @@ std::int64_t Replica::run_in_lockstep(const ReplicaRound& round) {
 }
 
 std::int64_t Replica::run_at_own_pace(const ReplicaRound& round) {
-  desk_->begin(round.from, round.to);
+  desk_->begin(round.from, round.to, round.enough);
   WorkTotals told;
   auto tell = [&](const WorkTotals& now) {
     if (world_.rank() != 0 || now.pieces - told.pieces < 1) return;

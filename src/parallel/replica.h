@@ -13,6 +13,7 @@
 // drives it, all with the same rounds.
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ struct ReplicaSettings {
 // What a round has to know from outside.
 struct ReplicaRound {
   std::int64_t from = 0, to = 0;  // steps
+  // Samples after which it may end where workers go at their own pace: who is behind leaves the rest of its parts out.
+  std::int64_t enough = std::numeric_limits<std::int64_t>::max();
   data::Loader* loader = nullptr;
   std::function<double(std::int64_t step)> lr, epoch;
   std::function<bool()> wants_to_stop;

@@ -50,6 +50,11 @@ Sync read_sync(OptionReader& options) {
   if (!sync.in_rounds() && !sync.bounded()) {
     const std::string work = options.choice("work", "common", {"common", "own"});
     sync.common_work = work == "common";
+    sync.epoch_share = options.number("epoch_share", 1, 0.01, 1);
+    if (sync.common_work && sync.epoch_share < 1)
+      options.problem("epoch_share",
+                      "is for workers that have their own parts of an epoch, of which slow ones have some "
+                      "left; from a common heap everybody takes until it is empty: set sync.work=own");
   }
   options.done();
   return sync;

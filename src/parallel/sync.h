@@ -33,6 +33,8 @@ struct Sync {
   // Whether workers take the next piece of work from a common heap (a slow one then does less), or each has its own
   // part of every batch.
   bool common_work = false;
+  // Of an epoch's samples: when so many are done it is over, and who is behind leaves the rest of its own parts out.
+  double epoch_share = 1;
 
   bool in_rounds() const {
     return kind == Kind::bsp || kind == Kind::quorum || kind == Kind::a_bsp || kind == Kind::soft;

@@ -24,12 +24,6 @@ void for_each_thin_product(const Graph& graph, const ParameterTable& table,
   }
 }
 
-std::vector<std::size_t> offsets_in(const ParameterTable& table) {
-  std::vector<std::size_t> offsets;
-  for (const auto& e : table.entries()) offsets.push_back(e.offset);
-  return offsets;
-}
-
 std::vector<ThinProduct> Trainer::thin_products() {
   TrainerPhase& phase = *phases_.front();
   phase.plans.prepare(1);

@@ -34,6 +34,4 @@ struct FactorSlice {
 void for_each_thin_product(const Graph& graph, const ParameterTable& table,
                            const std::function<void(const ThinProduct&, std::size_t node)>& f);
 
-std::vector<std::size_t> offsets_in(const ParameterTable& table);  // of the parameters, ascending
-
 }  // namespace echelon

@@ -223,7 +223,7 @@ void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch,
             [&](const Node& node, double begin, double end) { watch_.saw(core, node, begin, end); },
             [&](std::size_t node) {
               offer_factors(phase, e, batch, shard, node);
-              after_node(phase, core, slice, node, last);
+              after_node(phase, core, slice, node, last, false);
             });
       };
     else if (goes_node_by_node())
@@ -231,8 +231,9 @@ void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch,
         for (std::size_t node = 0; node < e.plan().graph.nodes().size(); ++node) {
           if (before_reading_)
             for (const Range& r : phase.milestones.at(slice)[node].reads) before_reading_(r);
-          if (!offer_factors(phase, e, batch, shard, node)) e.run_node(context, node);
-          after_node(phase, core, slice, node, last);
+          const bool taken = offer_factors(phase, e, batch, shard, node);  // somebody else does the product
+          if (!taken) e.run_node(context, node);
+          after_node(phase, core, slice, node, last, taken);
         }
       };
     CarryStore* carries = phase.carries.empty() ? nullptr : &phase.carries;

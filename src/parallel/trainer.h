@@ -145,7 +145,7 @@ class Trainer {
   bool offer_factors(TrainerPhase& phase, const Executor& executor, const data::Batch& batch, std::uint64_t shard,
                      std::size_t node);
   bool goes_node_by_node() const { return crew_.world().size() > 1 || announces_ || bucket_ready_ || take_factors_; }
-  void after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last);
+  void after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last, bool taken);
   void complete(TrainerPhase& phase, int core, std::size_t bucket);
   void update(TrainerPhase& phase, int core, std::span<const PartialSum> sums);
   void sum_losses(TrainerPhase& phase);

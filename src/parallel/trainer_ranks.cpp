@@ -9,12 +9,12 @@
 namespace echelon {
 
 // With several ranks: says where this one is, lets simulated time pass, and sends what is complete.
-void Trainer::after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last) {
+void Trainer::after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last, bool taken) {
   if (!goes_node_by_node()) return;
   const Milestone& m = phase.milestones.at(slice)[node];
   if (core == 0) {
     crew_.world().doing(m.doing);
-    crew_.world().compute(m.flops);
+    if (!taken) crew_.world().compute(m.flops);
   }
   if (last)
     for (std::size_t bucket : m.completes) complete(phase, core, bucket);

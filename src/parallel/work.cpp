@@ -12,7 +12,7 @@ constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
 enum Kind : std::uint16_t { ask_letter, work_letter, nothing_left };
 
 struct Request {
-  std::int64_t from, to;
+  std::int64_t from, to, enough;
   WorkTotals done;  // since the last request; bytes in all
   std::int64_t wants_to_stop;
   std::int64_t at_least;  // the first step of which it wants its part
@@ -56,14 +56,15 @@ class WorkDesk::Office {
     totals_.bytes = 0;
     for (double b : bytes_) totals_.bytes += b;
     if (r.wants_to_stop != 0) end_early();
+    if (is_whole() && totals_.samples >= static_cast<double>(r.enough)) is_over_ = true;
     if (!common_) next_[from] = std::clamp(r.at_least - from_, next_[from], limit_);
 
     LetterHead head{.kind = work_letter, .box = desk_box};
-    if (common_ && given_ < limit_ * workers_) {
+    if (!is_over_ && common_ && given_ < limit_ * workers_) {
       head.clock = from_ + given_ / workers_;
       head.key = static_cast<std::uint32_t>(given_ % workers_);
       ++given_;
-    } else if (!common_ && next_[from] < limit_) {
+    } else if (!is_over_ && !common_ && next_[from] < limit_) {
       head.clock = from_ + next_[from]++;
       head.key = static_cast<std::uint32_t>(letter.from);
     } else {
@@ -78,12 +79,16 @@ class WorkDesk::Office {
 
   void begin(const Request& r) {
     from_ = r.from, to_ = r.to, limit_ = r.to - r.from, given_ = 0;
+    is_over_ = false;
     std::ranges::fill(next_, 0);
     totals_ = {};
   }
 
-  // At the first step of which no part has been given out yet.
+  bool is_whole() const { return limit_ == to_ - from_; }  // nobody has wanted to stop before
+
+  // At the first step of which no part has been given out yet; unless some have been told already that all is over.
   void end_early() {
+    if (is_over_) return;
     limit_ = std::min(limit_, common_ ? (given_ + workers_ - 1) / workers_ : std::ranges::max(next_));
   }
 
@@ -91,6 +96,7 @@ class WorkDesk::Office {
   bool common_;
   std::int64_t workers_;
   std::int64_t from_ = -1, to_ = -1, limit_ = 0;  // the round, and how many of its steps are to be done
+  bool is_over_ = false;                          // enough samples are done
   std::int64_t given_ = 0;                        // common: pieces
   std::vector<std::int64_t> next_;                // own: steps, by worker
   std::vector<double> bytes_;                     // by worker
@@ -106,8 +112,8 @@ WorkDesk::~WorkDesk() = default;
 
 void WorkDesk::stop() { office_.reset(); }
 
-void WorkDesk::begin(std::int64_t from, std::int64_t to) {
-  from_ = at_least_ = expected_ = from, to_ = end_ = to;
+void WorkDesk::begin(std::int64_t from, std::int64_t to, std::int64_t enough) {
+  from_ = at_least_ = expected_ = from, to_ = end_ = to, enough_ = enough;
   skipped_ = 0;
   over_ = false;
   totals_ = {};
@@ -115,7 +121,7 @@ void WorkDesk::begin(std::int64_t from, std::int64_t to) {
 }
 
 void WorkDesk::ask() {
-  const Request r{from_, to_, piece_, wants_to_stop_, at_least_};
+  const Request r{from_, to_, enough_, piece_, wants_to_stop_, at_least_};
   piece_ = {.bytes = piece_.bytes};
   mail_.post(0, {.kind = ask_letter, .box = office_box}, std::as_bytes(std::span(&r, 1)));
 }

@@ -2,11 +2,13 @@
 // Who does which part of which batch, when workers go at their own pace. The office on rank 0 hands out work: each
 // worker its own part of the next step, or, from a common heap, whatever is next, so that a slow worker does less. It
 // is told what became of it, and ends a round early when somebody wants to stop: at a step of which all parts are done,
-// so that every sample is used exactly once.
+// so that every sample is used exactly once. It also ends a round when `enough` samples are done: then who is behind
+// makes the piece that it has and the one that it has asked for, and the rest is left out.
 //
 // A worker asks for its next piece before it begins the one it has, so nobody waits for the office. Every piece costs a
 // letter and one back (work_traffic).
 
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -34,7 +36,7 @@ class WorkDesk {
   ~WorkDesk();
 
   // The pieces of the steps [from, to), all ranks with the same.
-  void begin(std::int64_t from, std::int64_t to);
+  void begin(std::int64_t from, std::int64_t to, std::int64_t enough = std::numeric_limits<std::int64_t>::max());
   std::optional<WorkItem> next();
   // This worker's own parts of the steps before that one are left out: the others have done without them.
   void skip_to(std::int64_t step) { at_least_ = step; }
@@ -52,7 +54,7 @@ class WorkDesk {
   World& world_;
   Mail& mail_;
   std::unique_ptr<Office> office_;
-  std::int64_t from_ = 0, to_ = 0, end_ = 0;
+  std::int64_t from_ = 0, to_ = 0, end_ = 0, enough_ = 0;
   std::int64_t at_least_ = 0, expected_ = 0, skipped_ = 0;
   bool over_ = false, common_ = false;
   WorkTotals piece_, totals_;

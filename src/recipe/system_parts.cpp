@@ -75,6 +75,7 @@ SystemAxis exchanges() {
                         {"fanout", "0", "above 0: servers form a tree in which each has so many children"},
                         {"two_level", "false", "workers of one host merge before the network"},
                         {"replicas", "1", "of each shard, in a chain"},
+                        {"factors", "false", "pushes have inputs and errors of fully connected layers if that is less"},
                         {"n_push", "1", "sync async: steps whose gradients are merged before a push"},
                         {"n_fetch", "1", "sync async: steps between fetches; until then a worker steps its copy"},
                         {"warm_start", "0", "sync async: updates that the first worker makes alone"},
@@ -95,8 +96,7 @@ SystemAxis exchanges() {
                         {"drop", "0", "share of the messages that a bad network loses: an experiment"},
                         window})},
           {"factors", "the factors u, v of fully connected gradients go to all; the product is made locally",
-           with_period({{"hybrid", "false", "for each layer whichever is smaller: factors or the whole"},
-                        {"to", "\"all\"", "all, or owners: the worker that owns the layer does the product"}})},
+           with_period({{"hybrid", "false", "for each layer whichever is smaller: factors or the whole"}})},
           {"learners", "several replicas on every worker, which meet there first",
            with_period({{"learners", "1", "on each worker, at the beginning"},
                         {"autotune", "false", "add learners as long as throughput rises, then shorten tau"},
@@ -117,6 +117,8 @@ SystemAxis exchanges() {
 
 SystemAxis syncs() {
   const Knob staleness{"staleness", "3", "clocks"};
+  const Knob share{"epoch_share", "1",
+                   "work own: an epoch ends when so much of it is done, without what slow ones have left"};
   const Knob work{"work", "\"common\"",
                   "common: who is ready takes the next batch; own: each has its part of every batch"};
   return {"sync",
@@ -131,7 +133,7 @@ SystemAxis syncs() {
               {"delay", "every step reads afresh, when all steps `staleness` before it are finished", {staleness}},
               {"value",
                "wait while the parameters are farther from what the slowest has read",
-               {{"bound", "0.1", "of any parameter"}, work}},
+               {{"bound", "0.1", "of any parameter"}, work, share}},
               {"soft",
                "rounds that nobody waits for, unless the last answer is late",
                {{"staleness", "16", "steps after which it is"}}},
@@ -140,8 +142,9 @@ SystemAxis syncs() {
                {{"threshold", "0.01", "at the first step"},
                 {"sites", "0", "groups of workers with servers of their own; 0: the hosts"},
                 {"staleness", "8", "steps by which a site may be ahead of the slowest"},
-                work}},
-              {"async", "nobody waits", {work}},
+                work,
+                share}},
+              {"async", "nobody waits", {work, share}},
           }};
 }
 

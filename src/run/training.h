@@ -102,6 +102,7 @@ class Training {
   void do_step(data::Loader& loader, const StopFlag& stop);
   void do_round(data::Loader& loader, const StopFlag& stop);
   void account(std::int64_t step, const StepResult& result, double started, double ended, double bytes);
+  std::int64_t enough_samples(std::int64_t step) const;  // from that step on, with which its epoch may end
   std::int64_t next_meeting() const;  // the step after which something is due for which all ranks meet
   data::LoaderOptions loader_options() const;
   std::vector<Trainer::State> state() { return replica_ ? replica_->state() : trainer_->state(); }

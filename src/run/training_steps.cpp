@@ -1,6 +1,8 @@
 // Steps of a training, one by one for all ranks together, or in rounds of replicas that meet when something is due.
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "run/training_progress.h"
 
@@ -58,25 +60,36 @@ void Training::do_round(data::Loader& loader, const StopFlag& stop) {
   if (walk_.at(static_cast<std::uint64_t>(from)).batch == 0) p.epoch_loss = p.epoch_correct = p.epoch_terms = 0;
   double told = clock_.seconds();
   const double started = told;
-  const std::int64_t reached =
-      replica_->run({.from = from,
-                     .to = to,
-                     .loader = &loader,
-                     .lr = [&](std::int64_t step) { return job_.schedule.lr(step); },
-                     .epoch = [&](std::int64_t step) { return epochs_after(step - 1); },
-                     .wants_to_stop = [&] { return stop.load(std::memory_order_relaxed); },
-                     .on_progress =
-                         [&](std::int64_t step, const StepResult& result, double bytes) {
-                           const double now = clock_.seconds();
-                           if (step > next_ || result.samples > 0)
-                             account(std::max<std::int64_t>(step, 1), result, told, now, bytes);
-                           told = now;
-                         }});
+  const ReplicaRound round{.from = from,
+                           .to = to,
+                           .enough = enough_samples(from),
+                           .loader = &loader,
+                           .lr = [&](std::int64_t step) { return job_.schedule.lr(step); },
+                           .epoch = [&](std::int64_t step) { return epochs_after(step - 1); },
+                           .wants_to_stop = [&] { return stop.load(std::memory_order_relaxed); },
+                           .on_progress =
+                               [&](std::int64_t step, const StepResult& result, double bytes) {
+                                 const double now = clock_.seconds();
+                                 if (step > next_ || result.samples > 0)
+                                   account(std::max<std::int64_t>(step, 1), result, told, now, bytes);
+                                 told = now;
+                               }};
+  const std::int64_t reached = round.enough > 0 ? replica_->run(round) : to;  // else the epoch is over already
   next_ = reached;
   stop_agreed_ = reached < to;
   p.evaluation_due = evaluator_ && (next_ == job_.total_steps || (next_ > 0 && due(job_.eval_every, next_ - 1)));
   replica_->read_model();
   tell([&](RunListener& l) { l.on_span({"round", started, clock_.seconds()}); });
+}
+
+// Samples from that step on with which its epoch has as many as the system wants of it.
+std::int64_t Training::enough_samples(std::int64_t step) const {
+  const double share = job_.composition->sync.epoch_share;
+  if (share >= 1) return std::numeric_limits<std::int64_t>::max();
+  const data::Cursor c = walk_.at(static_cast<std::uint64_t>(step));
+  const data::Cursor end = walk_.at(walk_.steps_before(c.epoch + 1) - 1);
+  const auto all = static_cast<double>(end.samples.first + end.samples.count);
+  return static_cast<std::int64_t>(std::ceil(share * all)) - static_cast<std::int64_t>(c.samples.first);
 }
 
 std::int64_t Training::next_meeting() const {

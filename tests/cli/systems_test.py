@@ -40,6 +40,24 @@ class Systems(unittest.TestCase):
         tau = [k for k in shown["composition"]["exchange"]["settings"] if k["key"] == "exchange.tau"]
         self.assertEqual((tau[0]["value"], tau[0]["default"], tau[0]["set"]), (10, "1", True))
 
+    def test_bytes_of_factors_follow_the_batch(self):
+        layers = [(400, 120), (120, 84), (84, 10)]  # lenet5's fully connected ones
+        bytes_of = lambda name, batch, workers=4: json.loads(run(
+            "systems", "show", name, "--workers", str(workers), "--batch", str(batch), "--json").stdout)["traffic"]["bytes_per_step"]
+        both = sum(i + o for i, o in layers)
+        # Factors to all: 4 bytes a number, each sample's to all others.
+        self.assertEqual(bytes_of("sfb", 16) - bytes_of("sfb", 8), 3 * 4 * 8 * both)
+        self.assertGreater(bytes_of("sfb", 4096), bytes_of("bsp", 4096))
+        # The hybrid sends factors to all where they are smaller; whole, there are 2 (n-1) 4 in out bytes.
+        saved = lambda batch: sum(max(0, 2 * i * o - batch * (i + o)) for i, o in layers)
+        for batch in (4, 16, 64):
+            self.assertEqual(bytes_of("poseidon", 4096) - bytes_of("poseidon", batch), 3 * 4 * saved(batch))
+        # To the server, and on to its replica: of each worker's samples, where they are smaller than the gradient.
+        saved = lambda samples: sum(max(0, i * o - samples * (i + o)) for i, o in layers)
+        for samples in (1, 4, 16):
+            self.assertEqual(bytes_of("adam_project", 4096) - bytes_of("adam_project", 4 * samples), (3 + 4) * 4 * saved(samples))
+        self.assertEqual(bytes_of("adam_project", 4096), bytes_of("adam_project", 8192))
+
     def test_a_misspelt_name_is_refused_with_the_nearest(self):
         for words in (("systems", "show", "esgd"), ("train", RECIPE, "--system", "esgd"), ("check", RECIPE, "--system", "esgd"),
                       ("compare", RECIPE, "--systems", "bsp,esgd")):

@@ -11,7 +11,6 @@ namespace echelon {
 namespace {
 
 using namespace test;
-using exchanges::FactorSettings;
 
 std::string system(const std::string& rule, const std::string& exchange, const std::string& order = "backward") {
   return fmt::format("[rule]\nname = '{}'\n[exchange]\n{}\n[order]\nname = '{}'\n", rule, exchange, order);
@@ -71,42 +70,34 @@ TEST(Factors, BetweenConvolutionsThatGoWhole) {
   EXPECT_LT(largest_difference(simulate_system(2, job)[1].model, expected[0].model), 2e-5);
 }
 
-TEST(Factors, AtTheirOwnerMakeTheSameSteps) {
-  expect_same_training(mlp({24, 9}), system("grad_push", "name = 'owner_shard'"),
-                       system("grad_push", "name = 'factors'\nto = 'owners'"));
-}
-
-// What a worker sends for a layer, counted message by message.
-double counted(const ThinProduct& p, std::size_t batch, int n, FactorSettings::To to, bool factors) {
+// What all workers together send for a layer, counted message by message.
+double counted(const ThinProduct& p, std::size_t batch, int n, bool factors) {
   double numbers = 0;
   for (int from = 0; from < n; ++from)
     for (int at = 0; at < n; ++at) {
       if (at == from) continue;
       const double rows = static_cast<double>(batch) / n * static_cast<double>(p.rows);
       const auto whole = static_cast<double>(p.in * p.out);
-      if (to == FactorSettings::To::all)  // rows to everybody; or a part of the matrix there and a part of the sum back
-        numbers += factors ? rows * static_cast<double>(p.in + p.out) : 2 * whole / n;
-      else if (at == 0)
-        numbers += factors ? rows * static_cast<double>(p.in + p.out) : whole;
+      // Rows to everybody; or a part of the matrix there and a part of the sum back.
+      numbers += factors ? rows * static_cast<double>(p.in + p.out) : 2 * whole / n;
     }
   return numbers;
 }
 
 TEST(HybridFactors, AreChosenExactlyWhenTheyAreSmaller) {
   int smaller = 0, larger = 0;
-  for (const auto to : {FactorSettings::To::all, FactorSettings::To::owners})
-    for (int n : {2, 3, 4, 16})
-      for (std::size_t in : {4, 16, 100, 1000})
-        for (std::size_t out : {4, 10, 64, 500})
-          for (std::size_t each : {1, 2, 8, 32}) {
-            const ThinProduct p{.name = "w", .range = {0, in * out}, .out = out, .in = in, .rows = 2};
-            const std::size_t batch = each * static_cast<std::size_t>(n);
-            const double with = counted(p, batch, n, to, true), without = counted(p, batch, n, to, false);
-            if (std::abs(with - without) < 1e-6 * with) continue;
-            EXPECT_EQ(exchanges::factors_are_smaller(p, batch, n, to), with < without)
-                << n << " workers, " << in << " x " << out << ", batch " << batch;
-            (with < without ? smaller : larger)++;
-          }
+  for (int n : {2, 3, 4, 16})
+    for (std::size_t in : {4, 16, 100, 1000})
+      for (std::size_t out : {4, 10, 64, 500})
+        for (std::size_t each : {1, 2, 8, 32}) {
+          const ThinProduct p{.name = "w", .range = {0, in * out}, .out = out, .in = in, .rows = 2};
+          const std::size_t batch = each * static_cast<std::size_t>(n);
+          const double with = counted(p, batch, n, true), without = counted(p, batch, n, false);
+          if (std::abs(with - without) < 1e-6 * with) continue;
+          EXPECT_EQ(exchanges::factors_are_smaller_for_all(p, batch), with < without)
+              << n << " workers, " << in << " x " << out << ", batch " << batch;
+          (with < without ? smaller : larger)++;
+        }
   EXPECT_GT(smaller, 20);
   EXPECT_GT(larger, 20);
 }
@@ -138,20 +129,6 @@ TEST(ThinProducts, AreTheFullyConnectedLayers) {
   for (const ThinProduct& p : products) {
     EXPECT_EQ(p.range.count(), p.in * p.out);
     EXPECT_EQ(p.rows, 1u);
-  }
-}
-
-TEST(OwnersOfParameters, HaveWholeOnesAndAllOfThem) {
-  const std::vector<std::size_t> offsets{0, 1000, 1016, 1500, 1516, 1600};
-  for (int n : {1, 2, 3, 4, 9}) {
-    const auto ranges = exchanges::owners_of_parameters(offsets, 1632, n);
-    ASSERT_EQ(ranges.size(), static_cast<std::size_t>(n));
-    EXPECT_EQ(ranges.front().begin, 0u);
-    EXPECT_EQ(ranges.back().end, 1632u);
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-      if (i > 0) EXPECT_EQ(ranges[i].begin, ranges[i - 1].end);
-      EXPECT_TRUE(ranges[i].end == 1632 || std::ranges::find(offsets, ranges[i].end) != offsets.end());
-    }
   }
 }
 

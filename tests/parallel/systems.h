@@ -40,8 +40,9 @@ struct SystemJob {
   int steps = 10, batch = 32, shards = 1;
   std::uint64_t seed = 3;
   std::vector<Straggler> stragglers = {};
-  std::function<void(Composition&)> adapt = {};      // before anything is made of it
-  std::function<void(Replica&, Rank)> prepare = {};  // before the first step
+  std::int64_t enough = std::numeric_limits<std::int64_t>::max();  // samples with which the round may end
+  std::function<void(Composition&)> adapt = {};                    // before anything is made of it
+  std::function<void(Replica&, Rank)> prepare = {};                // before the first step
 };
 
 struct SystemResult {                 // of one rank
@@ -91,6 +92,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
   result.reached =
       replica.run({.from = 0,
                    .to = job.steps,
+                   .enough = job.enough,
                    .loader = &loader,
                    .lr = [&](std::int64_t) { return job.lr; },
                    .epoch = [](std::int64_t step) { return static_cast<double>(step) / 8; },
@@ -109,9 +111,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
   parts.trainer = &replica.trainer();
   result.pieces = parts.pieces({0, parts.floats()});
   for (const Bucket& b : replica.trainer().buckets()) result.portions.push_back({b.begin, b.end});
-  result.factors = {.batch = static_cast<std::size_t>(job.batch),
-                    .products = replica.trainer().thin_products(),
-                    .offsets = offsets_in(replica.trainer().table())};
+  result.factors = {.batch = static_cast<std::size_t>(job.batch), .products = replica.trainer().thin_products()};
   for (const auto& [name, value] : replica.figures()) result.figures[name] = value;
   if (look) look(replica);
   return result;

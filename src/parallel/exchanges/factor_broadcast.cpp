@@ -84,7 +84,7 @@ class FactorBroadcast : public Exchange {
   void place_rows(Layer& layer, std::size_t batch) {
     const ThinProduct& p = layer.product;
     const int n = parts_.workers();
-    layer.as_factors = n > 1 && (!settings_.hybrid || factors_are_smaller(p, batch, n, settings_.to));
+    layer.as_factors = n > 1 && (!settings_.hybrid || factors_are_smaller_for_all(p, batch));
     if (!layer.as_factors) return;
     layer.rows.clear(), layer.parts.clear();
     std::size_t at = 0;
@@ -121,17 +121,10 @@ class FactorBroadcast : public Exchange {
       all_gather(group, numbers(values), layer->parts, layer->product.name);
       multiply_factors(layer->product, layer->rows, values.data(), out.data() + (layer->product.range.begin - begin),
                        layer->scratch);
-      parts_.world->compute(2.0 * static_cast<double>(layer->product.range.count()) *
-                            static_cast<double>(others_rows(*layer)));
+      const std::size_t rows = layer->parts.back().end / (layer->product.out + layer->product.in);
+      parts_.world->compute(2.0 * static_cast<double>(layer->product.range.count()) * static_cast<double>(rows));
     }
     if (!c.whole.empty()) sum_whole(group, c.whole, portions_.range(portion), out);
-  }
-
-  std::size_t others_rows(const Layer& layer) const {  // of which nobody has said yet that they were multiplied
-    std::size_t rows = 0;
-    for (std::size_t r = 0; r < layer.rows.size(); ++r)
-      if (static_cast<Rank>(r) != parts_.rank()) rows += layer.rows[r].rows;
-    return rows;
   }
 
   void sum_whole(Group& group, std::span<const Range> whole, Range portion, std::span<float> out) {

@@ -1,5 +1,5 @@
 #pragma once
-// What both ways of exchanging factors have in common: the choice for each layer, and the place of every worker's rows.
+// What exchanges of factors have in common: the choice for each layer, and the product.
 
 #include <vector>
 
@@ -9,15 +9,12 @@
 namespace echelon::exchanges {
 
 struct FactorSettings {
-  enum class To { all, owners } to = To::all;
   bool hybrid = false;  // whichever is smaller, layer by layer; else factors wherever there are some
 };
 
-// Numbers that all workers together send for a layer, for `samples` of the global batch:
-//   to all     factors: each worker its rows to n - 1 others; whole: a reduce-scatter and an all-gather
-//   to owners  factors: all rows to one owner; whole: a gradient from each worker but the owner. (The answer is the
-//   same)
-bool factors_are_smaller(const ThinProduct& product, std::size_t samples, int workers, FactorSettings::To to);
+// Whether all workers together send fewer numbers for a layer as factors, for `samples` of the global batch: each
+// worker its rows to n - 1 others; or, whole, a reduce-scatter and an all-gather.
+bool factors_are_smaller_for_all(const ThinProduct& product, std::size_t samples);
 
 // Samples of the global batch that fall to a worker.
 std::size_t samples_of(Rank rank, int workers, std::size_t batch);
@@ -33,10 +30,5 @@ void multiply_factors(const ThinProduct& product, std::span<const FactorRows> ro
                       Buffer& scratch);
 
 std::unique_ptr<Exchange> make_factor_broadcast(const FactorSettings& settings, ExchangeParts parts);
-std::unique_ptr<Exchange> make_factor_owners(const FactorSettings& settings, ExchangeParts parts);
-
-// The ranges of parameters that the workers own: whole parameters, as even as these allow.
-// `offsets` ascend, from 0.
-std::vector<Range> owners_of_parameters(std::span<const std::size_t> offsets, std::size_t floats, int workers);
 
 }  // namespace echelon::exchanges

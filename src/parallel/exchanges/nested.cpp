@@ -160,6 +160,9 @@ std::unique_ptr<const ExchangeKind> nested(OptionReader& options) {
   auto kind = server(outer);
   if (kind->traits().sums_on_the_way)
     outer.problem("fanout", "is for workers, and the groups' heads are few: leave out fanout and two_level here");
+  if (kind->traits().gradients)
+    outer.problem("factors",
+                  "are of each worker's own samples, but a group's head has a sum of gradients: leave it out");
   outer.done();
   return std::make_unique<Kind>(group, std::move(kind));
 }

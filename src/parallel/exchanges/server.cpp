@@ -16,11 +16,13 @@ class Kind : public ExchangeKind {
   explicit Kind(const ServerSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
     return {.in_lockstep = false,
-            .plain_numbers = settings_.filters.any(),
+            .gradients = settings_.factors,
+            .plain_numbers = settings_.filters.any() || settings_.factors,
             .orders_slices = true,
             .merges_steps = settings_.n_push > 1 || settings_.n_fetch > 1 || settings_.warm_start > 0,
             .sums_on_the_way = settings_.overlay.kind != Overlay::Kind::flat,
             .answers_pushes = settings_.replicas > 1,
+            .no_own_gradient = settings_.factors,
             .sites = settings_.overlay.kind == Overlay::Kind::flat && settings_.replicas == 1,
             .least_workers = settings_.replicas};
   }
@@ -33,7 +35,9 @@ class Kind : public ExchangeKind {
            "n_push and n_fetch only every so many steps; ssp: an answer at most every `staleness` steps while workers "
            "are "
            "equally fast; a_bsp: and up to n-1 letters without content; every further replica of a server: n W more; "
-           "filters and order magnitude: less; sync approximate: and up to 2 n W to each other site)";
+           "filters and order magnitude: less; factors: b (in + out) numbers for a layer in out, if that is less, with "
+           "b "
+           "samples of a worker; sync approximate: and up to 2 n W to each other site)";
   }
   Traffic traffic(const Case& c) const override {
     const bool cached = c.sync.kind == Sync::Kind::ssp;
@@ -46,14 +50,15 @@ class Kind : public ExchangeKind {
     Traffic sum{.at_most = cached || c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp};
     constexpr double head = Mail::header_bytes;
     double away = c.workers - 1;  // workers that are not on the server's rank
-    for (const Key& k : cut_into_keys(settings_, {c.workers, c.floats, c.tensors, c.order})) {
+    const std::vector<Key> keys = cut_into_keys(settings_, {c.workers, c.floats, c.tensors, c.order});
+    for (const Key& k : keys) {
       if (!c.members.empty())
         away = static_cast<double>(c.members.size()) - static_cast<double>(std::ranges::count(c.members, k.server));
-      sum = sum + away * (pushes * Traffic{2, head + c.bytes(k.range)} +
+      sum = sum + away * (pushes * Traffic{2, head + push_bytes(c, k.range)} +
                           fetches * Traffic{2, head + c.answer_bytes(k.range)} + pulls * Traffic{1, head});
     }
-    for (const Key& k : cut_into_keys(settings_, {c.workers, c.floats, c.tensors, c.order}))
-      sum = sum + (c.workers * (settings_.replicas - 1)) * Traffic{2, head + c.bytes(k.range)};
+    for (const Key& k : keys)
+      sum = sum + (c.workers * (settings_.replicas - 1)) * Traffic{2, head + push_bytes(c, k.range)};
     const bool merges = settings_.overlay.kind != Overlay::Kind::flat && !c.sync.in_rounds();  // what comes together
     if (merges && settings_.overlay.kind == Overlay::Kind::tree) {  // at most everything passes every level by itself
       int levels = 1;
@@ -62,7 +67,8 @@ class Kind : public ExchangeKind {
         ++levels;
       sum = levels * sum;
     }
-    sum.at_most = sum.at_most || merges || c.sync.kind == Sync::Kind::soft || settings_.filters.any() ||
+    const bool uneven = settings_.factors && c.batch % static_cast<std::size_t>(c.workers) != 0;
+    sum.at_most = sum.at_most || merges || uneven || c.sync.kind == Sync::Kind::soft || settings_.filters.any() ||
                   c.order.kind == Order::Kind::magnitude;
     if (c.sync.kind == Sync::Kind::approximate) {  // each update may go to each other site
       const double sites = c.sync.sites > 0 ? std::min(c.sync.sites, c.workers) : c.workers;
@@ -74,6 +80,13 @@ class Kind : public ExchangeKind {
   }
 
  private:
+  // Factors: with the samples of the worker that has most.
+  double push_bytes(const Case& c, Range key) const {
+    if (!settings_.factors) return c.bytes(key);
+    const auto workers = static_cast<std::size_t>(c.workers);
+    return 4.0 * static_cast<double>(FactorLetter(key, c.products).floats((c.batch + workers - 1) / workers));
+  }
+
   ServerSettings settings_;
 };
 
@@ -93,6 +106,20 @@ void read_filters(OptionReader& options, ServerSettings& s) {
     f.unbiased = options.flag("unbiased", false);
   }
   if (f.any()) f.block = static_cast<std::size_t>(options.integer("block", 64, 1, 1 << 20));
+}
+
+void read_factors(OptionReader& options, ServerSettings& s) {
+  s.factors = options.flag("factors", false);
+  if (s.factors && s.n_push > 1)
+    options.problem("factors",
+                    "of several steps are as many times larger, and their product is one step's only: leave "
+                    "out n_push");
+  if (s.factors && s.n_fetch > 1)
+    options.problem("factors",
+                    "leave a worker without the gradient by which it would step between fetches: leave out "
+                    "n_fetch");
+  if (s.factors && s.filters.any())
+    options.problem("factors", "are no gradient of which small numbers could be left out: leave out filters");
 }
 
 void read_replicas(OptionReader& options, ServerSettings& s) {
@@ -129,6 +156,7 @@ std::unique_ptr<const ExchangeKind> server(OptionReader& options) {
   s.planned = options.flag("planned", true);
   read_filters(options, s);
   read_replicas(options, s);
+  read_factors(options, s);
   const auto fanout = static_cast<int>(options.integer("fanout", 0, 0, 10'000));
   const bool two_level = options.flag("two_level", false);
   if (fanout > 0) s.overlay = {.kind = Overlay::Kind::tree, .fanout = fanout};
@@ -140,6 +168,10 @@ std::unique_ptr<const ExchangeKind> server(OptionReader& options) {
   if (s.overlay.kind != Overlay::Kind::flat && (s.replicas > 1 || s.filters.any()))
     options.problem(s.overlay.kind == Overlay::Kind::tree ? "fanout" : "two_level",
                     "has sums on the way, of which replicas and filters know nothing: leave these out");
+  if (s.overlay.kind != Overlay::Kind::flat && s.factors)
+    options.problem("factors",
+                    "are of each worker's own samples, and sums on the way have none: leave out fanout and "
+                    "two_level, or factors");
   return std::make_unique<Kind>(s);
 }
 

@@ -53,6 +53,7 @@ ServerClient::ServerClient(const ServerSettings& settings, ExchangeParts parts)
     fail("replicated servers work for up to {} workers", most_chain_ranks);
   lost_servers_.assign(keys_.size(), 0);
   if (settings_.replicas > 1) unanswered_.resize(keys_.size());
+  if (settings_.factors) factors_ = std::make_unique<FactorPushes>(*parts_.trainer, keys_);
   make_shards();
   plan_overlap();
 }
@@ -68,7 +69,7 @@ void ServerClient::make_shards() {
     if (count == 0) continue;
     const auto at = static_cast<std::size_t>(first - keys_.begin());
     ServerPlace place{.first = at, .writers = writers(), .position = p, .replicas = settings_.replicas};
-    place.filters = settings_.filters;
+    place.filters = settings_.filters, place.factors = settings_.factors;
     if (p == 0 && settings_.kill_server >= 0 &&
         head == settings_.kill_server * parts_.workers() / server_count(settings_, parts_.workers()))
       place.dies_at = settings_.kill_at;
@@ -106,6 +107,7 @@ Address ServerClient::gate(std::size_t k) const {
 
 void ServerClient::before_step(const StepMoment& moment) {
   moment_ = moment;
+  if (factors_) factors_->begin(moment.samples, parts_.sync.in_rounds() ? moment.share : 1);
   if (overlaps_) std::ranges::fill(missing_, 0);
   for (const auto& keys : keys_of_bucket_)
     for (const std::uint32_t k : keys) ++missing_[k];

@@ -18,6 +18,7 @@
 #include "parallel/exchanges/oplog.h"
 #include "parallel/exchanges/server_budget.h"
 #include "parallel/exchanges/server_chain.h"
+#include "parallel/exchanges/server_factors.h"
 #include "parallel/exchanges/server_keys.h"
 #include "parallel/exchanges/server_relay.h"
 #include "parallel/exchanges/server_shard.h"
@@ -60,6 +61,7 @@ class ServerClient : public Exchange {
   bool asks(const StepMoment& moment);
   void merge(const StepMoment& moment);  // the gradient into what will be pushed
   void push_all(const StepMoment& moment, bool asks);
+  std::span<const float> contribution(std::uint32_t k, double share);
   void push_key(std::uint32_t k, const StepMoment& moment, bool asks);
   void flush_servers();
   void agree_on_round();
@@ -79,6 +81,7 @@ class ServerClient : public Exchange {
   std::unique_ptr<WorkerSide> worker_;
   std::vector<std::unique_ptr<Codec>> encoders_;  // by key; null: plain numbers
   std::vector<PushFilter> filters_;               // by key; none without filters
+  std::unique_ptr<FactorPushes> factors_;         // null: plain numbers
   std::unique_ptr<SliceBudget> budget_;           // order magnitude
   Buffer pending_;                                // the same: gradients times their rates that have not been pushed
   std::vector<double> pending_rate_;              // the same: the sum of these rates, by key

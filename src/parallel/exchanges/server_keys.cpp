@@ -10,14 +10,33 @@ int server_count(const ServerSettings& s, int workers) {
   return s.servers == 0 ? workers : std::min(s.servers, workers);
 }
 
+std::vector<Range> owners_of_parameters(std::span<const std::size_t> offsets, std::size_t floats, int owners) {
+  std::vector<Range> ranges;
+  std::size_t at = 0, next = 0;
+  for (int r = 0; r < owners; ++r) {
+    const double goal = static_cast<double>(floats) * static_cast<double>(r + 1) / static_cast<double>(owners);
+    std::size_t end = at;
+    for (; next < offsets.size(); ++next) {  // as long as that comes nearer to an even share
+      const std::size_t after = next + 1 < offsets.size() ? offsets[next + 1] : floats;
+      if (r + 1 < owners && static_cast<double>(after) - goal > goal - static_cast<double>(end)) break;
+      end = after;
+    }
+    ranges.push_back({at, end});
+    at = end;
+  }
+  return ranges;
+}
+
 std::vector<Key> cut_into_keys(const ServerSettings& s, const KeyCase& c) {
   std::vector<Key> keys;
   const int servers = server_count(s, c.workers);
   const bool slices = c.order.kind == Order::Kind::priority || c.order.kind == Order::Kind::enforced ||
                       c.order.kind == Order::Kind::magnitude;
   const std::size_t most = slices ? std::max<std::size_t>(c.order.bytes / sizeof(float), 16) : c.floats;
+  const std::vector<Range> whole =
+      s.factors ? owners_of_parameters(c.tensors, c.floats, servers) : std::vector<Range>{};
   for (int i = 0; i < servers; ++i) {
-    const Range range = part_of(i, servers, c.floats, 16);
+    const Range range = s.factors ? whole[static_cast<std::size_t>(i)] : part_of(i, servers, c.floats, 16);
     const Rank rank = i * c.workers / servers;
     for (std::size_t at = range.begin; at < range.end;) {
       std::size_t end = std::min(at + most, range.end);

@@ -3,6 +3,7 @@
 // letters between workers and servers mean.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "parallel/exchange.h"
@@ -19,6 +20,7 @@ struct ServerSettings {
   bool planned = true;       // all that a server has of the model travels in one letter; else a letter for each tensor
   Overlay overlay;           // on the way to a server
   FilterSettings filters;    // what is left out of pushes
+  bool factors = false;      // fully connected layers go as factors (server_factors.h); servers have whole parameters
   int replicas = 1;          // of every server, in a chain (server_chain.h)
   int kill_server = -1;      // an experiment: this server's state is lost ...
   std::int64_t kill_at = 0;  // ... when it gets its contributions after so many updates
@@ -58,6 +60,10 @@ struct KeyCase {
   std::vector<std::size_t> tensors;  // where each begins
   Order order;
 };
+
+// The ranges of parameters that owners have: whole parameters, as even as these allow; some may be empty. `offsets`
+// ascend, from 0.
+std::vector<Range> owners_of_parameters(std::span<const std::size_t> offsets, std::size_t floats, int owners);
 
 int server_count(const ServerSettings& settings, int workers);
 std::vector<Key> cut_into_keys(const ServerSettings& settings, const KeyCase& c);

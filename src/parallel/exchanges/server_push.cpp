@@ -72,15 +72,24 @@ void ServerClient::push_all(const StepMoment& moment, bool asks) {
   if (settings_.n_push > 1) std::ranges::fill(merged_.as<float>(), 0.0f), merged_rate_ = 0;
 }
 
+// Of a key that is pushed as it is; good until the next.
+std::span<const float> ServerClient::contribution(std::uint32_t k, double share) {
+  if (factors_) return factors_->letter(k, *worker_);
+  const std::span<float> out = contribution_.as<float>().first(keys_[k].range.count());
+  worker_->contribute(keys_[k].range, share, out);
+  return out;
+}
+
 void ServerClient::push_key(std::uint32_t k, const StepMoment& moment, bool asks) {
   const Key& key = keys_[k];
   const std::span<float> out = contribution_.as<float>().first(key.range.count());
   const double share = gradients() ? moment.share : 1;
+  std::span<const float> numbers = out;
   LetterHead head{.kind = static_cast<std::uint16_t>(asks ? push_answer : push),
                   .box = static_cast<std::uint16_t>(gates_[k].box),
                   .key = k};
   if (parts_.sync.in_rounds()) {
-    worker_->contribute(key.range, share, out);
+    numbers = contribution(k, share);
     head.clock = round_, head.number = share, head.second = std::bit_cast<std::uint64_t>(moment.lr);
   } else {
     head.clock = moment.clock, head.number = gradients() ? moment.lr * share : moment.share;
@@ -97,10 +106,10 @@ void ServerClient::push_key(std::uint32_t k, const StepMoment& moment, bool asks
       const auto scale = static_cast<float>(merged_rate_ > 0 ? 1 / merged_rate_ : 0);
       kernels::scale(out.data(), merged_.as<float>().data() + key.range.begin, scale, out.size());
     } else {
-      worker_->contribute(key.range, 1, out);
+      numbers = contribution(k, 1);
     }
   }
-  std::span<const std::byte> bytes = std::as_bytes(out);
+  std::span<const std::byte> bytes = std::as_bytes(numbers);
   if (encoders_[k]) {
     const CodecStep step{
         .number = pushes_, .epoch = moment.epoch, .random = parts_.random("codec", moment.clock * 1009 + k)};

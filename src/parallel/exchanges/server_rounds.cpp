@@ -34,6 +34,10 @@ void ServerShard::add(Slice& s, std::uint32_t key, const Letter& letter) {
     const std::span<float> in = contribution_.as<float>().first(sum.size());
     s.filters[from].read(letter.payload(), in);
     kernels::add_into(sum.data(), in.data(), sum.size());
+  } else if (s.factors) {
+    const std::span<float> in = contribution_.as<float>().first(sum.size());
+    read_factors(s, letter, in);
+    kernels::add_into(sum.data(), in.data(), sum.size());
   } else if (s.decoder)
     s.decoder->add(letter.payload(), 1, sum);
   else if (letter.floats().size() == sum.size())

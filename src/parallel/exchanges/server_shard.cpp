@@ -27,6 +27,7 @@ ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, 
         s.answer_codec = parts_.codec(parts_.pieces(key.range));
       most_bytes = std::max(most_bytes, s.decoder->most_bytes());
     }
+    if (place_.factors) s.factors = std::make_unique<FactorLetter>(key.range, parts_.trainer->thin_products());
     if (parts_.sync.in_rounds()) s.sum = Buffer(key.range.count() * sizeof(float));
     s.clocks.assign(workers, 0), s.wanted.assign(workers, -1), s.warm.assign(workers, 0);
     if (parts_.sync.kind == Sync::Kind::value)
@@ -115,6 +116,8 @@ void ServerShard::merge(Slice& s, const Letter& letter) {
     s.filters[from].read(letter.payload(), in);
   else if (s.decoder)
     s.decoder->decode(letter.payload(), in);
+  else if (s.factors)
+    read_factors(s, letter, in);
   else
     values = letter.floats();
   if (values.size() != s.range.count())
@@ -143,6 +146,10 @@ void ServerShard::merge(Slice& s, const Letter& letter) {
     const std::span<const std::byte> bytes = encoded_answer(s, key);
     for (const Address& a : writers_) answer(s, key, a.rank, bytes);
   }
+}
+
+void ServerShard::read_factors(const Slice& s, const Letter& letter, std::span<float> out) {
+  parts_.world->compute(s.factors->read(letter.floats(), out, product_));
 }
 
 void ServerShard::answer_those_who_may(Slice& s, std::uint32_t key) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "parallel/exchanges/server_chain.h"
+#include "parallel/exchanges/server_factors.h"
 #include "parallel/exchanges/server_keys.h"
 #include "parallel/exchanges/server_sites.h"
 
@@ -27,6 +28,7 @@ struct ServerPlace {
   int position = 0, replicas = 1;  // in its chain (server_chain.h)
   std::int64_t dies_at = -1;       // an experiment: it loses its state after so many updates
   FilterSettings filters = {};
+  bool factors = false;                 // pushes have them (server_factors.h)
   std::vector<std::size_t> order = {};  // of its keys, in which it answers in every round; empty: as they are concluded
   std::vector<Rank> peers = {};         // the servers of the same keys in other sites (server_sites.h)
 };
@@ -59,6 +61,7 @@ class ServerShard {
     Range range;
     std::unique_ptr<SharedSide> shared;
     std::unique_ptr<Codec> decoder, answer_codec;  // null: plain numbers
+    std::unique_ptr<FactorLetter> factors;         // the same
     std::int64_t version = 0;                      // updates
     std::vector<std::int64_t> wanted;  // steps that a worker's awaited answer must have seen; -1: it awaits none
     std::vector<std::int64_t> warm;    // updates that it must have seen; 0: it awaits none
@@ -90,6 +93,7 @@ class ServerShard {
   bool is_ahead_of_sites() const;
   std::int64_t site_clock() const;
   void merge(Slice& s, const Letter& letter);
+  void read_factors(const Slice& s, const Letter& letter, std::span<float> out);
   void answer_those_who_may(Slice& s, std::uint32_t key);
   void answer(Slice& s, std::uint32_t key, Rank to, std::span<const std::byte> bytes);
   std::span<const std::byte> encoded_answer(Slice& s, std::uint32_t key);
@@ -113,6 +117,7 @@ class ServerShard {
   std::vector<int> reply_box_;  // by rank
   std::vector<Slice> slices_;
   Buffer contribution_, bytes_;
+  Buffer product_;  // scratch
   Counts counts_;
   std::size_t next_answer_ = 0;            // in place_.order
   std::int64_t dead_ = 0;                  // its state is lost

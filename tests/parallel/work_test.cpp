@@ -1,0 +1,103 @@
+// Who does which part of an epoch, and when it is over: with enough samples, before slow workers have done all of their
+// own parts.
+
+#include "parallel/work.h"
+
+#include <gtest/gtest.h>
+
+#include "collective/collectives.h"
+#include "tests/parallel/systems.h"
+
+namespace echelon {
+namespace {
+
+using namespace test;
+
+constexpr int workers = 4, steps = 40, batch = 16;
+constexpr std::int64_t all = steps * batch, enough = all * 3 / 4;
+
+std::vector<SystemResult> train(std::int64_t samples, double slowness) {
+  return simulate_system(workers,
+                         {.system = "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[sync]\nname = 'async'\n"
+                                    "work = 'own'\n",
+                          .steps = steps,
+                          .batch = batch,
+                          .stragglers = {{.rank = 2, .factor = slowness}},
+                          .enough = samples},
+                         SimCluster::uniform(workers, 1e-5, 1e9, 1e6));
+}
+
+TEST(EnoughSamples, EndARoundWithoutWaitingForASlowWorker) {
+  const auto equal = train(all, 1), whole = train(all, 20), cut = train(enough, 20);
+  EXPECT_EQ(whole[0].samples, all);
+  EXPECT_GE(cut[0].samples, enough);
+  EXPECT_LT(cut[0].samples, all);
+  EXPECT_EQ(cut[0].reached, steps) << "what is left out does not come later";
+  EXPECT_GT(whole[0].seconds, 15 * equal[0].seconds) << "a straggler that would show";
+  const double piece = equal[0].seconds / steps;  // the slow one ends what it has, and what it has asked for
+  EXPECT_LT(cut[0].seconds, equal[0].seconds + 2 * 20 * piece);
+}
+
+TEST(EnoughSamples, AreAtLeastAsManyAndNotManyMoreWhereAllAreEquallyFast) {
+  const auto cut = train(enough, 1);
+  EXPECT_GE(cut[0].samples, enough);
+  EXPECT_LE(cut[0].samples, enough + 2 * batch);  // of each worker the pieces that it had by then
+  EXPECT_EQ(cut[0].reached, steps);
+}
+
+// The desks by themselves: every worker takes pieces until there is none, and says what it has done.
+struct Day {
+  std::vector<std::int64_t> end, done;  // by worker
+};
+
+Day work(std::int64_t enough_samples, const std::function<bool(Rank, std::int64_t done)>& wants_to_stop) {
+  Day day{std::vector<std::int64_t>(workers), std::vector<std::int64_t>(workers)};
+  run_in_simulation(SimCluster::uniform(workers, 1e-5, 1e9), {}, [&](World& world) {
+    Cores cores(1);
+    Crew crew(world, cores, true);
+    Mail mail(world, 1 << 16);
+    WorkDesk desk(world, mail, false);
+    desk.begin(100, 100 + steps, enough_samples);
+    const auto r = static_cast<std::size_t>(world.rank());
+    while (desk.next()) {
+      world.sleep(1e-3 * (world.rank() == 2 ? 1.5 : 1));
+      ++day.done[r];
+      desk.done({.pieces = 1, .samples = batch / workers}, wants_to_stop(world.rank(), day.done[r]));
+    }
+    day.end[r] = desk.end();
+    barrier(crew.group(), "the end of the day");  // nobody asks any more
+    mail.close();
+    desk.stop();
+  }).throw_if_failed();
+  return day;
+}
+
+TEST(EnoughSamples, OnceDoneAreTheEndForEverybodyAlike) {
+  // Half of the pieces are done when the slow one has 14 of them: its wish comes later.
+  const Day day = work(all / 2, [](Rank rank, std::int64_t done) { return rank == 2 && done >= 15; });
+  for (const std::int64_t end : day.end) EXPECT_EQ(end, 100 + steps);
+  EXPECT_LT(day.done[2], day.done[0]);
+  for (const std::int64_t done : day.done) EXPECT_LE(done, 24);
+}
+
+// Somebody wants to stop, so that the run can go on later: then all parts of the steps before that are done.
+TEST(EnoughSamples, LeaveNothingOutOfARoundThatIsStopped) {
+  // Before 68 pieces are done, and these are before the slow one has done its parts.
+  const Day day = work(68 * batch / workers, [](Rank rank, std::int64_t done) { return rank == 0 && done >= 18; });
+  for (const std::int64_t end : day.end) EXPECT_EQ(end, day.end[0]);
+  EXPECT_LT(day.end[0], 100 + steps);
+  EXPECT_GT(workers * (day.end[0] - 100), 68);
+  for (const std::int64_t done : day.done) EXPECT_EQ(done, day.end[0] - 100);
+}
+
+TEST(EpochShare, IsForWorkersThatHaveTheirOwnParts) {
+  Problems problems;
+  composition_of("[sync]\nname = 'async'\nepoch_share = 0.75", problems);
+  EXPECT_NE(problems.text("").find("sync.work=own"), std::string::npos) << problems.text("");
+  Problems none;
+  EXPECT_EQ(composition_of("[sync]\nname = 'async'\nwork = 'own'\nepoch_share = 0.75", none).sync.epoch_share, 0.75);
+  EXPECT_TRUE(none.empty()) << none.text("");
+}
+
+}  // namespace
+}  // namespace echelon
