@@ -25,10 +25,12 @@ namespace echelon {
 
 // The run that a codec works on: where it begins in the model's flat buffer, and the sizes of the parameters in it, one
 // after the other. Codecs with a scale for each layer have one for each of these. A matrix has rows and columns (low
-// rank needs them); for anything else `rows` is 1.
+// rank needs them); for anything else `rows` is 1. Half a matrix is no matrix, but still has whole rows.
 struct CodecPiece {
   std::size_t size = 0;
   std::size_t rows = 1;  // size = rows * columns
+  std::size_t row = 0;   // of a matrix that was cut: the length of its rows,
+  std::size_t head = 0;  // and how much of a row lies before the first that begins here
 };
 
 // What changes from call to call.
@@ -44,6 +46,7 @@ class Codec {
     bool lossless = false;  // decode gives back the same bits
     bool unbiased = false;  // its expectation is the input
     bool sparse = false;    // most numbers are left out: the bytes of a sum of n are not those of one
+    bool matrices = false;  // needs them whole: of parts of one it makes no fewer bytes
     bool weights = false;   // precise enough for weights themselves, not only for changes of them
   };
   struct State {
@@ -56,6 +59,8 @@ class Codec {
   virtual std::size_t most_bytes() const = 0;  // that `encode` can write
   // The bytes that it is expected to write, for cost models; exact where the size does not depend on the numbers.
   virtual double usual_bytes() const { return static_cast<double>(most_bytes()); }
+  // `encode` writes most_bytes() always, so that receivers need not be told.
+  virtual bool same_size_always() const { return false; }
   // Returns the number of bytes written to `out`, which has room for most_bytes().
   virtual std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) = 0;
   // The same, and what the bytes do not say stays in `values`: values[i] -= what they say of number i.

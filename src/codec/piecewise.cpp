@@ -24,8 +24,17 @@ std::vector<std::size_t> parts_of(const std::vector<CodecPiece>& pieces, std::si
 
 std::vector<std::size_t> rows_of(const std::vector<CodecPiece>& pieces) {
   std::vector<std::size_t> parts;
-  for (const CodecPiece& piece : pieces)
-    if (piece.size > 0) parts.insert(parts.end(), piece.rows, piece.size / piece.rows);
+  for (const CodecPiece& piece : pieces) {
+    const std::size_t row = piece.row > 0 ? piece.row : piece.size / piece.rows;
+    std::size_t left = piece.size;
+    const auto take = [&](std::size_t numbers) {
+      if (left == 0 || numbers == 0) return;
+      parts.push_back(std::min(left, numbers));
+      left -= parts.back();
+    };
+    take(piece.head);
+    while (left > 0) take(row);
+  }
   return parts;
 }
 

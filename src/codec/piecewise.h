@@ -15,6 +15,7 @@ std::vector<std::size_t> one_part(const std::vector<CodecPiece>& pieces);
 class PiecewiseCodec : public Codec {
  public:
   std::size_t most_bytes() const final { return bytes_; }
+  bool same_size_always() const final { return true; }
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) final;
   std::size_t encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) final;
   std::size_t encode_sum(std::span<float> values, std::span<const float> more, const CodecStep& step,

@@ -26,8 +26,10 @@ std::vector<NamedCodec> read_codec_choice(OptionReader& options) {
 
 AutoSum::AutoSum(std::vector<NamedCodec> candidates, const std::vector<CodecPiece>& pieces, int n, int index)
     : candidates_(std::move(candidates)), pieces_(pieces), n_(n) {
+  std::size_t total = 0;
+  for (const CodecPiece& p : pieces) total += p.size;
   for (const NamedCodec& c : candidates_) {
-    const auto way = CodedSum::usual_way(c.maker(pieces)->traits());
+    const auto way = CodedSum::usual_way(CodedSum::Encoding::of(*c.maker(pieces)), total, n);
     sums_.push_back(std::make_unique<CodedSum>(way, c.maker, pieces, n, index));
   }
 }
@@ -54,9 +56,10 @@ void AutoSum::measure(Group& group, std::span<const float> values, const CodecSt
         encode = std::min(encode, encoded - begun);
         add = std::min(add, clock.seconds() - encoded);
       }
-      const auto way = CodedSum::usual_way(codec->traits());
-      const double on_links =
-          CodedSum::seconds(way, std::max(codec->usual_bytes(), static_cast<double>(written)), values.size(), n_, link);
+      auto encoding = CodedSum::Encoding::of(*codec);
+      const auto way = CodedSum::usual_way(encoding, values.size(), n_);
+      encoding.bytes = std::max(encoding.bytes, static_cast<double>(written));
+      const double on_links = CodedSum::seconds(way, encoding, values.size(), n_, link);
       // Everybody decodes everybody's, or n parts twice.
       const double decodes = way == CodedSum::Way::owners ? 2 : n_;
       seconds.push_back(on_links + encode * (way == CodedSum::Way::owners ? 1 + 1.0 / n_ : 1) + add * decodes);
@@ -70,7 +73,8 @@ void AutoSum::measure(Group& group, std::span<const float> values, const CodecSt
   since_measured_ = 1;
   coded_times_ = 0;
   coded_seconds_ = 0;
-  if (before >= 0 && chosen_ != before) give_back_ = true;
+  // After a resume there may be something left of a codec that had been given up before it was saved.
+  if (before < 0 || chosen_ != before) give_back_ = true;
 }
 
 void AutoSum::check(Group& group, double plain_seconds) {

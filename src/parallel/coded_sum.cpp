@@ -23,20 +23,25 @@ std::vector<CodecPiece> pieces_within(const std::vector<CodecPiece>& pieces, Ran
   std::vector<CodecPiece> cut;
   std::size_t at = 0;
   for (const CodecPiece& p : pieces) {
-    const std::size_t begin = std::max(at, range.begin), end = std::min(at + p.size, range.end);
+    const std::size_t first = at, begin = std::max(at, range.begin), end = std::min(at + p.size, range.end);
     at += p.size;
     if (begin >= end) continue;
     const bool whole = end - begin == p.size;
-    cut.push_back({end - begin, whole ? p.rows : 1});  // half a matrix is no matrix
+    CodecPiece piece{.size = end - begin, .rows = whole ? p.rows : 1, .row = p.row, .head = p.head};
+    if (!whole && (p.rows > 1 || p.row > 0)) {
+      piece.row = p.row > 0 ? p.row : p.size / p.rows;
+      piece.head = (piece.row - (begin - first + piece.row - p.head) % piece.row) % piece.row;
+    }
+    cut.push_back(piece);
   }
   return cut;
 }
 
-double CodedSum::seconds(Way way, double bytes, std::size_t numbers, int n, const Link& l) {
-  const double others = n - 1, size = l.latency + 8 * l.per_byte;
+double CodedSum::seconds(Way way, const Encoding& e, std::size_t numbers, int n, const Link& l) {
+  const double others = n - 1, size = e.sizes_vary ? l.latency + 8 * l.per_byte : 0, bytes = e.bytes;
   if (way == Way::gather) return others * (size + l.latency + bytes * l.per_byte);
   if (way == Way::owners)
-    return others * (2 * (size + 8 * (n - 1) * l.per_byte) + 2 * (l.latency + bytes / n * l.per_byte));
+    return others * (2 * size + 2 * (l.latency + bytes / n * l.per_byte));
   // Sums of 1, 2, 4, ... members, which grow as if at random places until they are better dense.
   const SparseCosts costs{.link_per_byte = l.per_byte, .add_per_byte = l.combine_per_byte};
   const double dense = 4 * static_cast<double>(numbers), share = std::min(1.0, bytes / std::max(1.0, 1.5 * dense));
@@ -50,13 +55,12 @@ double CodedSum::seconds(Way way, double bytes, std::size_t numbers, int n, cons
   return fold_of(n).extra > 0 ? 2 * sum : sum;
 }
 
-CodedSum::Way CodedSum::quickest_way(const Codec::Traits& traits, double bytes, std::size_t numbers, int n,
-                                     const Link& link) {
+CodedSum::Way CodedSum::quickest_way(const Encoding& e, std::size_t numbers, int n, const Link& link) {
+  const auto cost = [&](Way way) { return seconds(way, e, numbers, n, link); };
   Way best = Way::gather;
+  if (e.traits.matrices) return best;
   for (const Way way : {Way::owners, Way::doubling})
-    if ((way != Way::doubling || traits.sparse) &&
-        seconds(way, bytes, numbers, n, link) < seconds(best, bytes, numbers, n, link))
-      best = way;
+    if ((way != Way::doubling || e.traits.sparse) && cost(way) < cost(best)) best = way;
   return best;
 }
 
@@ -73,7 +77,7 @@ CodedSum::CodedSum(Way way, const CodecMaker& maker, const std::vector<CodecPiec
     sparse_ = std::make_unique<SparseSum>(count, may_switch);
   } else if (way == Way::gather) {
     codecs_.push_back(maker(pieces));
-    sizes_.resize(members);
+    sizes_.assign(members, static_cast<std::int64_t>(codecs_[0]->most_bytes()));
     in_bytes = members * codecs_[0]->most_bytes();
   } else {
     for (int i = 0; i < n; ++i) {
@@ -82,9 +86,10 @@ CodedSum::CodedSum(Way way, const CodecMaker& maker, const std::vector<CodecPiec
       out_bytes += codecs_.back()->most_bytes();
     }
     codecs_.push_back(maker(pieces_within(pieces, parts_[static_cast<std::size_t>(index)])));
-    sizes_.resize(members * members);
+    sent_sizes_.resize(members), sizes_.resize(members);
     in_bytes = std::max(members * codecs_.back()->most_bytes(), out_bytes + members * 64);
   }
+  sizes_vary_ = std::ranges::any_of(codecs_, [](const auto& codec) { return !codec->same_size_always(); });
   sent_ = Buffer(out_bytes);
   came_ = Buffer(in_bytes);
 }
@@ -97,11 +102,10 @@ void CodedSum::run(Group& group, std::span<float> values, const CodecStep& step)
   }
 }
 
-// Every member has filled in its own row of sizes_.
+// Every member has filled in its own entry of sizes_.
 void CodedSum::share_sizes(Group& group) {
-  const std::size_t each = sizes_.size() / static_cast<std::size_t>(n_);
-  const std::span own = std::span(sizes_).subspan(each * static_cast<std::size_t>(index_), each);
-  all_gather(group, const_numbers(own), numbers(std::span(sizes_)), "sizes of encodings");
+  const std::span own = std::span(sizes_).subspan(static_cast<std::size_t>(index_), 1);
+  if (sizes_vary_) all_gather(group, const_numbers(own), numbers(std::span(sizes_)), "sizes of encodings");
 }
 
 namespace {
@@ -150,12 +154,16 @@ void CodedSum::owners(Group& group, std::span<float> values, const CodecStep& st
     const std::size_t bytes =
         codecs_[i]->encode(values.subspan(parts_[i].begin, parts_[i].count()), mine, sent.subspan(at));
     out_[i] = {at, at + bytes};
-    sizes_[own * n + i] = static_cast<std::int64_t>(bytes);
+    sent_sizes_[i] = static_cast<std::int64_t>(bytes);
     at += bytes;
   }
-  share_sizes(group);
+  if (sizes_vary_)
+    all_to_all(group, const_numbers(std::span<const std::int64_t>(sent_sizes_)), numbers(std::span(sizes_)),
+               "sizes of encodings");
+  else
+    std::ranges::fill(sizes_, sent_sizes_[own]);  // everybody's encoding of this member's part
   place(
-      in_, [&](std::size_t i) { return sizes_[i * n + own]; }, came.size());
+      in_, [&](std::size_t i) { return sizes_[i]; }, came.size());
   all_to_all(group, const_numbers(std::span<const std::byte>(sent.first(at))), out_,
              numbers(came.first(in_.back().end)), in_, "encoded parts");
   const std::span<float> part = values.subspan(parts_[own].begin, parts_[own].count());
@@ -164,11 +172,11 @@ void CodedSum::owners(Group& group, std::span<float> values, const CodecStep& st
 
   const std::span<std::byte> room = came.last(codecs_[n]->most_bytes());
   const std::size_t bytes = codecs_[n]->encode(part, step, room);
-  std::ranges::fill(sizes_, 0);
-  for (std::size_t i = 0; i < n; ++i) sizes_[own * n + i] = static_cast<std::int64_t>(bytes);
+  sizes_ = sent_sizes_;  // of the same parts; with another codec, which may write another number of bytes
+  sizes_[own] = static_cast<std::int64_t>(bytes);
   share_sizes(group);
   place(
-      in_, [&](std::size_t i) { return sizes_[i * n]; }, came.size());
+      in_, [&](std::size_t i) { return sizes_[i]; }, came.size());
   std::memmove(came.data() + in_[own].begin, room.data(), bytes);
   all_gather(group, numbers(came.first(in_.back().end)), in_, "encoded sums");
   for (std::size_t i = 0; i < n; ++i)

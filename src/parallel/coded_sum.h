@@ -7,7 +7,7 @@
 //           so an error feedback, of its own) and sends it to all. Each sends 2 (n - 1) parts. For quantisers.
 //   doubling  what the codec has left is summed sparsely (sparse_sum.h), in log2 n exchanges. For very sparse codecs.
 //
-// Sizes go ahead of encodings (8 bytes for each), because they may differ from step to step. One instance for one run
+// Where sizes may differ from step to step they go ahead of encodings, 8 bytes for each. One instance for one run
 // of numbers; it owns the codecs of this member. Collective; throws what collectives throw, and Failure for bytes that
 // make no sense.
 
@@ -26,12 +26,20 @@ namespace echelon {
 class CodedSum {
  public:
   enum class Way { gather, owners, doubling };
-  static Way usual_way(const Codec::Traits& traits) { return traits.sparse ? Way::gather : Way::owners; }
+  struct Encoding {  // what is known of it before there is one
+    Codec::Traits traits = {};
+    bool sizes_vary = true;
+    double bytes = 0;  // usually
+    static Encoding of(const Codec& c) { return {c.traits(), !c.same_size_always(), c.usual_bytes()}; }
+  };
+  // Small encodings of few members are gathered: that is half of the meetings, and the sum is not rounded again.
+  static Way usual_way(const Encoding& e, std::size_t numbers, int n) {
+    return e.traits.sparse || e.traits.matrices || n * e.bytes <= static_cast<double>(numbers) ? Way::gather : Way::owners;
+  }
 
-  // The way that should be quickest for n members of a codec that writes so many bytes, and the seconds it takes on the
-  // links, without encoding and decoding.
-  static double seconds(Way way, double bytes, std::size_t numbers, int n, const Link& link);
-  static Way quickest_way(const Codec::Traits& traits, double bytes, std::size_t numbers, int n, const Link& link);
+  // The way that should be quickest for n members, and the seconds it takes on the links, without encoding and decoding.
+  static double seconds(Way way, const Encoding& e, std::size_t numbers, int n, const Link& link);
+  static Way quickest_way(const Encoding& e, std::size_t numbers, int n, const Link& link);
 
   // `pieces` of the numbers (codec/codec.h); n is the group's size, index this member's place in it. An empty maker
   // goes with `doubling`: the numbers as they are. `may_switch`: sums may become dense on the way (doubling).
@@ -53,7 +61,8 @@ class CodedSum {
   int n_, index_;
   std::vector<Range> parts_;                    // owners: of the numbers
   std::vector<std::unique_ptr<Codec>> codecs_;  // gather: one; owners: one for each part, and one for the sum
-  std::vector<std::int64_t> sizes_;             // n from each member, in bytes; gather: one from each
+  bool sizes_vary_ = false;
+  std::vector<std::int64_t> sent_sizes_, sizes_;  // in bytes: of what goes to each member, of what comes from each
   std::vector<Range> out_, in_;
   Buffer sent_, came_;
   std::unique_ptr<SparseSum> sparse_;  // doubling

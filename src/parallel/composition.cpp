@@ -283,9 +283,10 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
   for (const CodecPiece& p : pieces) facts.tensors.push_back(facts.floats), facts.floats += p.size;
   facts.most = bytes == CodecBytes::most;
   if (c.codec) {
-    const Codec::Traits codec = c.codec(pieces)->traits();
-    facts.sparse = codec.sparse;
-    facts.codes_answers = c.rule->traits().answers_changes || codec.weights;
+    const auto whole = c.codec(pieces);
+    facts.codec = whole->traits();
+    facts.sizes_vary = !whole->same_size_always();
+    facts.codes_answers = c.rule->traits().answers_changes || facts.codec.weights;
     facts.encoded = [&, bytes](Range r) {
       const auto codec = c.codec(pieces_within(pieces, r));
       return bytes == CodecBytes::usual ? codec->usual_bytes() : static_cast<double>(codec->most_bytes());

@@ -24,7 +24,7 @@ namespace echelon {
 
 struct Order {  // in which portions and in which order changes leave
   enum class Kind {
-    backward,   // each portion as soon as it is ready
+    backward,   // each portion (of at least `bytes`) as soon as it is ready
     whole,      // everything after backward, in one portion
     fusion,     // portions of at least `bytes`, as they become ready
     priority,   // slices of at most `bytes`, those first that the next forward needs first
@@ -160,7 +160,8 @@ class ExchangeKind {
     std::size_t floats = 0;                // of the whole model
     std::vector<Range> portions;           // in which a gradient becomes complete; empty: in one
     std::function<double(Range)> encoded;  // bytes of a range by the codec; empty: no codec
-    bool sparse = false;                   // whether the codec is
+    Codec::Traits codec = {};
+    bool sizes_vary = true;                // whether the codec's bytes depend on the numbers
     bool most = false;                     // the most that can be, where bytes depend on the numbers
     bool codes_answers = false;            // whether answers are encoded too
     Sync sync;

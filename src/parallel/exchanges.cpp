@@ -69,6 +69,8 @@ Order read_order(OptionReader& options) {
   auto bytes = [&](std::int64_t usual) {
     return static_cast<std::size_t>(options.integer("bytes", usual, 64, std::int64_t{1} << 40));
   };
+  // A message of less costs more in meetings than it hides.
+  if (order.kind == Order::Kind::backward) order.bytes = bytes(128 << 10);
   if (order.kind == Order::Kind::fusion) order.bytes = bytes(64 << 20);
   if (order.kind == Order::Kind::priority || order.kind == Order::Kind::enforced) order.bytes = bytes(256 << 10);
   if (order.kind == Order::Kind::magnitude) {

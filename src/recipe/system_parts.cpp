@@ -219,7 +219,9 @@ SystemAxis orders() {
           "in which order on the wire",
           "backward",
           {
-              {"backward", "as soon as it is ready, while lower layers still run", {}},
+              {"backward",
+               "as soon as it is ready, while lower layers still run",
+               {{"bytes", "131072", "of a message at least, where the exchange is a collective"}}},
               {"whole", "all of it after backward", {}},
               {"fusion", "small tensors are joined", {{"bytes", "67108864", "of the buffer"}}},
               {"priority", "in slices, those of the first layers first", {{"bytes", "262144", "of a slice"}}},

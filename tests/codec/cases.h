@@ -29,7 +29,7 @@ inline const std::vector<std::string>& codec_cases() {
       "name = 'dorefa'\nbits = 3\nbucket = 1000\nerror_feedback = true",
       "name = 'dorefa'\nbits = 8\nlayer_scale = 'every_call'\nentropy = true",
       "name = 'one_bit'",
-      "name = 'one_bit'\nper = 'row'",
+      "name = 'one_bit'\nper = 'piece'",
       "name = 'one_bit'\nerror_feedback = false",
       "name = 'two_bit'",
       "name = 'two_bit'\nthreshold = 0.05\nlayer_scale = 'none'\nentropy = true",

@@ -35,8 +35,8 @@ TEST(OneBit, SaysTheMeanOnEitherSideOfZero) {
   EXPECT_EQ(bytes, 9u + 9u);
 }
 
-TEST(OneBit, HasMeansForEachRowIfAsked) {
-  const auto codec = codec_maker("name = 'one_bit'\nper = 'row'\nerror_feedback = false")({{.size = 6, .rows = 2}});
+TEST(OneBit, HasMeansForEachRow) {
+  const auto codec = codec_maker("name = 'one_bit'\nerror_feedback = false")({{.size = 6, .rows = 2}});
   EXPECT_EQ(coded(*codec, {1, 3, -2, 10, -20, 30}).said, (std::vector<float>{2, 2, -2, 20, -20, 20}));
 }
 

@@ -197,10 +197,10 @@ TEST(CodedSum, TheQuickestWayFollowsTheLinks) {
   using Way = CodedSum::Way;
   constexpr std::size_t numbers = 1000000;
   // Few bytes on links that are slow to start: few exchanges. Many on slow wires: few bytes.
-  EXPECT_EQ(CodedSum::quickest_way({.sparse = true}, 600, numbers, 32, slow_start), Way::doubling);
-  EXPECT_EQ(CodedSum::quickest_way({}, 2e6, numbers, 32, slow_wire), Way::owners);
-  EXPECT_EQ(CodedSum::quickest_way({}, 600, numbers, 4, slow_start), Way::gather);
-  EXPECT_NE(CodedSum::quickest_way({}, 600, numbers, 32, slow_start), Way::doubling);  // a dense codec is no stream
+  EXPECT_EQ(CodedSum::quickest_way({.traits = {.sparse = true}, .bytes = 600}, numbers, 32, slow_start), Way::doubling);
+  EXPECT_EQ(CodedSum::quickest_way({.bytes = 2e6}, numbers, 32, slow_wire), Way::owners);
+  EXPECT_EQ(CodedSum::quickest_way({.bytes = 600}, numbers, 4, slow_start), Way::gather);
+  EXPECT_NE(CodedSum::quickest_way({.bytes = 600}, numbers, 32, slow_start), Way::doubling);  // a dense codec is no stream
 }
 
 }  // namespace

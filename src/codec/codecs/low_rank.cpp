@@ -42,7 +42,7 @@ class LowRank : public Codec {
     p_ = Buffer(most_rows * rank * sizeof(float));
     q_ = Buffer(most_columns * rank * sizeof(float));
   }
-  Traits traits() const override { return {}; }
+  Traits traits() const override { return {.matrices = true}; }
   std::size_t most_bytes() const override { return bytes_; }
 
   std::size_t encode(std::span<const float> values, const CodecStep&, std::span<std::byte> out) override {

@@ -39,7 +39,7 @@ class OneBit : public PiecewiseCodec {
 }  // namespace
 
 CodecMaker one_bit(OptionReader& options) {
-  const bool rows = options.choice("per", "piece", {"piece", "row"}) == "row";
+  const bool rows = options.choice("per", "row", {"piece", "row"}) == "row";
   return [rows](const std::vector<CodecPiece>& pieces) {
     return std::make_unique<OneBit>(rows ? rows_of(pieces) : parts_of(pieces, 0));
   };

@@ -15,6 +15,7 @@ class ErrorFeedback : public Codec {
     return traits;
   }
   std::size_t most_bytes() const override { return inner_->most_bytes(); }
+  bool same_size_always() const override { return inner_->same_size_always(); }
   double usual_bytes() const override { return inner_->usual_bytes(); }
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
     invariant(values.size() == residual_.size(), "a codec encodes the run that it was made for");

@@ -29,6 +29,7 @@ class LayerScale : public Codec {
     return traits;
   }
   std::size_t most_bytes() const override { return header() + inner_->most_bytes(); }
+  bool same_size_always() const override { return inner_->same_size_always(); }
   double usual_bytes() const override { return static_cast<double>(header()) + inner_->usual_bytes(); }
 
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {

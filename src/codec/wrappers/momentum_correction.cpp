@@ -20,6 +20,7 @@ class MomentumCorrection : public Codec {
       : inner_(std::move(inner)), settings_(settings), velocity_(numbers), residual_(numbers) {}
   Traits traits() const override { return {.sparse = inner_->traits().sparse}; }
   std::size_t most_bytes() const override { return inner_->most_bytes(); }
+  bool same_size_always() const override { return inner_->same_size_always(); }
   double usual_bytes() const override { return inner_->usual_bytes(); }
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
     invariant(values.size() == velocity_.size(), "a codec encodes the run that it was made for");

@@ -81,10 +81,9 @@ class AllReduce : public Exchange {
 
   CodedSum::Way way_of(Range range, const std::vector<CodecPiece>& pieces) {
     if (settings_.way) return *settings_.way;
-    const auto codec = parts_.codec(pieces);
-    if (!settings_.measured_way) return CodedSum::usual_way(codec->traits());
-    return CodedSum::quickest_way(codec->traits(), codec->usual_bytes(), range.count(), parts_.workers(),
-                                  link_of(parts_.crew->group()));
+    const auto encoding = CodedSum::Encoding::of(*parts_.codec(pieces));
+    if (!settings_.measured_way) return CodedSum::usual_way(encoding, range.count(), parts_.workers());
+    return CodedSum::quickest_way(encoding, range.count(), parts_.workers(), link_of(parts_.crew->group()));
   }
 
   // In the portions' task.
@@ -147,7 +146,8 @@ class Kind : public ExchangeKind {
       return {t.messages, t.bytes};
     }
     if (c.encoded)
-      return coded_sum_traffic(settings_.way.value_or(c.sparse ? CodedSum::Way::gather : CodedSum::Way::owners), c, r);
+      return coded_sum_traffic(
+          settings_.way.value_or(CodedSum::usual_way({c.codec, c.sizes_vary, c.bytes(r)}, r.count(), c.workers)), c, r);
     Traffic sum;
     std::vector<int> hosts(static_cast<std::size_t>(c.workers));  // a worker on each
     std::iota(hosts.begin(), hosts.end(), 0);
@@ -162,11 +162,11 @@ class Kind : public ExchangeKind {
     return sum;
   }
 
-  // Sizes go ahead, 8 bytes each.
+  // Sizes that vary go ahead, 8 bytes each.
   static Traffic coded_sum_traffic(CodedSum::Way way, const Case& c, Range r) {
-    const double n = c.workers, pairs = n * (n - 1);
-    if (way == CodedSum::Way::gather) return {2 * pairs, pairs * (8 + c.bytes(r))};
-    Traffic sum{4 * pairs, 2 * pairs * 8 * n};
+    const double n = c.workers, pairs = n * (n - 1), sizes = c.sizes_vary ? pairs : 0;
+    if (way == CodedSum::Way::gather) return {pairs + sizes, pairs * c.bytes(r) + 8 * sizes};
+    Traffic sum{2 * (pairs + sizes), 2 * 8 * sizes};
     for (int i = 0; i < c.workers; ++i) {
       const Range part = part_of(i, c.workers, r.count(), 16);
       sum.bytes += 2 * (n - 1) * c.bytes({r.begin + part.begin, r.begin + part.end});

@@ -21,7 +21,7 @@ Portions::Portions(const ExchangeParts& parts, WorkerSide& worker, Sum sum)
     add({0, parts.floats()});
     return;
   }
-  std::size_t bytes = parts.order.kind == Order::Kind::fusion ? parts.order.bytes : 1;
+  std::size_t bytes = std::max<std::size_t>(1, parts.order.bytes);
   const auto is_ready = [this](const Bucket& bucket) {
     for (auto& p : portions_)
       if (p->range.begin == bucket.begin) p->ready->notify();

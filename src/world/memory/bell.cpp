@@ -29,7 +29,7 @@ void futex_wake_all(std::atomic<std::uint32_t>& word) {
 
 Manners manners_for(int ranks) {
   if (ranks <= available_cores()) return {};
-  return {.spin_seconds = 0, .yields = 20};
+  return {.spin_seconds = 0};
 }
 
 double monotonic_seconds() {
@@ -43,9 +43,6 @@ Patience::Advice Patience::pause() {
   if (manners_.spin_seconds > 0) {
     __builtin_ia32_pause();
     if (count_ % 64 != 0) return Advice::look_again;
-  } else if (count_ < manners_.yields) {
-    sched_yield();
-    return Advice::look_again;
   }
   now_ = monotonic_seconds();
   if (now_ >= deadline_) return Advice::too_late;

@@ -38,10 +38,10 @@ struct Bell {
   }
 };
 
-// How long to try before sleeping. With more ranks than cores spinning only keeps the awaited from running.
+// How long to try before sleeping. With more ranks than cores spinning only keeps the awaited from running, and a yield
+// gives the core away for a whole slice of time if others want it too, while a sleeper is run as soon as it is woken.
 struct Manners {
   double spin_seconds = 50e-6;
-  int yields = 0;
 };
 Manners manners_for(int ranks);
 
