@@ -47,6 +47,7 @@ class Codec {
     bool unbiased = false;  // its expectation is the input
     bool sparse = false;    // most numbers are left out: the bytes of a sum of n are not those of one
     bool matrices = false;  // needs them whole: of parts of one it makes no fewer bytes
+    bool momentum = false;  // what it sends has momentum in it
     bool weights = false;   // precise enough for weights themselves, not only for changes of them
   };
   struct State {

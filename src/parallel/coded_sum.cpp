@@ -40,8 +40,7 @@ std::vector<CodecPiece> pieces_within(const std::vector<CodecPiece>& pieces, Ran
 double CodedSum::seconds(Way way, const Encoding& e, std::size_t numbers, int n, const Link& l) {
   const double others = n - 1, size = e.sizes_vary ? l.latency + 8 * l.per_byte : 0, bytes = e.bytes;
   if (way == Way::gather) return others * (size + l.latency + bytes * l.per_byte);
-  if (way == Way::owners)
-    return others * (2 * size + 2 * (l.latency + bytes / n * l.per_byte));
+  if (way == Way::owners) return others * (2 * size + 2 * (l.latency + bytes / n * l.per_byte));
   // Sums of 1, 2, 4, ... members, which grow as if at random places until they are better dense.
   const SparseCosts costs{.link_per_byte = l.per_byte, .add_per_byte = l.combine_per_byte};
   const double dense = 4 * static_cast<double>(numbers), share = std::min(1.0, bytes / std::max(1.0, 1.5 * dense));

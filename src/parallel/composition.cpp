@@ -251,6 +251,10 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
          "a model that trains in phases (a GAN) has one gradient for each: only the system bsp does that");
   refuse(facts.carries && c.sync.common_work,
          "a model that carries values from batch to batch must get the following batch each time: set sync.work=own");
+  refuse(facts.has_momentum && c.codec && c.codec({})->traits().momentum,
+         fmt::format("codec {} has the momentum in it, and the optimizer has one too: take optim.name sgd, or set "
+                     "codec.momentum=0",
+                     c.codec_name));
   const bool at_server = !rule.local_step;
   refuse(
       at_server && facts.needs_norms,

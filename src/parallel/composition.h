@@ -40,6 +40,7 @@ struct CompositionFacts {
   bool carries = false;  // values that flow from step to step
   bool clips_by_norm = false;
   bool needs_norms = false;  // the update rule scales whole parameters (LARS, LAMB)
+  bool has_momentum = false;
   bool shares_memory = true;
 };
 

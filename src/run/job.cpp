@@ -47,6 +47,7 @@ void check_system(const TrainingJob& job, int workers, bool shares_memory, const
   if (!job.composition) return;
   const auto phases = job.model->training(1);
   const Optim optim = job.make_optim();
+  const std::vector<std::string> slots = optim.rule->slots();
   Problems problems;
   check_composition(*job.composition,
                     {.workers = workers,
@@ -54,6 +55,7 @@ void check_system(const TrainingJob& job, int workers, bool shares_memory, const
                      .carries = !phases.front().graph.carries().empty(),
                      .clips_by_norm = optim.clip.norm > 0,
                      .needs_norms = optim.rule->norm() != Rule::Norm::none,
+                     .has_momentum = std::ranges::find(slots, "momentum") != slots.end(),
                      .shares_memory = shares_memory},
                     problems);
   problems.throw_if_any(file);

@@ -112,10 +112,9 @@ void fall_back(bool resumed) {
     const CodecMaker top = test::codec_maker("name = 'top_k'");
     const auto fresh = [&] {
       return std::make_unique<AutoSum>(
-          std::vector<NamedCodec>{{"top_k",
-                                   [&](const std::vector<CodecPiece>& p) {
-                                     return std::make_unique<Pretender>(top(p), world, slow);
-                                   }}},
+          std::vector<NamedCodec>{
+              {"top_k",
+               [&](const std::vector<CodecPiece>& p) { return std::make_unique<Pretender>(top(p), world, slow); }}},
           pieces, ranks, world.rank());
     };
     auto sum = fresh();

@@ -175,7 +175,7 @@ TEST(ParallelSgd, SendsNothingOfTheModelBeforeTheEnd) {
 }
 
 TEST(SignMajority, CountsHeadsAndNotSizes) {
-  const auto rule = rule_of("name = 'sign_majority'");
+  const auto rule = rule_of("name = 'sign_majority'\nmomentum = 0");
   const std::vector<std::vector<float>> gradients{{-10, 0.1f, 0}, {1, 0.2f, 0}, {1, -0.1f, 0}};
   std::vector<float> sum(3), sent(3);
   Someone worker({0, 0, 0}, 3);
@@ -189,6 +189,20 @@ TEST(SignMajority, CountsHeadsAndNotSizes) {
   shared->conclude(sum, {.contributions = 3});
   side->apply({0, 3}, shared->answer());
   EXPECT_EQ(worker.gradient, (std::vector<float>{1, 1, 0}));
+}
+
+TEST(SignMajority, AVoteIsOfTheMeanOfTheLastGradients) {
+  Someone worker({0}, 1);
+  const auto side = rule_of("name = 'sign_majority'\nmomentum = 0.9")->make_worker(worker.view);
+  std::vector<float> vote(1);
+  for (const float g : {1.0f, 1.0f, -1.0f, 1.0f, -1.0f}) {  // the mean is above zero all the time
+    worker.gradient[0] = g;
+    side->contribute({0, 1}, 1, vote);
+    EXPECT_EQ(vote[0], 1) << g;
+  }
+  worker.gradient[0] = -5;
+  side->contribute({0, 1}, 1, vote);
+  EXPECT_EQ(vote[0], -1);
 }
 
 }  // namespace

@@ -200,7 +200,8 @@ TEST(CodedSum, TheQuickestWayFollowsTheLinks) {
   EXPECT_EQ(CodedSum::quickest_way({.traits = {.sparse = true}, .bytes = 600}, numbers, 32, slow_start), Way::doubling);
   EXPECT_EQ(CodedSum::quickest_way({.bytes = 2e6}, numbers, 32, slow_wire), Way::owners);
   EXPECT_EQ(CodedSum::quickest_way({.bytes = 600}, numbers, 4, slow_start), Way::gather);
-  EXPECT_NE(CodedSum::quickest_way({.bytes = 600}, numbers, 32, slow_start), Way::doubling);  // a dense codec is no stream
+  EXPECT_NE(CodedSum::quickest_way({.bytes = 600}, numbers, 32, slow_start),
+            Way::doubling);  // a dense codec is no stream
 }
 
 }  // namespace

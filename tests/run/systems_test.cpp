@@ -153,7 +153,6 @@ class Section : public testing::TestWithParam<std::string> {};  // of docs/syste
 double allowance(const std::string& system) {
   if (system == "bnn" || system == "dorefa" || system == "ternary_weights") return 0.03;  // few bits for a weight
   if (system == "two_bit") return 0.03;                                                   // three values for a gradient
-  if (system == "dgc") return 0.08;                // a third of these few epochs is its warm-up
   if (system == "negative_momentum") return 0.06;  // less momentum at the same learning rate: smaller steps
   return 0.015;
 }

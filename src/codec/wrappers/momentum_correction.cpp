@@ -18,7 +18,7 @@ class MomentumCorrection : public Codec {
  public:
   MomentumCorrection(std::unique_ptr<Codec> inner, std::size_t numbers, const MomentumSettings& settings)
       : inner_(std::move(inner)), settings_(settings), velocity_(numbers), residual_(numbers) {}
-  Traits traits() const override { return {.sparse = inner_->traits().sparse}; }
+  Traits traits() const override { return {.sparse = inner_->traits().sparse, .momentum = true}; }
   std::size_t most_bytes() const override { return inner_->most_bytes(); }
   bool same_size_always() const override { return inner_->same_size_always(); }
   double usual_bytes() const override { return inner_->usual_bytes(); }

@@ -1,5 +1,6 @@
-// Every worker votes with the sign of its gradient, number by number, and all step in the direction of the majority
-// (signSGD with majority vote). A worker whose gradient is far off has one vote, like everybody.
+// Every worker votes with the sign of the mean of its last gradients, number by number, and all step in the direction
+// of the majority (signSGD with majority vote). A worker whose gradient is far off has one vote, like everybody. A
+// single batch's sign is mostly noise, hence the mean (momentum; 0: the sign of the last one).
 
 #include "parallel/rules/common.h"
 #include "parallel/rules/rules.h"
@@ -12,16 +13,26 @@ float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
 
 class Worker : public GradientSide {
  public:
-  using GradientSide::GradientSide;
+  Worker(const ReplicaView& view, float momentum)
+      : GradientSide(view), momentum_(momentum), mean_(zeros(view.gradient.size())) {}
   void contribute(Range range, double, std::span<float> out) override {
     GradientSide::contribute(range, 1, out);
-    for (float& x : out) x = sign(x) / static_cast<float>(view_.workers);
+    const std::span<float> mean = mean_.as<float>().subspan(range.begin, range.count());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      mean[i] = momentum_ * mean[i] + (1 - momentum_) * out[i];
+      out[i] = sign(mean[i]) / static_cast<float>(view_.workers);
+    }
   }
   void apply(Range range, std::span<const float> answer) override {
     for_each_weight(*view_.segments, range, [&](std::size_t begin, std::size_t n) {
       kernels::copy(view_.gradient.data() + begin, answer.data() + (begin - range.begin), n);
     });
   }
+  std::vector<StateSpan> state() override { return {as_state("mean", mean_.as<float>())}; }
+
+ private:
+  float momentum_;
+  Buffer mean_;
 };
 
 class Shared : public SharedSide {
@@ -39,17 +50,23 @@ class Shared : public SharedSide {
 
 class SignMajority : public MergeRule {
  public:
+  explicit SignMajority(float momentum) : momentum_(momentum) {}
   RuleTraits traits() const override { return {.sums = true}; }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
-    return std::make_unique<Worker>(view);
+    return std::make_unique<Worker>(view, momentum_);
   }
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
     return std::make_unique<Shared>(place.start.size());
   }
+
+ private:
+  float momentum_;
 };
 
 }  // namespace
 
-std::unique_ptr<const MergeRule> sign_majority(OptionReader&) { return std::make_unique<SignMajority>(); }
+std::unique_ptr<const MergeRule> sign_majority(OptionReader& options) {
+  return std::make_unique<SignMajority>(static_cast<float>(options.number("momentum", 0.9, 0, 0.9999)));
+}
 
 }  // namespace echelon::rules
