@@ -152,6 +152,7 @@ void Mail::Office::close(double patience) {
       closing_ = true;
     }
     queued_->notify();
+    wait_for_sender(deadline, patience);
     sender_.reset();
   }
   tell_peers(LetterOnTheWire::goodbye);
@@ -180,6 +181,23 @@ void Mail::Office::tell_peers(LetterOnTheWire::What what) {
     Parcel& parcel = pool_->take(0);
     parcel.wire = {.what = what};
     send(peer, parcel);
+  }
+}
+
+void Mail::Office::wait_for_sender(double deadline, double patience) {
+  for (;;) {
+    Rank late = 0;
+    std::uint64_t seen = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_) std::rethrow_exception(failure_);
+      if (!sending_) return;
+      if (!waiting_.empty()) late = waiting_.front().to->rank;
+      seen = leaving_->count();
+    }
+    if (!leaving_->wait(seen + 1, deadline))
+      throw TooLate(fmt::format("letters to rank {} have not left within {:g} s; it is in {}", late, patience,
+                                world_.doing_of(late)));
   }
 }
 

@@ -70,11 +70,12 @@ class Mail::Office {
   Parcel& empty_parcel(std::size_t bytes);
   void send(Peer& to, Parcel& parcel);
   void reap(Peer& from);
-  void send_by_key();
+  void send_by_key(std::size_t window);
   void collect(Peer& from, const Parcel& last);
   void give_back(Parcel& parcel);
   void tell_peers(LetterOnTheWire::What what);
   void wait_while(bool Peer::*state, double deadline);
+  void wait_for_sender(double deadline, double patience);
   void stop();
 
   void read_all(Peer& from);
@@ -92,12 +93,13 @@ class Mail::Office {
   mutable std::mutex mutex_;
   std::array<Box, boxes> boxes_;
   std::vector<Peer> peers_;         // by rank
-  std::unique_ptr<Event> leaving_;  // of a peer
+  std::unique_ptr<Event> leaving_;  // a peer, or the last letter that waited for its turn
   std::exception_ptr failure_;
   Counts counts_;
   std::size_t window_ = 0;        // above 0: letters leave by key
   std::vector<Waiting> waiting_;  // a heap
   std::uint64_t numbered_ = 0;
+  bool sending_ = false;           // the task that lets them leave is at it
   std::unique_ptr<Event> queued_;  // something waits to leave, or nothing will any more
   bool closing_ = false, closed_ = false, stopping_ = false;
   std::vector<std::unique_ptr<Task>> readers_;

@@ -33,9 +33,10 @@ void Mail::Office::post(Rank to, const LetterHead& head, std::span<const std::by
                  .number = head.number,
                  .second = head.second,
                  .bytes = payload.size()};
-  const bool waits = window_ > 0 && !payload.empty();
+  bool waits = false;
   {
     const std::lock_guard lock(mutex_);
+    waits = window_ > 0 && !payload.empty();
     ++counts_.letters;
     counts_.messages += payload.empty() ? 1 : 2;
     counts_.bytes += header_bytes + payload.size();
@@ -53,12 +54,23 @@ void Mail::Office::post(Rank to, const LetterHead& head, std::span<const std::by
 void Mail::Office::leave_by_key(std::size_t window) {
   invariant(window > 0 && !sender_, "letters begin to leave by key once");
   queued_ = world_.make_event();
-  window_ = window;
-  sender_ = world_.spawn("mail order", [this] { send_by_key(); });
+  {
+    const std::lock_guard lock(mutex_);
+    window_ = window;
+    sending_ = true;
+  }
+  sender_ = world_.spawn("mail order", [this, window] {
+    send_by_key(window);
+    {
+      const std::lock_guard lock(mutex_);
+      sending_ = false;
+    }
+    leaving_->notify();
+  });
 }
 
 // In a task of its own. Only this one looks whether letters have left, so that nobody else waits for the same work.
-void Mail::Office::send_by_key() {
+void Mail::Office::send_by_key(std::size_t window) {
   struct OnItsWay {
     Parcel* parcel;
     Peer* to;
@@ -80,7 +92,7 @@ void Mail::Office::send_by_key() {
         queued_->wait(seen + 1, std::numeric_limits<double>::max());
         continue;
       }
-      while (bytes >= window_) {
+      while (bytes >= window) {
         const OnItsWay oldest = ahead.front();
         if (!wait(oldest.parcel->header_sent) || !wait(oldest.parcel->payload_sent)) return;
         collect(*oldest.to, *oldest.parcel);

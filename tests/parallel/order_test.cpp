@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tests/parallel/systems.h"
+#include "tests/support/says.h"
 #include "world/mail.h"
 
 namespace echelon {
@@ -75,6 +76,21 @@ TEST(MailOrder, WhatWaitsLeavesByItsKey) {
   // The first may have gone before the others were posted.
   ASSERT_EQ(came.size(), 6u);
   EXPECT_TRUE(std::is_sorted(came.begin() + 1, came.end())) << came[0] << came[1] << came[2];
+}
+
+TEST(MailOrder, ClosingDoesNotWaitLongerThanItsPatienceForWhatHasNotLeft) {
+  const SimReport report = run_in_simulation(SimCluster::uniform(2, 1e-4, 1000), {.seed = 1}, [&](World& world) {
+    Mail mail(world, 1 << 20);
+    if (world.rank() == 0) {
+      mail.leave_by_key(1000);
+      for (std::uint32_t key = 0; key < 50; ++key) mail.post(1, {.key = key}, std::vector<std::byte>(1000));
+    }
+    mail.close(world.rank() == 0 ? 5 : 1000);  // a second for each letter
+  });
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.failures.front().rank, 0);
+  EXPECT_TRUE(says(report.failures.front().text, "letters to rank 1 have not left within 5 s"));
+  EXPECT_LT(report.failures.front().at, 10);
 }
 
 }  // namespace
