@@ -56,6 +56,19 @@ TEST(ServerChain, WithoutRoundsEveryContributionIsMergedOnce) {
   }
 }
 
+// Slices that are not pushed in a step are asked for all the same, also of the replica that is left.
+TEST(ServerChain, SlicesThatWereNotChosenAreAnsweredToo) {
+  const std::string some = "[order]\nname = 'magnitude'\nbytes = 64\nrate = 0.5\n";
+  for (const char* kill : {"", "kill_server = '0@21'", "kill_server = '1@77'"}) {
+    SCOPED_TRACE(kill);
+    const std::string chain = fmt::format("servers = 2\nreplicas = 2\n{}", kill);
+    const auto ranks = simulate_system(3, {.system = replicated(chain, "delay") + some, .steps = 40, .batch = 30});
+    for (const SystemResult& r : ranks) EXPECT_EQ(r.reached, 40);
+    EXPECT_GT(ranks[0].accuracy, 0.9);
+    EXPECT_TRUE(same_bits(ranks[0].model, ranks[2].model));
+  }
+}
+
 TEST(ServerChain, ReplicasCostTheirTraffic) {
   const auto one = simulate_system(4, {.system = replicated("servers = 1", "bsp"), .steps = 5});
   const auto two = simulate_system(4, {.system = replicated("servers = 1\nreplicas = 2", "bsp"), .steps = 5});

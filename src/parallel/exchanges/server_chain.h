@@ -31,21 +31,21 @@ inline std::uint16_t passed_on(std::uint16_t kind, Rank from) {
 inline Rank first_sender(std::uint16_t kind) { return (kind >> kind_bits) - 1; }  // -1: it was not passed on
 inline std::uint16_t kind_of(std::uint16_t kind) { return kind & ((1 << kind_bits) - 1); }
 
-// What a worker has pushed for a key, until it is answered.
+// What a worker has sent for a key, a push or an `await`, until it is answered.
 struct UnansweredPush {
   bool waits = false, flushing = false;
   LetterHead head;
   std::vector<std::byte> bytes;
-  std::int64_t merged_when = 0;  // the answer's count must be as large as this
+  std::int64_t enough = 0;  // what the answer must have seen at least: of the own pushes, or (`await`) of everybody's
 
-  void keep(const LetterHead& pushed, std::span<const std::byte> payload) {
+  void keep(const LetterHead& sent, std::span<const std::byte> payload, std::int64_t enough_for_it) {
     waits = true;
-    head = pushed;
+    head = sent;
     if (payload.data() != bytes.data()) bytes.assign(payload.begin(), payload.end());
-    merged_when = pushed.clock + 1;
+    enough = enough_for_it;
   }
-  bool is_answered_by(std::int64_t merged) {  // the same answer may come from two servers
-    if (!waits || merged < merged_when) return false;
+  bool is_answered_by(std::int64_t seen) {  // the same answer may come from two servers
+    if (!waits || seen < enough) return false;
     waits = false;
     return true;
   }

@@ -219,8 +219,11 @@ void ServerClient::take(Letter& letter) {
 void ServerClient::take_answer(Letter& letter) {
   const std::uint32_t k = letter.head.key;
   if (k >= keys_.size()) fail("rank {} answered about key {}, which does not exist", letter.from, k);
-  const auto merged = parts_.sync.in_rounds() ? letter.head.clock : static_cast<std::int64_t>(letter.head.number);
-  if (!unanswered_.empty() && !unanswered_[k].is_answered_by(merged)) return;  // a second answer to the same push
+  if (!unanswered_.empty()) {
+    const bool everybodys = parts_.sync.in_rounds() || unanswered_[k].head.kind == await;
+    const auto seen = everybodys ? letter.head.clock : static_cast<std::int64_t>(letter.head.number);
+    if (!unanswered_[k].is_answered_by(seen)) return;  // a second answer to the same push
+  }
   const Range range = keys_[k].range;
   if (encoders_[k] && (parts_.rule->traits().answers_changes || encoders_[k]->traits().weights)) {
     const std::span<float> values = contribution_.as<float>().first(range.count());

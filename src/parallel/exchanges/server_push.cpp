@@ -40,7 +40,7 @@ void ServerClient::push_most_significant(const StepMoment& moment, bool asks) {
   if (!asks) return;
   for (std::uint32_t k = 0; k < keys_.size(); ++k)
     if (std::ranges::find(chosen, k) == chosen.end())
-      parts_.mail->post(keys_[k].server, {.kind = await, .box = server_box, .key = k, .clock = moment.clock});
+      post_push(k, {.kind = await, .key = k, .clock = moment.clock}, {});
 }
 
 void ServerClient::push_pending(const StepMoment& moment) {
@@ -122,24 +122,30 @@ void ServerClient::push_key(std::uint32_t k, const StepMoment& moment, bool asks
   post_push(k, head, bytes);
 }
 
+// A push, or an `await` in its place.
 void ServerClient::post_push(std::uint32_t k, const LetterHead& head, std::span<const std::byte> bytes) {
-  if (!unanswered_.empty()) unanswered_[k].keep(head, bytes);
+  if (!unanswered_.empty()) {
+    const std::int64_t next = head.clock + 1;
+    unanswered_[k].keep(head, bytes, head.kind == await ? must_have_seen(parts_.sync, next) : next);
+  }
   const Address to = gate(k);
   LetterHead addressed = head;
   addressed.box = static_cast<std::uint16_t>(to.box);
   parts_.mail->post(to.rank, addressed, bytes);
 }
 
-// A server has lost its state: what it had not answered goes to the next in its chain, which knows all that was.
+// A server has lost its state: what it had not answered goes to the next in its chain, which knows all that was. What
+// says that nothing follows goes last.
 void ServerClient::go_on_with_the_next(const Letter& letter) {
   for (std::uint32_t k = 0; k < keys_.size(); ++k) {
     if (keys_[k].server != letter.from) continue;
     ++lost_servers_[k];
     if (lost_servers_[k] >= settings_.replicas) fail("all replicas of the server on rank {} are lost", letter.from);
     if (unanswered_[k].waits) post_push(k, LetterHead(unanswered_[k].head), unanswered_[k].bytes);
-    if (unanswered_[k].flushing)
-      parts_.mail->post(gate(k).rank, {.kind = flush, .box = static_cast<std::uint16_t>(gate(k).box), .key = k});
   }
+  for (std::uint32_t k = 0; k < keys_.size(); ++k)
+    if (keys_[k].server == letter.from && unanswered_[k].flushing)
+      parts_.mail->post(gate(k).rank, {.kind = flush, .box = static_cast<std::uint16_t>(gate(k).box), .key = k});
 }
 
 }  // namespace echelon::exchanges
