@@ -6,6 +6,7 @@
 
 #include "parallel/exchanges/overlay.h"
 #include "tests/parallel/systems.h"
+#include "tests/support/says.h"
 
 namespace echelon {
 namespace {
@@ -129,6 +130,16 @@ TEST(Nested, MembersOfAGroupStayTheSameWhileGroupsDiffer) {
   EXPECT_TRUE(same_bits(ranks[2].weights, ranks[3].weights));
   EXPECT_FALSE(same_bits(ranks[0].weights, ranks[2].weights));
   EXPECT_GT(ranks[0].accuracy, 0.9);
+  EXPECT_EQ(ranks[3].figures.at("updates"), 60);  // two groups, 30 steps each
+}
+
+TEST(Nested, AGroupStepsByTheAnswerToEveryPush) {
+  for (const std::string key : {"n_push", "n_fetch", "warm_start"}) {
+    Problems problems;
+    composition_of("[rule]\nname='grad_push'\n[exchange]\nname = 'nested'\n[exchange.outer]\n" + key + " = 2\n",
+                   problems);
+    EXPECT_TRUE(says(problems.text(""), "exchange.outer." + key + " is for workers that step by themselves"));
+  }
 }
 
 }  // namespace

@@ -85,9 +85,12 @@ class Nested : public Exchange {
     return parts_.rule->traits().local_step ? 1 : 0;
   }
 
+  void on_gradient() override { worker_->on_gradient(); }
   void leave() override { outer_->leave(); }
   void settle() override { outer_->settle(); }
   void read_model(std::span<float> out) override { outer_->read_model(out); }
+
+  std::vector<Figure> figures() override { return outer_->figures(); }
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all = outer_->state();
@@ -158,6 +161,11 @@ std::unique_ptr<const ExchangeKind> nested(OptionReader& options) {
   OptionReader outer = options.table("outer");
   if (outer.choice("name", "server", {"server"}) != "server") return std::make_unique<Kind>(group, server(outer));
   auto kind = server(outer);
+  for (const char* key : {"n_push", "n_fetch", "warm_start"})
+    if (kind->traits().merges_steps && outer.has(key))
+      outer.problem(key,
+                    "is for workers that step by themselves, and a group steps by the answer to every push: leave "
+                    "it out here");
   if (kind->traits().sums_on_the_way)
     outer.problem("fanout", "is for workers, and the groups' heads are few: leave out fanout and two_level here");
   if (kind->traits().gradients)

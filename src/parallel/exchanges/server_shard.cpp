@@ -88,6 +88,9 @@ void ServerShard::handle(Letter& letter) {
     fail("rank {} wrote to key {}, which is not on this server", letter.from, key);
   Slice& s = slices_[key - first_];
   const LetterHead head = letter.head;
+  if (parts_.sync.in_rounds() && head.kind != push && head.kind != push_answer)
+    fail("rank {} asks for key {} without a contribution (letter of kind {}), and in rounds only those are answered",
+         letter.from, key, head.kind);
   switch (head.kind) {
     case push:
     case push_answer:
