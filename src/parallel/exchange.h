@@ -59,9 +59,10 @@ struct ExchangeParts {
   int workers() const { return world->size(); }
   std::size_t floats() const { return trainer->parameters().size(); }
   ReplicaView view() const;
-  MergeRule::Place place(Range range) const;                    // for the shared side of a range
-  std::vector<CodecPiece> pieces(Range range) const;            // for its codec
-  Stream random(const char* purpose, std::int64_t step) const;  // this rank's, at that step
+  MergeRule::Place place(Range range) const;                                       // for the shared side of a range
+  std::vector<CodecPiece> pieces(Range range) const;                               // for its codec
+  Stream random(const char* purpose, std::int64_t step) const;                     // this rank's, at that step
+  Stream random(const char* purpose, std::int64_t step, std::uint32_t key) const;  // and for that key of the model
 };
 
 // What a range of a model's parameters consists of: parameters and the gaps between them, in order.

@@ -127,4 +127,10 @@ Stream ExchangeParts::random(const char* purpose, std::int64_t step) const {
   return Stream({seed, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(rank()), stream_layer(purpose)});
 }
 
+// Step, key and purpose have a word each; the rank shares the seed's.
+Stream ExchangeParts::random(const char* purpose, std::int64_t step, std::uint32_t key) const {
+  const std::uint64_t own = seed ^ (static_cast<std::uint64_t>(rank()) + 1) << 32;
+  return Stream({own, static_cast<std::uint32_t>(step), key, stream_layer(purpose)});
+}
+
 }  // namespace echelon

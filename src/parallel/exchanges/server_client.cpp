@@ -138,7 +138,7 @@ bool ServerClient::asks(const StepMoment& moment) {
 }
 
 double ServerClient::exchange(const StepMoment& moment) {
-  ++steps_;
+  ++steps_, epoch_ = moment.epoch;
   parts_done_ += moment.done, parts_count_ += 1, ages_ += static_cast<double>(moment.clock - seen());
   missed_ = 0;
   if (parts_.sync.kind == Sync::Kind::soft) return exchange_softly(moment);

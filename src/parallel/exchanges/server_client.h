@@ -104,6 +104,7 @@ class ServerClient : public Exchange {
   OpLog own_steps_;          // essp
   std::int64_t pushes_ = 0;  // times that something was pushed
   std::int64_t steps_ = 0;
+  double epoch_ = 0;            // of the last step
   std::int64_t round_ = 0;      // to which the next contribution belongs
   std::int64_t pushed_at_ = 0;  // sync soft: the step of the last push
   std::int64_t missed_ = 0;     // rounds that were closed without this worker, since its last one

@@ -16,10 +16,6 @@
 
 namespace echelon::exchanges {
 
-namespace {
-constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
-}
-
 void ServerClient::flush_servers() {
   for (std::uint32_t k = 0; k < keys_.size(); ++k)
     if (k == 0 || keys_[k].server != keys_[k - 1].server) {
@@ -32,8 +28,8 @@ void ServerClient::flush_servers() {
 
 void ServerClient::leave() {
   if (defers_) wait_for_answers();
-  if (merged_rate_ > 0) push_all({.clock = pushes_ * settings_.n_push}, false);
-  if (budget_) push_pending({.clock = steps_ - 1});
+  if (merged_rate_ > 0) push_all({.clock = pushes_ * settings_.n_push, .epoch = epoch_}, false);
+  if (budget_) push_pending({.clock = steps_ - 1, .epoch = epoch_});
   flush_servers();
 }
 

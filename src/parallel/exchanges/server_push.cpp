@@ -111,14 +111,13 @@ void ServerClient::push_key(std::uint32_t k, const StepMoment& moment, bool asks
   }
   std::span<const std::byte> bytes = std::as_bytes(numbers);
   if (encoders_[k]) {
-    const CodecStep step{
-        .number = pushes_, .epoch = moment.epoch, .random = parts_.random("codec", moment.clock * 1009 + k)};
+    const CodecStep step{.number = pushes_, .epoch = moment.epoch, .random = parts_.random("codec", moment.clock, k)};
     bytes = bytes_.as<std::byte>().first(encoders_[k]->encode(out, step, bytes_.as<std::byte>()));
   }
   if (!filters_.empty())
-    bytes = filters_[k].write(out, parts_.view().weights.subspan(key.range.begin, key.range.count()),
-                              parts_.sync.in_rounds() ? moment.lr : head.number,
-                              parts_.random("filter", moment.clock * 1009 + k));
+    bytes =
+        filters_[k].write(out, parts_.view().weights.subspan(key.range.begin, key.range.count()),
+                          parts_.sync.in_rounds() ? moment.lr : head.number, parts_.random("filter", moment.clock, k));
   post_push(k, head, bytes);
 }
 

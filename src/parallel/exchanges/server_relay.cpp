@@ -156,7 +156,7 @@ void ServerRelay::send_up(Node& node, std::uint32_t key, std::int64_t clock) {
   }
   std::span<const std::byte> bytes = std::as_bytes(std::span<const float>(sum));
   if (node.encoder) {
-    const CodecStep step{.number = node.sent, .epoch = 1e9, .random = parts_.random("relay", node.sent * 1009 + key)};
+    const CodecStep step{.number = node.sent, .epoch = 1e9, .random = parts_.random("relay", node.sent, key)};
     bytes = bytes_.as<std::byte>().first(node.encoder->encode(sum, step, bytes_.as<std::byte>()));
   }
   parts_.mail->post(node.up.rank, head, bytes);
