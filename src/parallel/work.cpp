@@ -48,6 +48,7 @@ class WorkDesk::Office {
     Request r;
     if (letter.payload().size() != sizeof r) fail("rank {} asked for work in a way that makes no sense", letter.from);
     std::memcpy(&r, letter.payload().data(), sizeof r);
+    if (r.from < 0 || r.to < r.from) fail("rank {} asked for work of steps {} to {}", letter.from, r.from, r.to);
     if (r.to != to_ || r.from != from_) begin(r);
     const auto from = static_cast<std::size_t>(letter.from);
     totals_.pieces += r.done.pieces, totals_.loss += r.done.loss, totals_.correct += r.done.correct;
@@ -134,8 +135,13 @@ std::optional<WorkItem> WorkDesk::next() {
     if (!mail_.take(desk_box, letter, long_time)) fail("the mail was closed while a worker asked for work");
     if (letter.payload().size() == sizeof totals_) std::memcpy(&totals_, letter.payload().data(), sizeof totals_);
     const std::int64_t step = letter.head.clock;
+    const bool over = letter.head.kind == nothing_left;
+    if (letter.from != 0 || step < from_ || step > to_ || (!over && step == to_) ||
+        letter.head.key >= static_cast<std::uint32_t>(world_.size()))
+      fail("rank {} handed out part {} of step {}, and the round has steps {} to {}", letter.from, letter.head.key,
+           step, from_, to_);
     if (!common_) skipped_ += step - expected_, expected_ = step + 1;
-    if (letter.head.kind == nothing_left) {
+    if (over) {
       over_ = true;
       end_ = step;
       return std::nullopt;

@@ -206,6 +206,8 @@ void ServerClient::take_next() {
 void ServerClient::take(Letter& letter) {
   switch (letter.head.kind) {
     case flushed:
+      if (letter.head.key >= keys_.size())
+        fail("rank {} has flushed key {}, which does not exist", letter.from, letter.head.key);
       --flushes_;
       if (!unanswered_.empty()) unanswered_[letter.head.key].flushing = false;
       return;
