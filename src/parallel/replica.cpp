@@ -55,11 +55,12 @@ Replica::Replica(const ReplicaSettings& settings, const Composition& composition
   read_model();
 }
 
-Replica::~Replica() {
-  if (!mail_ || std::uncaught_exceptions() > 0) return;  // then the mail gives the world up
+Replica::~Replica() = default;
+
+void Replica::close() {
+  if (!mail_) return;
+  world_.doing("the end of the letters");
   mail_->close();
-  exchange_.reset();
-  desk_.reset();
 }
 
 Period Replica::period() const {

@@ -56,6 +56,7 @@ class Replica {
  public:
   // `crew` is of all ranks, on `world`; both outlive it, as does the composition. Collective.
   Replica(const ReplicaSettings& settings, const Composition& composition, MeteredWorld& world, Crew& crew);
+  // If it was not closed, something went wrong: where letters are used, the others are told (world/mail.h).
   ~Replica();
 
   Trainer& trainer() { return *trainer_; }
@@ -75,7 +76,10 @@ class Replica {
 
   Exchange& exchange() { return *exchange_; }                     // for looking into it
   std::vector<Figure> figures() { return exchange_->figures(); }  // between rounds; collective
-  double bytes_sent() const { return bytes_; }                    // by everybody while training, as of the last round
+  // After the last round: no rank goes before all are here. Throws PeerLost or TooLate if one does not come.
+  // Collective.
+  void close();
+  double bytes_sent() const { return bytes_; }  // by everybody while training, as of the last round
 
  private:
   std::vector<StateSpan> own_state();

@@ -213,6 +213,7 @@ RunSummary Training::run(const StopFlag& stop) {
   if (checkpointer_) report_saves(saves = checkpointer_->finish());
   RunSummary summary = summarise(loader.seconds_waited());
   if (!saves.empty() && !saves.back().saved) summary.not_saved = saves.back().warning;
+  if (replica_) replica_->close();
   return summary;
 }
 

@@ -114,6 +114,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
   result.factors = {.batch = static_cast<std::size_t>(job.batch), .products = replica.trainer().thin_products()};
   for (const auto& [name, value] : replica.figures()) result.figures[name] = value;
   if (look) look(replica);
+  replica.close();
   return result;
 }
 

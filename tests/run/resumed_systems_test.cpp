@@ -72,6 +72,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
       out.models[r].assign(replica.model().begin(), replica.model().end());
       out.weights[r].assign(replica.trainer().parameters().begin(), replica.trainer().parameters().end());
       if (after) save(world, replica, *after);
+      replica.close();
     };
     if (composition_->exchange->traits().shared_memory)
       run_in_threads(workers, {}, program);

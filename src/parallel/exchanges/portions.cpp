@@ -1,12 +1,13 @@
 #include "parallel/exchanges/portions.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace echelon::exchanges {
 
 namespace {
-constexpr double long_time = 1e9;          // seconds: the collectives inside have their own, shorter patience
-constexpr std::size_t most_portions = 48;  // a lane takes 64 orders
+constexpr double forever = std::numeric_limits<double>::infinity();  // the collectives inside have their own patience
+constexpr std::size_t most_portions = 48;                            // a lane takes 64 orders
 }  // namespace
 
 Portions::Portions(const ExchangeParts& parts, WorkerSide& worker, Sum sum)
@@ -31,6 +32,11 @@ Portions::Portions(const ExchangeParts& parts, WorkerSide& worker, Sum sum)
   for (const Bucket& b : parts.trainer->buckets()) add({b.begin, b.end});
 }
 
+Portions::~Portions() {
+  closing_ = true;
+  for (auto& p : portions_) p->ready->notify();
+}
+
 void Portions::add(Range range) {
   auto p = std::make_unique<Portion>();
   p->range = range;
@@ -50,7 +56,8 @@ void Portions::start() {
     ++p.times;
     p.pending = lane_.start([this, i](Group& group) {
       Portion& portion = *portions_[i];
-      portion.ready->wait(portion.times, long_time);
+      portion.ready->wait(portion.times, forever);
+      if (closing_) return;
       add_up_(group, i, numbers_of(portion));
     });
   }
@@ -63,7 +70,7 @@ void Portions::conclude(const StepMoment& moment) {
     portions_.front()->ready->notify();
   }
   for (auto& p : portions_) {
-    p->pending.wait(long_time);
+    p->pending.wait(forever);
     const std::span<float> mean = numbers_of(*p);
     if (p->shared) p->shared->conclude(mean, {.number = rounds_, .lr = moment.lr, .contributions = parts_.workers()});
     worker_.apply(p->range, p->shared ? p->shared->answer() : mean);

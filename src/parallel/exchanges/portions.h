@@ -6,6 +6,7 @@
 //
 // One thread drives it. Make it the last member of its exchange: its task ends before what `sum` uses goes away.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
@@ -23,6 +24,8 @@ class Portions {
 
   // Collective. Everything outlives it.
   Portions(const ExchangeParts& parts, WorkerSide& worker, Sum sum);
+  // In the middle of a step: portions that have not become ready are not summed, and the lane tells the others.
+  ~Portions();
 
   std::size_t count() const { return portions_.size(); }
   Range range(std::size_t portion) const { return portions_[portion]->range; }
@@ -52,7 +55,8 @@ class Portions {
   bool overlaps_ = false;  // else there is one portion, and it starts after backward
   std::vector<std::unique_ptr<Portion>> portions_;
   std::int64_t rounds_ = 0;
-  Lane lane_;  // last
+  std::atomic<bool> closing_ = false;  // no portion becomes ready any more
+  Lane lane_;                          // last
 };
 
 }  // namespace echelon::exchanges
