@@ -27,7 +27,7 @@ Replica::Replica(const ReplicaSettings& settings, const Composition& composition
   const std::size_t most = trainer_->parameters().size_bytes() * 2 + (1 << 20);
   if (composition.uses_letters()) {
     mail_ = std::make_unique<Mail>(world, most);
-    desk_ = std::make_unique<WorkDesk>(world, *mail_, composition.sync.common_work);
+    desk_ = std::make_unique<WorkDesk>(crew, *mail_, composition.sync.common_work);
   }
   exchange_ = composition.exchange->make({.world = &world,
                                           .crew = &crew,

@@ -8,7 +8,6 @@ namespace echelon {
 
 namespace {
 
-constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
 enum Kind : std::uint16_t { ask_letter, work_letter, nothing_left };
 
 struct Request {
@@ -28,7 +27,9 @@ class WorkDesk::Office {
         workers_(world.size()),
         next_(static_cast<std::size_t>(workers_)),
         bytes_(static_cast<std::size_t>(workers_)),
-        task_(world.spawn("office", [this, &world] { run(world); })) {}
+        task_(world.spawn("office", [this, &world] {
+          serve_letters(world, mail_, office_box, [this](const Letter& letter) { handle(letter); });
+        })) {}
 
   ~Office() {
     mail_.shut(office_box);
@@ -36,14 +37,6 @@ class WorkDesk::Office {
   }
 
  private:
-  void run(World& world) {
-    try {
-      for (Letter letter; mail_.take(office_box, letter, long_time);) handle(letter);
-    } catch (const Failure& failure) {
-      world.give_up(failure.what());
-    }
-  }
-
   void handle(const Letter& letter) {
     Request r;
     if (letter.payload().size() != sizeof r) fail("rank {} asked for work in a way that makes no sense", letter.from);
@@ -105,8 +98,9 @@ class WorkDesk::Office {
   std::unique_ptr<Task> task_;  // last
 };
 
-WorkDesk::WorkDesk(World& world, Mail& mail, bool common) : world_(world), mail_(mail), common_(common) {
-  if (world.rank() == 0) office_ = std::make_unique<Office>(world, mail, common);
+WorkDesk::WorkDesk(Crew& crew, Mail& mail, bool common)
+    : world_(crew.world()), mail_(mail), patience_(crew, mail), common_(common) {
+  if (world_.rank() == 0) office_ = std::make_unique<Office>(world_, mail, common);
 }
 
 WorkDesk::~WorkDesk() = default;
@@ -132,7 +126,7 @@ std::optional<WorkItem> WorkDesk::next() {
   for (;;) {
     Letter letter;
     world_.doing("asking for work");
-    if (!mail_.take(desk_box, letter, long_time)) fail("the mail was closed while a worker asked for work");
+    patience_.take(desk_box, letter, "with the next piece of work", [] { return 0; });
     if (letter.payload().size() == sizeof totals_) std::memcpy(&totals_, letter.payload().data(), sizeof totals_);
     const std::int64_t step = letter.head.clock;
     const bool over = letter.head.kind == nothing_left;

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "parallel/exchange.h"
+#include "parallel/letters.h"
 #include "world/mail.h"
 
 namespace echelon {
@@ -32,7 +33,7 @@ class WorkDesk {
   static constexpr int office_box = 2, desk_box = 3;
 
   // All ranks make one; the office is on rank 0.
-  WorkDesk(World& world, Mail& mail, bool common);
+  WorkDesk(Crew& crew, Mail& mail, bool common);
   ~WorkDesk();
 
   // The pieces of the steps [from, to), all ranks with the same.
@@ -53,6 +54,7 @@ class WorkDesk {
   void ask();
   World& world_;
   Mail& mail_;
+  LetterPatience patience_;
   std::unique_ptr<Office> office_;
   std::int64_t from_ = 0, to_ = 0, end_ = 0, enough_ = 0;
   std::int64_t at_least_ = 0, expected_ = 0, skipped_ = 0;

@@ -43,6 +43,7 @@ struct SystemJob {
   std::int64_t enough = std::numeric_limits<std::int64_t>::max();  // samples with which the round may end
   std::function<void(Composition&)> adapt = {};                    // before anything is made of it
   std::function<void(Replica&, Rank)> prepare = {};                // before the first step
+  std::function<void(const std::string&)> on_late = {};            // what it says while it waits for others
 };
 
 struct SystemResult {                 // of one rank
@@ -71,6 +72,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
   const auto meter = make_metered(world);
   Cores cores(1);
   Crew crew(*meter, cores, true);
+  crew.on_late = job.on_late;
   Replica replica({.model = model.get(),
                    .make_optim = [&] { return optim(job.rule, job.settings); },
                    .fields = data->fields(),

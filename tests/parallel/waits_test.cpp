@@ -1,4 +1,4 @@
-// Every wait ends: whoever fails while others wait is named by them.
+// Every wait ends: whoever fails or is late while others wait is named by them.
 
 #include <gtest/gtest.h>
 
@@ -47,6 +47,114 @@ TEST(Waits, ARankThatFailsInTheMiddleOfAStepEndsAtOnce) {
     EXPECT_TRUE(says(f.text, f.rank == 1 ? "it stopped while an exchange was under way" : "rank 1 was lost"));
     EXPECT_LT(f.at, 10) << f.rank;
   }
+}
+
+// Three ranks, of which the last one sleeps before its first step. What the others say meanwhile, by rank.
+struct Sleeper {
+  std::vector<std::vector<std::string>> said{3};
+  SimReport report;
+  Sleeper(const std::string& system, double seconds) {
+    report = run_in_simulation(SimCluster::uniform(3, 1e-5, 1e9), {.seed = 7}, [&](World& world) {
+      SystemJob job{.system = system, .batch = 30};
+      job.prepare = [&](Replica&, Rank rank) {
+        if (rank == 2) world.sleep(seconds);
+      };
+      job.on_late = [&](const std::string& text) { said[static_cast<std::size_t>(world.rank())].push_back(text); };
+      run_system(world, job);
+    });
+  }
+};
+
+// Every exchange by letters: whom one waits for is named, wherever its server is.
+const std::vector<std::string> by_letters{
+    server("", "ssp"),
+    server("servers = 3", "ssp"),
+    server("", "essp"),
+    server("replicas = 2", "delay"),
+    server("", "bsp"),
+    server("servers = 3", "bsp"),
+    server("fanout = 1", "bsp"),
+    "[rule]\nname = 'grad_push'\n[exchange]\nname = 'nested'\ngroup = 2\n",
+    "[rule]\nname = 'elastic'\n[exchange]\nname = 'elastic_tree'\n[sync]\nname = 'async'\n",
+};
+
+TEST(Waits, WhoeverWaitsForALetterSaysForWhom) {
+  for (const std::string& system : by_letters) {
+    SCOPED_TRACE(system);
+    const Sleeper run(system, 30);
+    run.report.throw_if_failed();
+    for (const std::size_t r : {0u, 1u}) {
+      ASSERT_FALSE(run.said[r].empty()) << r;
+      EXPECT_TRUE(says(run.said[r].back(), " s for rank 2: ")) << r;
+      EXPECT_LE(run.said[r].size(), 5u);  // after 2, 4, 8 and 16 seconds
+    }
+  }
+}
+
+TEST(Waits, NobodyWaitsForALetterForEver) {
+  for (const std::string& system : by_letters) {
+    SCOPED_TRACE(system);
+    const Sleeper run(system, 1e5);
+    ASSERT_FALSE(run.report.ok());
+    const SimFailure& first = run.report.failures.front();
+    EXPECT_TRUE(says(first.text, "s for rank 2: "));
+    EXPECT_TRUE(says(first.text, "the limit is 900 s"));
+    EXPECT_LT(first.at, 2000);  // the tasks that read its letters end a little later
+  }
+}
+
+// The first worker may train alone for hours.
+TEST(Waits, AWarmStartMayTakeLong) {
+  const SimReport report = run_in_simulation(SimCluster::uniform(3, 1e-5, 1e9), {.seed = 7}, [&](World& world) {
+    SystemJob job{.system = server("warm_start = 2", "async"), .batch = 30};
+    job.prepare = [&](Replica&, Rank rank) {
+      if (rank == 0) world.sleep(5000);
+    };
+    std::string said;
+    job.on_late = [&](const std::string& text) { said = said.empty() ? text : said; };
+    run_system(world, job);
+    if (world.rank() > 0) {
+      EXPECT_TRUE(says(said, "for rank 0: message with the weights of the warm start"));
+    }
+  });
+  report.throw_if_failed();
+}
+
+// A rule whose shared side runs out of memory.
+class Exhausted : public MergeRule {
+ public:
+  explicit Exhausted(std::shared_ptr<const MergeRule> inner) : inner_(std::move(inner)) {}
+  RuleTraits traits() const override { return inner_->traits(); }
+  std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override { return inner_->make_worker(view); }
+  std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
+    return std::make_unique<Side>(inner_->make_shared(place));
+  }
+
+ private:
+  class Side : public SharedSide {
+   public:
+    explicit Side(std::unique_ptr<SharedSide> inner) : inner_(std::move(inner)) {}
+    void conclude(std::span<float>, const Round&) override { throw std::bad_alloc(); }
+    std::span<const float> answer() const override { return inner_->answer(); }
+    std::vector<StateSpan> state() override { return inner_->state(); }
+
+   private:
+    std::unique_ptr<SharedSide> inner_;
+  };
+  std::shared_ptr<const MergeRule> inner_;
+};
+
+TEST(Waits, WhatGoesWrongInAServerIsToldToAll) {
+  SystemJob job{.system = server("", "bsp"), .batch = 30};
+  job.adapt = [](Composition& c) { c.rule = std::make_unique<Exhausted>(std::move(c.rule)); };
+  const SimReport report =
+      run_in_simulation(SimCluster::uniform(3, 1e-5, 1e9), {.seed = 7}, [&](World& world) { run_system(world, job); });
+  ASSERT_FALSE(report.ok());
+  EXPECT_LT(report.failures.front().at, 1);
+  for (const SimFailure& f : report.failures)
+    if (f.rank != 0) {
+      EXPECT_TRUE(says(f.text, "rank 0 was lost (std::bad_alloc)"));
+    }
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ Day work(std::int64_t enough_samples, const std::function<bool(Rank, std::int64_
     Cores cores(1);
     Crew crew(world, cores, true);
     Mail mail(world, 1 << 16);
-    WorkDesk desk(world, mail, false);
+    WorkDesk desk(crew, mail, false);
     desk.begin(100, 100 + steps, enough_samples);
     const auto r = static_cast<std::size_t>(world.rank());
     while (desk.next()) {

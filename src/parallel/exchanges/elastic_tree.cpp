@@ -9,12 +9,11 @@
 #include "collective/collectives.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/overlay.h"
+#include "parallel/letters.h"
 
 namespace echelon::exchanges {
 
 namespace {
-
-constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
 
 enum LetterKind : std::uint16_t {
   shown,  // weights
@@ -34,7 +33,8 @@ class ElasticTree : public Exchange {
         parts_(std::move(parts)),
         worker_(parts_.rule->make_worker(parts_.view())),
         shared_(parts_.rule->make_shared(parts_.place({0, parts_.floats()}))),
-        out_(parts_.floats() * sizeof(float)) {
+        out_(parts_.floats() * sizeof(float)),
+        patience_(*parts_.crew, *parts_.mail) {
     const Overlay tree{.kind = Overlay::Kind::tree, .fanout = settings.fanout};
     const std::vector<int> hosts(static_cast<std::size_t>(parts_.workers()));
     parent_ = parent_of(tree, parts_.rank(), 0, hosts);
@@ -59,12 +59,17 @@ class ElasticTree : public Exchange {
 
   // Whoever has said `done` shows nothing more; until all neighbours have, they are still answered.
   void leave() override {
-    const int neighbours = static_cast<int>(children_.size()) + (parent_ >= 0);
-    while (!unanswered_.empty()) take_next();
+    while (!unanswered_.empty()) take_next([this] { return unanswered_.front(); });
     if (parent_ >= 0) parts_.mail->post(parent_, {.kind = done, .box = worker_box});
     for (const Rank child : children_) parts_.mail->post(child, {.kind = done, .box = worker_box});
-    while (done_ < neighbours) take_next();
-    done_ -= neighbours;
+    const auto missing = [this] {
+      if (parent_ >= 0 && std::ranges::find(done_, parent_) == done_.end()) return parent_;
+      for (const Rank child : children_)
+        if (std::ranges::find(done_, child) == done_.end()) return child;
+      return -1;
+    };
+    while (missing() >= 0) take_next(missing);
+    done_.clear();
   }
 
   void settle() override { barrier(parts_.crew->group(), "the end of a round"); }
@@ -91,10 +96,9 @@ class ElasticTree : public Exchange {
     unanswered_.push_back(to);
   }
 
-  void take_next() {
+  void take_next(const std::function<Rank()>& whom) {
     Letter letter;
-    if (!parts_.mail->take(worker_box, letter, long_time))
-      fail("the mail was closed while a worker waited for its neighbours");
+    patience_.take(worker_box, letter, "that is its last of the round", whom);
     take(letter);
   }
 
@@ -102,7 +106,7 @@ class ElasticTree : public Exchange {
     if (letter.from != parent_ && std::ranges::find(children_, letter.from) == children_.end())
       fail("rank {} is no neighbour in the tree", letter.from);
     if (letter.head.kind == done) {
-      ++done_;
+      done_.push_back(letter.from);
       return;
     }
     const std::span<const float> values = letter.floats();
@@ -131,7 +135,8 @@ class ElasticTree : public Exchange {
   std::vector<Rank> children_;
   std::int64_t steps_ = 0;
   std::vector<Rank> unanswered_;  // neighbours that have been shown weights and have not answered
-  int done_ = 0;
+  std::vector<Rank> done_;        // neighbours that show nothing more in this round
+  LetterPatience patience_;
 };
 
 class Kind : public ExchangeKind {

@@ -10,7 +10,6 @@ namespace echelon::exchanges {
 
 namespace {
 
-constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
 enum Kind : std::uint16_t { weights_letter, flush_letter };
 
 }  // namespace
@@ -62,7 +61,9 @@ Gossip::Gossip(ExchangeParts parts, Circle circle, std::int64_t window)
       peer_(parts_.rule->make_peer(parts_.view())),
       coder_(parts_),
       window_(window_for(window, coder_.most_bytes())),
-      bytes_(coder_.is_plain() ? 0 : coder_.most_bytes()) {
+      bytes_(coder_.is_plain() ? 0 : coder_.most_bytes()),
+      patience_(*parts_.crew, *parts_.mail),
+      flushed_(static_cast<std::size_t>(parts_.workers())) {
   to_.reserve(circle_.everybody.size());
 }
 
@@ -93,7 +94,7 @@ double Gossip::exchange(const StepMoment& moment) {
 
 void Gossip::take(const Letter& letter, std::int64_t clock) {
   if (letter.head.kind == flush_letter) {
-    ++flushes_;
+    flushed_[static_cast<std::size_t>(letter.from)] = 1;
     return;
   }
   if (letter.head.kind != weights_letter) fail("rank {} sent a letter of kind {}", letter.from, letter.head.kind);
@@ -106,13 +107,17 @@ void Gossip::take(const Letter& letter, std::int64_t clock) {
 // A rank's flush comes after all that it has written.
 void Gossip::settle() {
   for (const Rank to : circle_.everybody) parts_.mail->post(to, {.kind = flush_letter, .box = worker_box});
-  for (merged_ = 0; flushes_ < circle_.writers;) {
+  const auto missing = [&] {
+    const auto flushed = [&](Rank r) { return flushed_[static_cast<std::size_t>(r)] != 0; };
+    const auto found = std::ranges::find(circle_.writers, false, flushed);
+    return found == circle_.writers.end() ? -1 : *found;
+  };
+  for (merged_ = 0; missing() >= 0;) {
     Letter letter;
-    if (!parts_.mail->take(worker_box, letter, long_time))
-      fail("the mail was closed while a worker waited for the others' last letters");
+    patience_.take(worker_box, letter, "that is its last of the round", missing);
     take(letter, clock_ + 1);
   }
-  flushes_ = 0;
+  std::ranges::fill(flushed_, 0);
 }
 
 std::vector<StateSpan> Gossip::state() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "parallel/exchange.h"
+#include "parallel/letters.h"
 
 namespace echelon::exchanges {
 
@@ -35,10 +36,10 @@ class ModelCoder {
 // What came with a letter must be a number that weights can be weighted with: Failure if not.
 double checked_weight(double weight, Rank from);
 
-// Whom a rank writes to, and from how many it may get letters.
+// Whom a rank writes to, and from whom it may get letters.
 struct Circle {
   std::vector<Rank> everybody;  // to whom it may ever write
-  int writers = 0;              // that may write to it
+  std::vector<Rank> writers;    // who may write to it
   // Those of exchange number `number`; `random` is this rank's and step's.
   std::function<void(std::int64_t number, const Stream& random, std::vector<Rank>& to)> choose;
 };
@@ -63,8 +64,9 @@ class Gossip : public Exchange {
   Buffer bytes_;
   std::vector<Rank> to_;
   std::int64_t exchanges_ = 0, clock_ = 0;
-  int merged_ = 0;   // since the last step
-  int flushes_ = 0;  // that have come
+  int merged_ = 0;  // since the last step
+  LetterPatience patience_;
+  std::vector<char> flushed_;  // by rank: its last letter of the round has come
 };
 
 }  // namespace echelon::exchanges

@@ -135,7 +135,7 @@ Circle circle_in(const PeerGraph& graph, Rank rank) {
     std::ranges::sort(*list);
     list->erase(std::ranges::unique(*list).begin(), list->end());
   }
-  circle.writers = static_cast<int>(writers.size());
+  circle.writers = std::move(writers);
   circle.choose = [to = std::move(to)](std::int64_t number, const Stream&, std::vector<Rank>& chosen) {
     chosen = to[static_cast<std::size_t>(number) % to.size()];
   };

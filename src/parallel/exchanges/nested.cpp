@@ -9,12 +9,11 @@
 #include "kernels/vector.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/server_relay.h"
+#include "parallel/letters.h"
 
 namespace echelon::exchanges {
 
 namespace {
-
-constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
 
 // A whole group as the outer exchange sees it: one worker.
 struct GroupNumbers {
@@ -57,7 +56,8 @@ class Nested : public Exchange {
         worker_(parts_.rule->make_worker(parts_.view())),
         sum_((parts_.floats() + 1) * sizeof(float)),
         answer_(parts_.floats() * sizeof(float)),
-        rule_(*parts_.rule, {sum_.as<float>().first(parts_.floats()), answer_.as<float>()}) {
+        rule_(*parts_.rule, {sum_.as<float>().first(parts_.floats()), answer_.as<float>()}),
+        patience_(*parts_.crew, *parts_.mail) {
     ExchangeParts outside = parts_;
     outside.rule = &rule_;
     for (Rank r = 0; r < parts_.workers(); r += size) outside.members.push_back(r);
@@ -101,8 +101,8 @@ class Nested : public Exchange {
  private:
   void take_answer() {
     Letter letter;
-    if (!parts_.mail->take(ServerRelay::relay_box, letter, long_time))
-      fail("the mail was closed while a group waited for its head");
+    patience_.take(ServerRelay::relay_box, letter, "with the answer to its group",
+                   [this] { return group_.rank_of(0); });
     const std::span<const float> values = letter.floats();
     if (letter.from != group_.rank_of(0) || values.size() != parts_.floats())
       fail("rank {} handed its group {} numbers", letter.from, values.size());
@@ -115,6 +115,7 @@ class Nested : public Exchange {
   Buffer sum_;     // of the group's contributions; the last number: of their shares
   Buffer answer_;  // to the group
   GroupRule rule_;
+  LetterPatience patience_;
   std::unique_ptr<Exchange> outer_;
 };
 

@@ -17,12 +17,12 @@
 #include "kernels/vector.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/gossip.h"
+#include "parallel/letters.h"
 
 namespace echelon::exchanges {
 
 namespace {
 
-constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
 constexpr int most_phases = 8;
 constexpr int most_slices = 1024;
 enum LetterKind : std::uint16_t { slice_letter, flush_letter };
@@ -44,7 +44,9 @@ class Partial : public Exchange {
         phases_(std::min({peers_, most_phases, settings.slices == 0 ? most_phases : settings.slices})),
         total_(parts_.floats() * sizeof(float)),
         arrived_(parts_.floats() * sizeof(float)),
-        sent_(static_cast<std::size_t>(phases_)) {
+        sent_(static_cast<std::size_t>(phases_)),
+        patience_(*parts_.crew, *parts_.mail),
+        flushed_(static_cast<std::size_t>(parts_.workers())) {
     settings_.slices = std::min(settings_.slices, most_);
     for (int f = 0; f < phases_; ++f) owed_.emplace_back(parts_.floats() * sizeof(float));
     if (settings_.slices == 0 && peers_ > 0) bandwidth_ = measured_bandwidth();
@@ -78,13 +80,17 @@ class Partial : public Exchange {
 
   void settle() override {
     for (int k = 0; k < peers_; ++k) parts_.mail->post(peer(k), {.kind = flush_letter, .box = worker_box});
-    while (flushes_ < peers_) {
+    const auto missing = [&] {
+      for (int k = 0; k < peers_; ++k)
+        if (!flushed_[static_cast<std::size_t>(peer(k))]) return peer(k);
+      return -1;
+    };
+    while (missing() >= 0) {
       Letter letter;
-      if (!parts_.mail->take(worker_box, letter, long_time))
-        fail("the mail was closed while a worker waited for the others' last letters");
+      patience_.take(worker_box, letter, "that is its last of the round", missing);
       take(letter);
     }
-    flushes_ = 0;
+    std::ranges::fill(flushed_, 0);
     last_ = 0;
   }
 
@@ -167,7 +173,7 @@ class Partial : public Exchange {
 
   void take(const Letter& letter) {
     if (letter.head.kind == flush_letter) {
-      ++flushes_;
+      flushed_[static_cast<std::size_t>(letter.from)] = 1;
       return;
     }
     const auto slice = letter.head.key;
@@ -192,7 +198,8 @@ class Partial : public Exchange {
   std::vector<std::int64_t> sent_;                           // slices, by phase
   std::vector<std::unique_ptr<Codec>> encoders_, decoders_;  // by slice and phase; by slice
   double bandwidth_ = 0, usual_step_ = 0, last_ = 0;         // bytes a second; seconds
-  int flushes_ = 0;                                          // that have come
+  LetterPatience patience_;
+  std::vector<char> flushed_;  // by rank: its last letter of the round has come
 };
 
 class Kind : public ExchangeKind {

@@ -11,7 +11,7 @@ Circle anybody(Rank rank, int workers) {
   Circle circle;
   for (Rank r = 0; r < workers; ++r)
     if (r != rank) circle.everybody.push_back(r);
-  circle.writers = workers - 1;
+  circle.writers = circle.everybody;
   circle.choose = [rank, workers](std::int64_t, const Stream& random, std::vector<Rank>& to) {
     to.clear();
     if (workers < 2) return;

@@ -13,10 +13,6 @@
 
 namespace echelon::exchanges {
 
-namespace {
-constexpr double long_time = 1e9;  // seconds: a lost rank ends the wait
-}
-
 ServerClient::ServerClient(const ServerSettings& settings, ExchangeParts parts)
     : settings_(settings),
       parts_(std::move(parts)),
@@ -24,7 +20,10 @@ ServerClient::ServerClient(const ServerSettings& settings, ExchangeParts parts)
       seen_(keys_.size()),
       version_(keys_.size()),
       own_in_(keys_.size()),
-      worker_(parts_.rule->make_worker(parts_.view())) {
+      worker_(parts_.rule->make_worker(parts_.view())),
+      answer_due_(keys_.size()),
+      flush_due_(keys_.size()),
+      patience_(*parts_.crew, *parts_.mail) {
   std::size_t largest = 0, most_bytes = 0;
   for (const Key& key : keys_) {
     encoders_.push_back(parts_.codec ? parts_.codec(parts_.pieces(key.range)) : nullptr);
@@ -115,7 +114,7 @@ void ServerClient::before_step(const StepMoment& moment) {
     if (parts_.rank() != 0) {
       for (std::uint32_t k = 0; k < keys_.size(); ++k)
         parts_.mail->post(keys_[k].server, {.kind = warm, .box = server_box, .key = k, .clock = settings_.warm_start});
-      awaited_ = static_cast<int>(keys_.size());
+      expect_answers();
       wait_for_answers();
     }
     warm_ = 1;
@@ -160,7 +159,7 @@ double ServerClient::exchange(const StepMoment& moment) {
   }
   if (asks_now) {
     const std::int64_t round = round_;
-    awaited_ = static_cast<int>(keys_.size());
+    expect_answers();
     wait_for_answers();
     if (parts_.sync.in_rounds()) missed_ = round_ - round - 1;
   }
@@ -175,7 +174,7 @@ double ServerClient::exchange_softly(const StepMoment& moment) {
   if (awaited_ > 0 && moment.clock - pushed_at_ < parts_.sync.staleness) return 1;
   wait_for_answers();
   push_all(moment, true);
-  awaited_ = static_cast<int>(keys_.size());
+  expect_answers();
   pushed_at_ = moment.clock;
   return 1;
 }
@@ -190,6 +189,11 @@ bool ServerClient::keep_going() {
   return hand_in_ < round_;
 }
 
+void ServerClient::expect_answers() {
+  awaited_ = static_cast<int>(keys_.size());
+  std::ranges::fill(answer_due_, 1);
+}
+
 void ServerClient::wait_for_answers() {
   const double begin = parts_.world->now();
   while (awaited_ > 0) take_next();
@@ -198,9 +202,29 @@ void ServerClient::wait_for_answers() {
 
 void ServerClient::take_next() {
   Letter letter;
-  if (!parts_.mail->take(worker_box, letter, long_time))
-    fail("the mail was closed while a worker waited for an answer");
+  const auto whom = [this] { return latecomer(); };
+  if (settings_.warm_start > 0 && warm_ == 0)
+    patience_.take_any_time(worker_box, letter, "with the weights of the warm start", whom);
+  else
+    patience_.take(worker_box, letter, "with a server's answer", whom);
   take(letter);
+}
+
+// Who keeps this worker waiting, as far as it can tell: the rank of a server that owes it something; if that is this
+// one, whom the server waits for.
+Rank ServerClient::latecomer() const {
+  auto key = std::ranges::min_element(seen_) - seen_.begin();
+  if (flushes_ > 0)
+    key = std::ranges::find(flush_due_, 1) - flush_due_.begin();
+  else if (awaited_ > 0)
+    key = std::ranges::find(answer_due_, 1) - answer_due_.begin();
+  const auto k = static_cast<std::size_t>(key);
+  if (k >= keys_.size()) return -1;         // another site
+  const int last = settings_.replicas - 1;  // it answers for its chain
+  const Rank rank = last > 0 ? chain_rank(keys_[k].server, last, parts_.workers()) : gates_[k].rank;
+  if (rank != parts_.rank()) return rank;
+  if (last == 0 && gates_[k].box == ServerRelay::relay_box) return relay_->latecomer();
+  return shards_[static_cast<std::size_t>(last)]->latecomer();
 }
 
 void ServerClient::take(Letter& letter) {
@@ -208,7 +232,7 @@ void ServerClient::take(Letter& letter) {
     case flushed:
       if (letter.head.key >= keys_.size())
         fail("rank {} has flushed key {}, which does not exist", letter.from, letter.head.key);
-      --flushes_;
+      --flushes_, flush_due_[letter.head.key] = 0;
       if (!unanswered_.empty()) unanswered_[letter.head.key].flushing = false;
       return;
     case lost: go_on_with_the_next(letter); return;
@@ -238,7 +262,7 @@ void ServerClient::take_answer(Letter& letter) {
   }
   version_[k] = static_cast<std::int64_t>(letter.head.second);
   own_in_[k] = parts_.sync.kind == Sync::Kind::essp ? static_cast<std::int64_t>(letter.head.number) : pushes_;
-  --awaited_;
+  --awaited_, answer_due_[k] = 0;
   if (defers_) note_arrival(k);
   if (parts_.sync.in_rounds()) {
     round_ = std::max(round_, letter.head.clock);

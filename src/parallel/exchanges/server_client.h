@@ -22,6 +22,7 @@
 #include "parallel/exchanges/server_keys.h"
 #include "parallel/exchanges/server_relay.h"
 #include "parallel/exchanges/server_shard.h"
+#include "parallel/letters.h"
 
 namespace echelon::exchanges {
 
@@ -65,8 +66,10 @@ class ServerClient : public Exchange {
   void push_key(std::uint32_t k, const StepMoment& moment, bool asks);
   void flush_servers();
   void agree_on_round();
+  void expect_answers();  // of all keys
   void wait_for_answers();
   void take_next();
+  Rank latecomer() const;
   void take(Letter& letter);
   void take_answer(Letter& letter);
   std::int64_t seen() const;
@@ -111,6 +114,8 @@ class ServerClient : public Exchange {
   std::int64_t hand_in_ = -1;   // the last round of which a server wanted what there was
   std::int64_t warm_ = 0;       // whether the warm start is over
   int awaited_ = 0, flushes_ = 0;
+  std::vector<char> answer_due_, flush_due_;  // by key
+  LetterPatience patience_;
   double waited_ = 0, parts_done_ = 0, parts_count_ = 0, ages_ = 0;  // figures
   std::vector<std::unique_ptr<ServerShard>> shards_;  // on this rank: its own, then those that it replicates
   std::unique_ptr<ServerRelay> relay_;                // null where everybody writes to servers

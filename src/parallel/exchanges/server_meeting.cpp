@@ -21,6 +21,7 @@ void ServerClient::flush_servers() {
     if (k == 0 || keys_[k].server != keys_[k - 1].server) {
       const Address to = gate(k);
       parts_.mail->post(to.rank, {.kind = flush, .box = static_cast<std::uint16_t>(to.box), .key = k}), ++flushes_;
+      flush_due_[k] = 1;
       if (!unanswered_.empty()) unanswered_[k].flushing = true;
     }
   while (flushes_ > 0) take_next();

@@ -65,7 +65,7 @@ void ServerClient::push_all(const StepMoment& moment, bool asks) {
   for (std::uint32_t k = 0; k < keys_.size(); ++k)
     if (!overlaps_ || missing_[k] >= 0) push_key(k, moment, asks);
   if (defers_) {
-    awaited_ = static_cast<int>(keys_.size());
+    expect_answers();
     std::ranges::fill(arrived_, 0), std::ranges::fill(furthest_, 0);
   }
   ++pushes_;

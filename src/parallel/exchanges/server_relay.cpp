@@ -4,12 +4,9 @@
 #include <bit>
 
 #include "kernels/vector.h"
+#include "parallel/letters.h"
 
 namespace echelon::exchanges {
-
-namespace {
-constexpr double long_time = 1e9;  // seconds: as long as the job lives
-}
 
 Address ServerRelay::gate(const Overlay& overlay, Rank rank, Rank root, const std::vector<int>& hosts) {
   if (rank != root && !children_of(overlay, rank, root, hosts).empty()) return {rank, relay_box};
@@ -49,7 +46,13 @@ ServerRelay::ServerRelay(const ExchangeParts& parts, const Overlay& overlay, con
   }
   contribution_ = Buffer(largest * sizeof(float));
   bytes_ = Buffer(most_bytes);
-  if (largest > 0) task_ = parts_.world->spawn("relay", [this] { run(); });
+  if (largest == 0) return;
+  task_ = parts_.world->spawn("relay", [this] {
+    serve_letters(*parts_.world, *parts_.mail, relay_box, [this](const Letter& letter) {
+      handle(letter);
+      latecomer_ = latecomer_of(nodes_[letter.head.key]);
+    });
+  });
 }
 
 ServerRelay::~ServerRelay() {
@@ -58,12 +61,14 @@ ServerRelay::~ServerRelay() {
   task_.reset();
 }
 
-void ServerRelay::run() {
-  try {
-    for (Letter letter; parts_.mail->take(relay_box, letter, long_time);) handle(letter);
-  } catch (const Failure& failure) {
-    parts_.world->give_up(failure.what());
-  }
+// A sum that is on its way waits for whoever is above; one that is not complete for the first who is not in it.
+Rank ServerRelay::latecomer_of(const Node& node) const {
+  if (!node.on_its_way.empty()) return node.up.rank;
+  if (node.in_sum.empty()) return -1;
+  for (std::size_t c = 0; c < node.children.size(); ++c)
+    if (!node.gone[c] && std::ranges::find(node.in_sum, static_cast<int>(c)) == node.in_sum.end())
+      return node.children[c].rank;
+  return -1;
 }
 
 void ServerRelay::handle(const Letter& letter) {

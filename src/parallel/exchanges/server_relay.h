@@ -8,6 +8,7 @@
 //
 // With a codec, sums are encoded anew, with this node's own error feedback; answers go down as they are.
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -29,6 +30,8 @@ class ServerRelay {
   static Address reply_to(const Overlay& overlay, Rank child, Rank root, const std::vector<int>& hosts);
 
   std::vector<StateSpan> state();
+  // For whom the last contribution that came here still waits, for the worker beside it to say; -1: for nobody.
+  Rank latecomer() const { return latecomer_; }
 
  private:
   struct Node {  // of one key
@@ -48,8 +51,8 @@ class ServerRelay {
     std::int64_t sent = 0;
     std::int64_t round = 0;  // of the sum
   };
-  void run();
   void handle(const Letter& letter);
+  Rank latecomer_of(const Node& node) const;
   void add(Node& node, std::uint32_t key, const Letter& letter);
   void send_up(Node& node, std::uint32_t key, std::int64_t clock);
   void child_leaves(Node& node, std::uint32_t key, const Letter& letter);
@@ -60,6 +63,7 @@ class ServerRelay {
   ExchangeParts parts_;
   std::vector<Node> nodes_;  // by key
   Buffer contribution_, bytes_;
+  std::atomic<Rank> latecomer_ = -1;
   std::unique_ptr<Task> task_;  // last
 };
 

@@ -4,11 +4,9 @@
 #include <cmath>
 #include <limits>
 
-namespace echelon::exchanges {
+#include "parallel/letters.h"
 
-namespace {
-constexpr double long_time = 1e9;  // seconds: a server waits as long as the job lives; a lost rank ends the wait
-}
+namespace echelon::exchanges {
 
 ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, const ServerPlace& place)
     : parts_(parts), place_(place), first_(place.first), writers_(place.writers) {
@@ -46,7 +44,13 @@ ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, 
   site_clocks_.assign(place_.peers.size(), 0);
   gone_.assign(workers, 0), began_.assign(workers, -1), interval_.assign(workers, 0);
   const int box = chain_box(place_.position);
-  task_ = parts_.world->spawn(box == Exchange::server_box ? "server" : "replica", [this] { run(); });
+  task_ = parts_.world->spawn(box == Exchange::server_box ? "server" : "replica", [this, box] {
+    serve_letters(*parts_.world, *parts_.mail, box, [this](Letter& letter) {
+      const std::size_t key = letter.head.key;
+      handle(letter);
+      if (key >= first_ && key - first_ < slices_.size()) latecomer_ = latecomer_of(slices_[key - first_]);
+    });
+  });
 }
 
 ServerShard::~ServerShard() { stop(); }
@@ -57,13 +61,18 @@ void ServerShard::stop() {
   task_.reset();
 }
 
-void ServerShard::run() {
-  try {
-    for (Letter letter; parts_.mail->take(chain_box(place_.position), letter, long_time);) handle(letter);
-  } catch (const Failure&
-               failure) {  // the workers' own waits see a lost rank by themselves; anything else they must be told
-    parts_.world->give_up(failure.what());
+// A site that is behind; the first worker, while others wait for its warm start; else whoever has made the fewest
+// steps.
+Rank ServerShard::latecomer_of(const Slice& s) const {
+  if (is_ahead_of_sites())
+    return place_.peers[static_cast<std::size_t>(std::ranges::min_element(site_clocks_) - site_clocks_.begin())];
+  if (std::ranges::any_of(s.warm, [](std::int64_t updates) { return updates > 0; })) return writers_.front().rank;
+  Rank slowest = -1;
+  for (const Address& a : writers_) {
+    const auto r = static_cast<std::size_t>(a.rank);
+    if (!gone_[r] && (slowest < 0 || s.clocks[r] < s.clocks[static_cast<std::size_t>(slowest)])) slowest = a.rank;
   }
+  return slowest;
 }
 
 void ServerShard::handle(Letter& letter) {

@@ -12,6 +12,7 @@
 //                                   the slowest worker has read them
 //   async                           contributions are merged as they come, and answered at once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -54,7 +55,9 @@ class ServerShard {
   };
   const Counts& counts() const { return counts_; }
   double least_speed() const;  // of a worker, relative to the mean; 1 if none is known
-  void stop();                 // the task ends
+  // At any time: whom the last letter's key waits for, as far as it can tell; -1: for nobody.
+  Rank latecomer() const { return latecomer_; }
+  void stop();  // the task ends
 
  private:
   struct Slice {
@@ -80,8 +83,8 @@ class ServerShard {
     std::vector<std::byte> last_answer;           // sync quorum with encoded answers: for those who come late
   };
 
-  void run();
   void handle(Letter& letter);
+  Rank latecomer_of(const Slice& s) const;
   // server_chain.cpp
   bool is_passed(Letter& letter);
   bool was_seen(const Slice& s, const Letter& letter) const;
@@ -125,7 +128,8 @@ class ServerShard {
   std::int64_t told_clock_ = 0;            // to them
   std::vector<char> gone_;                 // by worker: no contribution of it will come in this run
   std::vector<double> began_, interval_;   // by worker: when it began to compute, and how long it usually does
-  std::unique_ptr<Task> task_;             // last
+  std::atomic<Rank> latecomer_ = -1;
+  std::unique_ptr<Task> task_;  // last
 };
 
 }  // namespace echelon::exchanges
