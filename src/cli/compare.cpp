@@ -62,6 +62,7 @@ std::vector<std::string> all_overrides(const Settings& s) {
 
 // Whatever is wrong with any of them is said before the first one starts.
 void check_all(Disk& disk, const Settings& s) {
+  const ExpectedWorld world = expected_world(s.world);
   std::set<std::string> seen;
   std::string complaints;
   for (const std::string& system : s.systems) {
@@ -74,8 +75,7 @@ void check_all(Disk& disk, const Settings& s) {
       continue;
     }
     try {
-      const bool one_memory = s.world.world.empty() || s.world.world == "threads" || s.world.world == "processes";
-      if (s.world.workers > 1) check_system(make_job(prepared), s.world.workers, one_memory, system);
+      check_system(make_job(prepared), world.workers, world.shares_memory, system);
     } catch (const BadInput& problem) {
       complaints += std::string(problem.what()) + "\n";
     }

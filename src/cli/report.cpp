@@ -115,7 +115,7 @@ std::string opening(const PreparedRun& p, int cores, const std::string& workers,
 }
 
 void print_result(std::ostream& out, const PreparedRun& p, Training& training, const RunSummary& r, Cores& cores,
-                  const RunFolder& folder, const std::string& recipe_path) {
+                  const RunFolder& folder, const std::string& again) {
   const int columns = terminal_columns(1);
   const bool colour = is_terminal(1);
   const bool stopped = r.stopped_by == "signal";  // the last evaluation was of earlier weights
@@ -147,7 +147,7 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
   out << "\nTry next:\n";
   if (stopped) out << "  " << resuming_command(folder) << "\n";
   out << fmt::format("  echelon runs show {0}\n  echelon eval {0}\n", folder.path);
-  if (!stopped) out << fmt::format("  echelon train {} --cores 1        the same weights, bit for bit\n", recipe_path);
+  if (!stopped) out << "  " << again << "\n";
   if (p.model->task() == models::Task::language) out << fmt::format("  echelon sample {}\n", folder.path);
   if (p.model->task() == models::Task::reconstruct || p.model->task() == models::Task::generate)
     out << fmt::format("  echelon sample {} --png pictures.png\n", folder.path);

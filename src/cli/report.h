@@ -18,8 +18,9 @@ std::string resuming_command(const RunFolder& folder);
 std::string opening(const PreparedRun& prepared, int cores, const std::string& workers, Training& training,
                     const RunFolder& folder);
 
-// Accuracy, confusion matrix, some misread images, the weights' hash, the run's folder and what to try next.
+// Accuracy, confusion matrix, some misread images, the weights' hash, the run's folder and what to try next; `again`
+// is the command that trains the same.
 void print_result(std::ostream& out, const PreparedRun& prepared, Training& training, const RunSummary& summary,
-                  Cores& cores, const RunFolder& folder, const std::string& recipe_path);
+                  Cores& cores, const RunFolder& folder, const std::string& again);
 
 }  // namespace echelon::cli

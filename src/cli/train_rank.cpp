@@ -29,6 +29,16 @@ std::string TrainSettings::command() const {
 
 namespace {
 
+// The command that trains the same once more, and what it will get. Only exact training is the recipe's alone; what
+// another system gets depends on how many its workers are, and often on who comes first.
+std::string command_to_repeat(const TrainSettings& s, const World& world, bool exact) {
+  TrainSettings again = s;
+  again.resume = false;
+  if (exact) again.world.cores = 1;
+  const std::string start = !exact && world.place().world == "mpi" ? fmt::format("mpirun -np {} ", world.size()) : "";
+  return start + again.command() + (exact ? "        the same weights, bit for bit" : "        once more");
+}
+
 std::string stem_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
 
 RunFolder new_run(Disk& disk, const TrainSettings& s, const std::string& recipe) try {
@@ -159,7 +169,7 @@ class Narrator {
     log_.write("start", text);
   }
 
-  void after(Training& training, const RunSummary& summary, const World& world, Cores& cores) {
+  void after(Training& training, const RunSummary& summary, const World& world, Cores& cores, bool exact) {
     progress_.finish();
     metrics_->finish();
     const auto json = to_json(summary, folder_, world);
@@ -171,7 +181,7 @@ class Narrator {
     if (settings_.json)
       fmt::print("{}\n", json.dump());
     else
-      print_result(out_, prepared_, training, summary, cores, folder_, settings_.recipe);
+      print_result(out_, prepared_, training, summary, cores, folder_, command_to_repeat(settings_, world, exact));
     if (!summary.not_saved.empty())
       fail("the weights at the end were not saved ({}). Make room, then: {}", summary.not_saved,
            resuming_command(folder_));
@@ -233,7 +243,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   if (first) narrator->before(training, world, cores);
   const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log);
   if (trace) trace->write(*disk, folder.trace(), note);
-  if (first) narrator->after(training, summary, world, cores);
+  if (first) narrator->after(training, summary, world, cores, !composed);
 }
 
 }  // namespace echelon::cli

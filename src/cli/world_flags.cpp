@@ -59,22 +59,18 @@ std::string choose(const WorldFlags& flags, const RankEnvironment& place) {
   return flags.workers > 1 ? "processes" : "alone";
 }
 
-void simulate(const WorldFlags& flags, std::uint64_t seed, const Program& program) {
-  SimCluster cluster = SimCluster::uniform(flags.workers, flags.link.latency > 0 ? flags.link.latency : 10e-6,
-                                           flags.link.bytes_per_second > 0 ? flags.link.bytes_per_second : 1.25e9);
-  SimOptions options{.seed = seed};
-  if (!flags.cluster.empty()) {
-    if (!flags.link_text.empty())
-      bad_input("{} says how fast its links are: leave out --link {}, or change the file", flags.cluster,
-                flags.link_text);
-    const auto disk = make_real_disk();
-    ClusterFile file = read_cluster(*disk, flags.cluster);
-    cluster = file.cluster;
-    options.faults = file.faults;
-    if (flags.workers > 1 && flags.workers != cluster.ranks())
-      bad_input("{} has {} ranks: leave out --workers {}", flags.cluster, cluster.ranks(), flags.workers);
-  }
-  run_in_simulation(cluster, options, program).throw_if_failed();
+ClusterFile sim_cluster(const WorldFlags& flags) {
+  if (flags.cluster.empty())
+    return {.cluster = SimCluster::uniform(flags.workers, flags.link.latency > 0 ? flags.link.latency : 10e-6,
+                                           flags.link.bytes_per_second > 0 ? flags.link.bytes_per_second : 1.25e9),
+            .faults = {}};
+  if (!flags.link_text.empty())
+    bad_input("{} says how fast its links are: leave out --link {}, or change the file", flags.cluster,
+              flags.link_text);
+  ClusterFile file = read_cluster(*make_real_disk(), flags.cluster);
+  if (flags.workers > 1 && flags.workers != file.cluster.ranks())
+    bad_input("{} has {} ranks: leave out --workers {}", flags.cluster, file.cluster.ranks(), flags.workers);
+  return file;
 }
 
 void check_stragglers(const WorldFlags& flags, int ranks) {
@@ -171,6 +167,19 @@ void add_straggler_flag(CLI::App& verb, WorldFlags& f) {
       ->group("Workers");
 }
 
+ExpectedWorld expected_world(const WorldFlags& flags) {
+  const std::string world = choose(flags, read_rank_environment());
+  ExpectedWorld e{.workers = flags.workers, .shares_memory = world != "sim" && flags.link_text.empty()};
+  if (world == "sim") e.workers = sim_cluster(flags).cluster.ranks();
+  if (world == "tcp") {
+    const TcpOptions o = tcp_options(flags);
+    e.workers = o.min_nodes * o.per_node;
+    e.shares_memory = e.shares_memory && o.max_nodes == 1;
+  }
+  check_stragglers(flags, e.workers);
+  return e;
+}
+
 void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& given) {
   const LaunchOptions options{.seed = seed};
   const RankEnvironment place = read_rank_environment();
@@ -188,7 +197,8 @@ void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& gi
   } else if (world == "processes") {
     run_in_processes(flags.workers, options, program);
   } else if (world == "sim") {
-    simulate(flags, seed, program);
+    const ClusterFile file = sim_cluster(flags);
+    run_in_simulation(file.cluster, {.seed = seed, .faults = file.faults}, program).throw_if_failed();
   } else if (world == "mpi") {
     join_mpi(options, program);
   } else if (place.known() && place.size > 1) {

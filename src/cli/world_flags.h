@@ -37,6 +37,14 @@ void add_straggler_flag(CLI::App& verb, WorldFlags& flags);
 int cores_each(const WorldFlags& flags, const World& world);
 std::string in_words(const WorldFlags& flags, const World& world);  // "4 workers (processes) with 1 core each"
 
+// What a program will find in the world of these flags, before it is made; BadInput as run_on_world. Under --nnodes
+// MIN:MAX, with the fewest machines.
+struct ExpectedWorld {
+  int workers = 1;
+  bool shares_memory = false;  // all of them: one machine, whose links are not slowed down
+};
+ExpectedWorld expected_world(const WorldFlags& flags);
+
 // Runs the program on every rank that belongs to this process; returns when all have ended. BadInput if flags and
 // environment do not fit together; otherwise throws as world/launch.h says.
 void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& program);

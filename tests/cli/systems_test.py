@@ -1,5 +1,5 @@
 """`systems` and `compare` as a user calls them."""
-import json, os, pathlib, signal, subprocess, sys, tempfile, time, unittest
+import json, os, pathlib, shlex, signal, subprocess, sys, tempfile, time, unittest
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 RECIPE = os.path.join(SOURCE, "recipes/demo.toml")
@@ -78,6 +78,25 @@ class Systems(unittest.TestCase):
             self.assertTrue(json.loads(run("check", os.path.join(where, "recipe.toml"), "--json").stdout)["ok"])
 
 
+    def test_the_same_weights_are_promised_only_where_it_is_so(self):
+        def said_next(*words):
+            with tempfile.TemporaryDirectory() as root:
+                out = run("train", RECIPE, *QUICK, "--set", "train.epochs=1", *words, "--run", os.path.join(root, "r")).stdout
+                digest = out.split("sha256 ")[1].split()[0]
+                return digest, [l.strip() for l in out.splitlines() if l.startswith("  echelon train ")]
+
+        digest, (again,) = said_next("--workers", "2")
+        command, promise = again.split("        ")
+        self.assertEqual(promise, "the same weights, bit for bit")
+        words = shlex.split(command)
+        with tempfile.TemporaryDirectory() as root:
+            self.assertIn(digest, run(*words[1:], "--run", os.path.join(root, "r")).stdout)
+        _, (again,) = said_next("--workers", "2", "--system", "dgc", "--set", "codec.share=0.01")
+        self.assertNotIn("same weights", again)
+        for word in ("--system dgc", "--workers 2", "--set 'codec.share=0.01'", "train.epochs=1"):
+            self.assertIn(word, again)
+
+
 class Compare(unittest.TestCase):
     def test_table_plots_and_runs(self):
         with tempfile.TemporaryDirectory() as root:
@@ -116,6 +135,19 @@ class Compare(unittest.TestCase):
             done = run("compare", RECIPE, "--systems", "bsp,easgd", "--set", "train.epochz=3", cwd=empty, ok=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn("did you mean 'epochs'", done.stderr)
+            self.assertEqual(os.listdir(empty), [])
+
+    def test_a_world_that_one_of_them_cannot_live_in_is_refused_before_anything_runs(self):
+        with tempfile.TemporaryDirectory() as empty:
+            for world in (["--link", "100mbit"], ["--world", "sim"]):
+                done = run("compare", RECIPE, "--systems", "bsp,hogwild", "--workers", "2", *world, cwd=empty, ok=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("hogwild", done.stderr)
+                self.assertIn("memory", done.stderr)
+            done = run("compare", RECIPE, "--systems", "bsp,easgd", "--workers", "2", "--straggler", "rank=2,factor=4",
+                       cwd=empty, ok=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("there is no rank 2", done.stderr)
             self.assertEqual(os.listdir(empty), [])
 
     def test_ctrl_c_saves_the_run_and_reports(self):
