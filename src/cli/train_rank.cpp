@@ -204,6 +204,9 @@ class Narrator {
 }  // namespace
 
 void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepared, const TrainingJob& job) {
+  std::optional<StopSignals> signals;  // one for each process
+  if (world.rank() == 0 || !shares_process(world.place())) signals.emplace();
+  const std::atomic<bool> never = false;
   const auto disk = make_real_disk();  // a simulated world's own disks are for its inhabitants
   Clock& clock = world.clock();
   const auto real_clock = make_real_clock();  // files and people live in real time, also if the ranks do not
@@ -217,9 +220,6 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
 
   // Whatever could be refused has been refused: from here on there is a run folder.
   const RunFolder folder = agree_on_folder(crew, *disk, s, prepared);
-  std::optional<StopSignals> signals;  // one for each process
-  if (first || !shares_process(world.place())) signals.emplace();
-  const std::atomic<bool> never = false;
 
   LogListener log(*disk, *real_clock, folder, world.rank());
   log.write("start", s.command());

@@ -1,6 +1,7 @@
 #include "world/signals.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,12 +13,25 @@ namespace {
 // A signal handler can reach nothing but globals; these are the only ones, and only this file sees them.
 std::atomic<bool> stop_wanted{false};
 std::atomic<int> first_signal{0};
+std::atomic<double> first_time{0};
+std::atomic<bool> launcher_counts{false};
 constexpr std::array<int, 3> handled{SIGINT, SIGTERM, SIGUSR1};
 std::array<struct sigaction, 3> before;
 
+double seconds_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);  // a handler may call it
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 void on_signal(int signal) {
-  if (stop_wanted.exchange(true)) _exit(128 + signal);
-  first_signal.store(signal);
+  int none = 0;
+  if (first_signal.compare_exchange_strong(none, signal)) {
+    first_time = seconds_now();
+    stop_wanted = true;
+  } else if (!launcher_counts && stop_wanted && seconds_now() - first_time > same_wish_seconds) {
+    _exit(128 + signal);
+  }
 }
 
 }  // namespace
@@ -33,6 +47,7 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
+  if (launcher_counts) return;
   for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i], &before[i], nullptr);
 }
 
@@ -46,5 +61,7 @@ std::string StopSignals::name() const {
     default: return {};
   }
 }
+
+void leave_impatience_to_launcher() { launcher_counts = true; }
 
 }  // namespace echelon

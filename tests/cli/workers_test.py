@@ -10,7 +10,7 @@ LONG = [*SHORT, "--set", "train.epochs=100000"]
 
 def start(run, *flags):
     return subprocess.Popen([PROGRAM, "train", "recipes/demo.toml", "--run", run, "--json", *flags], cwd=SOURCE, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
 def train(run, *flags):
@@ -108,6 +108,34 @@ def asked_to_stop_it_is_resumable_with_any_number_of_workers(folder, wanted):
     assert got["weights_sha256"] == wanted and got["stopped_by"] == "end"
 
 
+def one_ctrl_c_saves_in_every_world(folder):
+    """The terminal signals launcher and ranks together: that is one wish, however often a rank hears of it."""
+    for i, flags in enumerate([["--world", "tcp", "--system", "ssp"], ["--world", "processes", "--system", "bsp"]] * 3):
+        run = f"{folder}/interrupted{i}"
+        child = start(run, *LONG, "--workers", "4", *flags)
+        wait_for_steps(run, 2 + i)
+        os.killpg(child.pid, signal.SIGINT)
+        out, err = child.communicate()
+        assert child.returncode == 0, (flags, child.returncode, err[-2000:])
+        steps = json.loads(out.splitlines()[-1])["steps"]
+        assert f"saved at step {steps}." in err and os.listdir(f"{run}/checkpoints"), err[-2000:]
+
+
+def a_second_ctrl_c_ends_at_once(folder):
+    run = f"{folder}/impatient"
+    child = start(run, *LONG, "--workers", "3")
+    wait_for_steps(run, 2)
+    ranks = children(child.pid)
+    os.kill(ranks[1], signal.SIGSTOP)  # so that the others cannot come to their good end
+    os.killpg(child.pid, signal.SIGINT)
+    time.sleep(1)
+    assert child.poll() is None
+    os.killpg(child.pid, signal.SIGINT)
+    child.communicate()
+    assert child.returncode == 128 + signal.SIGINT, child.returncode
+    assert all(gone(p) for p in ranks)
+
+
 def one_trace_shows_all_ranks(folder):
     train(f"{folder}/trace", *SHORT, "--set", "train.epochs=1", "--workers", "2", "--trace")
     events = [e for e in json.load(open(f"{folder}/trace/trace.json"))["traceEvents"] if e.get("ph") == "X"]
@@ -123,6 +151,8 @@ def main():
         a_killed_launcher_leaves_nobody_behind(folder)
         a_stopped_worker_is_named_while_the_others_wait(folder)
         asked_to_stop_it_is_resumable_with_any_number_of_workers(folder, wanted)
+        one_ctrl_c_saves_in_every_world(folder)
+        a_second_ctrl_c_ends_at_once(folder)
         one_trace_shows_all_ranks(folder)
 
 

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "world/memory/bell.h"
 #include "world/processes/family.h"
+#include "world/signals.h"
 
 namespace echelon {
 
@@ -47,13 +48,10 @@ class CaughtSignals {
 
   int descriptor() const { return descriptor_; }
   const sigset_t& before() const { return before_; }
-  // The next signal that is for us to pass on; 0 if there is none. The terminal's own (Ctrl-C) reach the ranks anyway,
-  // and a second one would be taken for impatience.
+  // The next signal; 0 if there is none.
   int next() const {
     signalfd_siginfo info{};
-    while (read(descriptor_, &info, sizeof info) == sizeof info)
-      if (info.ssi_code != SI_KERNEL) return static_cast<int>(info.ssi_signo);
-    return 0;
+    return read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
   }
 
  private:
@@ -71,6 +69,7 @@ struct Child {
                        const std::function<void(int)>& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(exit_failed);  // it died before we could ask to be told
+  leave_impatience_to_launcher();
   pthread_sigmask(SIG_SETMASK, &signals, nullptr);
   body(index);
   std::fflush(nullptr);
@@ -113,9 +112,7 @@ class Family {
       looks.push_back({signals.descriptor(), POLLIN, 0});
       poll(looks.data(), looks.size(), 100);
 
-      while (const int signal = signals.next())
-        for (const Child& child : children_)
-          if (child.descriptor >= 0) kill(child.pid, signal);
+      while (const int signal = signals.next()) pass_on(signal);
       for (std::size_t i = 0; i < children_.size(); ++i)
         if (looks[i].revents != 0) bury(static_cast<int>(i));
 
@@ -130,6 +127,20 @@ class Family {
 
  private:
   int name(int index) const { return options_.first_rank + index; }
+
+  // The first is a wish that the ranks fulfil. The terminal, or whoever signals the whole group, tells it them as well,
+  // so only here is known whether one more is a second wish: then all end at once.
+  void pass_on(int signal) {
+    const double now = monotonic_seconds();
+    if (asked_since_ < 0) asked_since_ = now;
+    if (now - asked_since_ > same_wish_seconds) {
+      for (Child& child : children_)
+        if (child.descriptor >= 0) end(child);
+      _exit(128 + signal);
+    }
+    for (const Child& child : children_)
+      if (child.descriptor >= 0) kill(child.pid, signal);
+  }
 
   void bury(int index) {
     Child& child = children_[static_cast<std::size_t>(index)];
@@ -156,6 +167,7 @@ class Family {
   Segment& segment_;
   const FamilyOptions options_;
   std::vector<Child> children_;
+  double asked_since_ = -1;  // when the first signal came
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 #pragma once
-// Ranks as children of this process, which only watches them. If it dies, so do they; SIGINT, SIGTERM and SIGUSR1 that
-// are sent to it are passed on. Nothing is thrown for what happens to the children: the first failure is written into
-// the segment's fate, by the rank that has it or here if that one was killed.
+// Ranks as children of this process, which only watches them. If it dies, so do they; the first SIGINT, SIGTERM or
+// SIGUSR1 that is sent to it is passed on, a second one ends them and it at once (world/signals.h). Nothing is thrown
+// for what happens to the children: the first failure is written into the segment's fate, by the rank that has it or
+// here if that one was killed.
 
 #include <functional>
 
