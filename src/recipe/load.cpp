@@ -77,6 +77,44 @@ std::string twin_of(const std::string& key) {
   return "";
 }
 
+bool has_word(const Option& option, const std::string& word) {
+  if (const auto* text = std::get_if<std::string>(&option.value)) return *text == word;
+  const auto* list = std::get_if<Option::List>(&option.value);
+  return list && std::ranges::any_of(*list, [&](const Option& element) { return has_word(element, word); });
+}
+
+// Of [exchange]: a key that has a meaning only while another one says a certain word.
+struct Dependent {
+  const char *key, *on, *word;
+};
+constexpr Dependent dependents[]{{"threshold", "filters", "significant"}, {"skip", "filters", "skip"},
+                                 {"unbiased", "filters", "skip"},         {"switch_bytes", "algorithm", "auto"},
+                                 {"switch", "algorithm", "sparse"},       {"file", "graph", "file"}};
+
+// Of [exchange]: keys that exclude each other, and what each says if it wants nothing.
+struct Exclusive {
+  const char* key;
+  Option nothing;
+  const char* other;
+};
+
+// Why what lies below says for `key` has no place in an [exchange] to which `top` was added; "" if it has.
+std::string displaced_by(const Options& top, const std::string& key) {
+  for (const Dependent& d : dependents) {
+    const auto it = key == d.key ? top.items.find(d.on) : top.items.end();
+    if (it != top.items.end() && !has_word(it->second, d.word)) return d.on;
+  }
+  const Exclusive pairs[]{{"tau", {std::int64_t{1}}, "probability"},
+                          {"probability", {std::int64_t{1}}, "tau"},
+                          {"fanout", {std::int64_t{0}}, "two_level"},
+                          {"two_level", {false}, "fanout"}};
+  for (const Exclusive& pair : pairs) {
+    const auto it = key == pair.other ? top.items.find(pair.key) : top.items.end();
+    if (it != top.items.end() && to_text(it->second) != to_text(pair.nothing)) return pair.key;
+  }
+  return "";
+}
+
 }  // namespace
 
 Options merged(const Options& bottom, const Options& top, std::vector<std::string>& notes) {
@@ -96,6 +134,13 @@ Options merged(const Options& bottom, const Options& top, std::vector<std::strin
   for (const auto& [key, below] : bottom.items) {
     if (const std::string twin = twin_of(key); top.items.contains(twin) && !top.items.contains(key)) {
       notes.push_back(fmt::format("{0}.{1} stands in for {0}.{2}", top.where, twin, key));
+      continue;
+    }
+    if (const std::string by = top.where == "exchange" ? displaced_by(top, key) : "";
+        !by.empty() && !top.items.contains(key) &&
+        below.place.line > 0) {  // the command line is not played off against itself
+      notes.push_back(fmt::format("exchange.{} is now {}, so exchange.{} = {} of {} is dropped", by,
+                                  to_text(top.items.at(by)), key, to_text(below), below.place.file));
       continue;
     }
     const auto [it, only_below] = out.items.try_emplace(key, below);

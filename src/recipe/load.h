@@ -6,8 +6,9 @@
 //
 // Tables are merged key by key, lists are replaced. Where a table gets another `name` ([model], [optim], [schedule] and
 // a system's five tables) or `kind` ([data]), the keys it had under the old one are dropped, because they belonged to
-// that. What was dropped is noted. A relative `path` in [data] is looked for beside the file that says it, then where
-// the program was started.
+// that; so are keys of [exchange] that a changed one excludes (tau and probability) or leaves without a meaning (the
+// threshold of a filter that is gone). What was dropped is noted. A relative `path` in [data] is looked for beside the
+// file that says it, then where the program was started.
 //
 // A system (--system easgd, or system = "easgd" in the recipe) lies below the recipe with its five tables and over it
 // with what it says under [with]; --set has the last word. A resolved recipe says composed_from = "easgd" instead: its

@@ -157,6 +157,30 @@ TEST_F(LoadSystem, SetHasTheLastWordAndAnotherPartDropsTheOldOnesSettings) {
             "[rule]\nname = \"elastic\"\n");
 }
 
+TEST_F(LoadSystem, WhatAnOverrideExcludesOrLeavesWithoutMeaningIsDroppedAndNoted) {
+  const auto exchange = [&](const std::string& system, std::vector<std::string> overrides) {
+    loaded_.notes.clear();
+    tables("", system, std::move(overrides));
+    return write_toml(*std::get<Option::Table>(loaded_.tree.items.at("exchange").value));
+  };
+  EXPECT_EQ(exchange("one", {"exchange.probability=0.5"}), "name = \"server\"\nprobability = 0.5\nservers = 2\n");
+  ASSERT_EQ(loaded_.notes.size(), 1u);
+  EXPECT_NE(loaded_.notes[0].find("exchange.probability is now 0.5, so exchange.tau = 5 of "), std::string::npos)
+      << loaded_.notes[0];
+  EXPECT_NE(exchange("one", {"exchange.probability=1"}).find("tau = 5"), std::string::npos);
+  // Who says both has the contradiction told, not one of them dropped.
+  const std::string both = exchange("one", {"exchange.tau=3", "exchange.probability=0.5"});
+  EXPECT_NE(both.find("tau = 3"), std::string::npos) << both;
+
+  write("sub/filtered.toml", system("grad_push", "filters = ['significant']\nthreshold = 0.01\nfanout = 2\n"));
+  EXPECT_EQ(exchange("filtered", {"exchange.filters=['skip']", "exchange.two_level=true"}),
+            "name = \"server\"\nfilters = [\"skip\"]\nservers = 2\ntau = 5\ntwo_level = true\n");
+  EXPECT_EQ(loaded_.notes.size(), 2u);
+  EXPECT_NE(exchange("filtered", {"exchange.filters=['skip', 'significant']"}).find("threshold"), std::string::npos);
+  EXPECT_NE(exchange("filtered", {"exchange.two_level=false"}).find("fanout = 2"), std::string::npos);
+  EXPECT_TRUE(problems_.empty()) << problems_.text("?");
+}
+
 TEST_F(LoadSystem, TheRecipeOrAnOverrideMayNameItAndTheFlagWins) {
   EXPECT_NE(tables("system = 'one'", "").find("elastic"), std::string::npos);
   EXPECT_NE(tables("system = 'one'", "", {"system=two"}).find("param_mean"), std::string::npos);
