@@ -1,5 +1,7 @@
 #include "parallel/auto_sum.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -12,14 +14,24 @@ namespace echelon {
 std::vector<NamedCodec> read_codec_choice(OptionReader& options) {
   options.ignore("name");
   std::vector<NamedCodec> choice;
-  for (const std::string& name : options.texts("candidates", {"fp16", "one_bit", "top_k"})) {
+  std::vector<std::string> known;
+  for (const CodecInfo& info : codec_table()) known.emplace_back(info.name);
+  const std::vector<std::string> wanted = options.texts("candidates", {"fp16", "one_bit", "top_k"});
+  for (const std::string& name : wanted) {
+    if (std::ranges::find(known, name) == known.end()) {
+      const std::string guess = did_you_mean(name, known);
+      options.problem("candidates",
+                      fmt::format("has no '{}'{}", name,
+                                  guess.empty() ? fmt::format("; known: {}", fmt::join(known, ", ")) : guess));
+      continue;
+    }
     Options table;
     table.where = options.where();
     table.items["name"] = Option{name, options.place("candidates")};
     OptionReader reader(table, options.problems());
     choice.push_back({name, read_codec(reader)});
   }
-  if (choice.empty()) options.problem("candidates", "are none: take codec none, or name some");
+  if (wanted.empty()) options.problem("candidates", "are none: take codec none, or name some");
   options.done();
   return choice;
 }

@@ -1,5 +1,7 @@
 #include "parallel/composition.h"
 
+#include <algorithm>
+
 #include "parallel/coded_sum.h"
 #include "parallel/news.h"
 #include "parallel/work.h"
@@ -40,7 +42,11 @@ Composition read_composition(const CompositionTables& t, Problems& problems) {
   c.exchange = read_exchange(exchange);
   c.period = read_period(period);
   c.sync = read_sync(sync);
-  if (c.codec_name == "auto")
+  std::vector<std::string> codecs{"auto"};
+  for (const CodecInfo& info : codec_table()) codecs.emplace_back(info.name);
+  if (std::ranges::find(codecs, c.codec_name) == codecs.end())
+    c.codec_name = codec.choice("name", "none", codecs);  // says what there is
+  else if (c.codec_name == "auto")
     c.codec_choice = read_codec_choice(codec);
   else if (CodecMaker maker = read_codec(codec); c.codec_name != "none")
     c.codec = std::move(maker);
@@ -245,6 +251,9 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
                   c.sync.staleness + 1, c.order.rate, 1 / static_cast<double>(c.sync.staleness + 1)));
   refuse(c.order.kind == Order::Kind::magnitude && c.codec,
          "order magnitude chooses what is sent, and so would a codec with error feedback: take codec none");
+  refuse(c.sync.kind == Sync::Kind::approximate && facts.workers > 1 && c.sync.sites > facts.workers,
+         fmt::format("{} sites are more than the {} workers: set sync.sites to at most {}", c.sync.sites, facts.workers,
+                     facts.workers));
   refuse(c.sync.kind == Sync::Kind::quorum && c.sync.backups >= facts.workers,
          fmt::format("sync quorum with {} backups needs more than {} workers", c.sync.backups, facts.workers));
   refuse(facts.phases > 1,

@@ -86,6 +86,39 @@ TEST(Servers, AWarmStartIsOneWorkersAlone) {
   EXPECT_EQ(longer[0].samples, cold[0].samples) << "a warm start longer than the training ends with it";
 }
 
+TEST(Servers, NoMoreOfThemOrOfSitesThanWorkers) {
+  const auto problems_of = [](const std::string& system, int workers) {
+    Problems problems;
+    const Composition c = composition_of(system, problems);
+    check_composition(c, {.workers = workers}, problems);
+    return problems.text("");
+  };
+  const std::string sites = "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[sync]\nname = 'approximate'\n";
+  const std::string nested =
+      "[rule]\nname = 'grad_push'\n[exchange]\nname = 'nested'\n[exchange.outer]\nname = 'server'\nservers = 5\n"
+      "[sync]\nname = 'async'\nwork = 'own'";
+  for (const std::string& system : {servers("servers = 5", "'async'"), sites + "sites = 5", nested}) {
+    EXPECT_NE(problems_of(system, 4).find("at most 4"), std::string::npos) << system << problems_of(system, 4);
+    EXPECT_EQ(problems_of(system, 5), "") << system;
+  }
+  EXPECT_EQ(problems_of(servers("servers = 5", "'async'"), 1), "") << "alone, nobody serves anybody";
+  EXPECT_NE(problems_of(servers("servers = 'some'", "'async'"), 4).find("a whole number"), std::string::npos);
+}
+
+TEST(Servers, CodecsThatAreUnknownAreAnsweredWithAllThereAre) {
+  const auto problems_of = [](const std::string& codec) {
+    Problems problems;
+    composition_of("[codec]\n" + codec, problems);
+    return problems.text("");
+  };
+  for (const std::string& part :
+       {std::string("codec.name must be one of"), std::string("auto"), std::string("'top_k'")})
+    EXPECT_NE(problems_of("name = 'top-k'").find(part), std::string::npos) << problems_of("name = 'top-k'");
+  const std::string bad = problems_of("name = 'auto'\ncandidates = ['fp17']");
+  EXPECT_NE(bad.find("codec.candidates has no 'fp17'; did you mean 'fp16'?"), std::string::npos) << bad;
+  EXPECT_EQ(bad.find("codec.name"), std::string::npos) << bad;
+}
+
 TEST(Servers, GradientsThatWouldBeLostAreRefused) {
   for (const auto& [system, cure] : std::vector<std::pair<std::string, std::string>>{
            {servers("tau = 2", "'async'"), "n_push"},

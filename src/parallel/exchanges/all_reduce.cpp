@@ -181,7 +181,8 @@ class Kind : public ExchangeKind {
 
 std::unique_ptr<const ExchangeKind> all_reduce(OptionReader& options) {
   std::vector<std::string> names{"exact", "auto"};
-  for (const Algorithm& a : all_reduce_algorithms()) names.emplace_back(a.name);
+  for (const Algorithm& a : all_reduce_algorithms())
+    if (a.name != native_all_reduce.name) names.emplace_back(a.name);  // of MPI's own nobody could count the messages
   Settings s;
   names.emplace_back("sparse");
   const std::string name = options.choice("algorithm", "exact", names);

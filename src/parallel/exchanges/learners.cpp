@@ -203,8 +203,9 @@ class Kind : public ExchangeKind {
 std::unique_ptr<const ExchangeKind> learners(OptionReader& options) {
   Settings s;
   s.autotune = options.flag("autotune", false);
-  s.start.learners = options.integer("learners", 1, 1, 1024);
-  s.most = options.integer("most", std::max<std::int64_t>(4, s.start.learners), s.start.learners, 1024);
+  constexpr std::int64_t most = 64;  // each has weights and an optimiser's state of its own
+  s.start.learners = options.integer("learners", 1, 1, most);
+  s.most = options.integer("most", std::max<std::int64_t>(4, s.start.learners), s.start.learners, most);
   s.window = options.integer("window", s.window, 1, 1'000'000);
   return std::make_unique<Kind>(s);
 }

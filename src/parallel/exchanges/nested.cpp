@@ -130,6 +130,9 @@ class Kind : public ExchangeKind {
             .answers_pushes = outer_->traits().answers_pushes,
             .least_workers = outer_->traits().least_workers};
   }
+  std::string problem(int workers, bool has_codec) const override {
+    return outer_->problem(workers, has_codec);  // servers live on any rank, not only on heads
+  }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<Nested>(group_, *outer_, std::move(parts));
   }

@@ -26,6 +26,13 @@ class Kind : public ExchangeKind {
             .sites = settings_.overlay.kind == Overlay::Kind::flat && settings_.replicas == 1,
             .least_workers = settings_.replicas};
   }
+  std::string problem(int workers, bool) const override {
+    if (workers == 1 || settings_.servers <= workers) return {};
+    return fmt::format(
+        "{} servers are more than there are ranks for them to live on: set servers to at most {}, or to "
+        "\"all\"",
+        settings_.servers, workers);
+  }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<ServerClient>(settings_, std::move(parts));
   }
@@ -146,8 +153,11 @@ void read_replicas(OptionReader& options, ServerSettings& s) {
 std::unique_ptr<const ExchangeKind> server(OptionReader& options) {
   ServerSettings s;
   const auto given = options.options().items.find("servers");
-  if (given != options.options().items.end() && std::holds_alternative<std::string>(given->second.value))
-    s.servers = options.choice("servers", "all", {"all"}) == "all" ? 0 : 1;
+  const auto* word = given == options.options().items.end() ? nullptr : std::get_if<std::string>(&given->second.value);
+  if (word && *word != "all")
+    options.problem("servers", fmt::format("must be a whole number, at least 1, or \"all\", is \"{}\"", *word));
+  if (word)
+    options.ignore("servers"), s.servers = 0;
   else
     s.servers = static_cast<int>(options.integer("servers", 1, 1, 100'000));
   s.n_push = options.integer("n_push", 1, 1, 1'000'000);
