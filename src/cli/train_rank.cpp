@@ -47,9 +47,24 @@ RunFolder new_run(Disk& disk, const TrainSettings& s, const std::string& recipe)
   bad_input("the run's folder cannot be made ({}); name another place with --run DIR", problem.what());
 }
 
+// A folder without a checkpoint has a recipe all the same, and is not to become a run of another one.
+void expect_recipe_of(Disk& disk, const RunFolder& folder, const TrainingJob& job) {
+  Problems problems;
+  const PreparedRun begun = prepare_run(disk, folder.recipe(), {}, problems, data::usual_places(), "");
+  problems.throw_if_any(folder.recipe());
+  const TrainingJob was = make_job(begun);
+  if (was.model_fingerprint != job.model_fingerprint || was.data_fingerprint != job.data_fingerprint ||
+      was.seed != job.seed || was.recipe_fingerprint != job.recipe_fingerprint)
+    bad_input("{} was begun with another recipe: go on with {}, or start a new run", folder.path,
+              resuming_command(folder));
+}
+
 // Training::resume, with the settings that differ where it refuses.
-bool resume(Training& training, Disk& disk, const RunFolder& folder, const PreparedRun& prepared) try {
-  return training.resume();
+bool resume(Training& training, Disk& disk, const RunFolder& folder, const PreparedRun& prepared,
+            const TrainingJob& job, bool first) try {
+  if (training.resume()) return true;
+  if (first) expect_recipe_of(disk, folder, job);
+  return false;
 } catch (const BadInput& problem) {
   std::string text = problem.what();
   for (const Difference& d : differences(parse_toml(read_text(disk, folder.recipe(), TomlLimits{}.bytes), ""),
@@ -138,6 +153,17 @@ RunFolder agree_on_folder(Crew& crew, Disk& disk, const TrainSettings& s, const 
   return folder;
 }
 
+// "system easgd: rule elastic, exchange server, sync async\n"; nothing where nobody has named one.
+std::string system_in_words(const Recipe& recipe, const TrainingJob& job, int workers) {
+  const Composition* c = job.composition.get();
+  if (recipe.system.empty() && !c) return "";
+  const std::string name = "system" + (recipe.system.empty() ? "" : " " + recipe.system);
+  if (workers == 1) return name + ": one worker alone has nobody to exchange with\n";
+  if (!c) return name + ": the exact sum of all gradients in every step\n";
+  return fmt::format("{}: rule {}, exchange {}, sync {}{}\n", name, c->rule_name, c->exchange_name,
+                     to_text(c->sync.kind), c->codec_name == "none" ? "" : ", codec " + c->codec_name);
+}
+
 // What rank 0 does besides training: it tells people and files what happens.
 class Narrator {
  public:
@@ -158,13 +184,15 @@ class Narrator {
 
   void note(const std::string& text) { progress_.on_note(text), log_.on_note(text); }
 
-  void before(Training& training, const World& world, Cores& cores) {
+  void before(Training& training, const TrainingJob& job, const World& world, Cores& cores) {
     metrics_.emplace(disk_, clock_, folder_, training.next_step(), log_every(prepared_),
                      [this](const std::string& text) { note(text); });
     training.add(*metrics_);
     training.save_after([this] { return metrics_->flush(); });
-    const std::string text =
-        opening(prepared_, cores.count() * world.size(), in_words(settings_.world, world), training, folder_);
+    const bool exact = !job.composition;  // then the shards of a batch are spread over all workers
+    const std::string text = system_in_words(prepared_.recipe, job, world.size()) +
+                             opening(prepared_, cores.count() * (exact ? world.size() : 1),
+                                     in_words(settings_.world, world), training, folder_);
     out_ << text << std::flush;
     log_.write("start", text);
   }
@@ -236,11 +264,11 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
                     meter.get());
   training.add(log);
   if (first) training.add(narrator->progress());
-  if (s.resume && !resume(training, *disk, folder, prepared))
+  if (s.resume && !resume(training, *disk, folder, prepared, job, first))
     note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
   std::optional<TraceListener> trace;
   if (s.trace) training.add(trace.emplace(crew, training.trainer()));
-  if (first) narrator->before(training, world, cores);
+  if (first) narrator->before(training, job, world, cores);
   const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log);
   if (trace) trace->write(*disk, folder.trace(), note);
   if (first) narrator->after(training, summary, world, cores, !composed);

@@ -111,7 +111,8 @@ std::string in_words(const WorldFlags& flags, const World& world) {
 
 void add_world_flags(CLI::App& verb, WorldFlags& f) {
   const char* group = "Workers";
-  verb.add_option("--workers,--nproc-per-node", f.workers, "Workers on this machine; the result does not depend on it")
+  verb.add_option("--workers,--nproc-per-node", f.workers,
+                  "Workers on this machine; the result depends on it only under a --system other than bsp")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000))
       ->group(group);

@@ -1,5 +1,5 @@
 """`systems` and `compare` as a user calls them."""
-import json, os, pathlib, shlex, signal, subprocess, sys, tempfile, time, unittest
+import json, os, pathlib, shlex, shutil, signal, subprocess, sys, tempfile, time, unittest
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 RECIPE = os.path.join(SOURCE, "recipes/demo.toml")
@@ -76,7 +76,15 @@ class Systems(unittest.TestCase):
             self.assertIn('composed_from = "sparknet"', saved)
             self.assertIn("tau = 3", saved)
             self.assertTrue(json.loads(run("check", os.path.join(where, "recipe.toml"), "--json").stdout)["ok"])
-
+            # Also if it was stopped before anything was saved: another recipe is refused, its own begins anew.
+            shutil.rmtree(os.path.join(where, "checkpoints"))
+            done = run("train", RECIPE, *QUICK, "--workers", "2", "--run", where, "--resume", ok=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("was begun with another recipe", done.stderr)
+            self.assertIn("rule.name = ", done.stderr)
+            self.assertEqual(pathlib.Path(where, "recipe.toml").read_text(), saved)
+            again = run("train", os.path.join(where, "recipe.toml"), "--workers", "2", "--run", where, "--resume", "--json")
+            self.assertEqual(json.loads(again.stdout.splitlines()[-1])["epochs"], 1)
 
     def test_the_same_weights_are_promised_only_where_it_is_so(self):
         def said_next(*words):
