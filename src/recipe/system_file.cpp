@@ -63,6 +63,7 @@ SystemFile parse_system(std::string_view text, const std::string& file, Problems
   for (const auto& [axis, table] :
        {std::pair("rule", &s.rule), std::pair("exchange", &s.exchange), std::pair("sync", &s.sync),
         std::pair("codec", &s.codec), std::pair("order", &s.order)}) {
+    r.ignore(axis);  // it is known, also where it is left out
     if (!r.has(axis)) continue;
     OptionReader part = r.table(axis);
     check_part(axis, part);

@@ -96,6 +96,12 @@ optim = 3
     EXPECT_TRUE(says(said, part));
 }
 
+TEST(SystemFile, AnUnknownTableIsAnsweredWithAllThatAreKnown) {
+  const std::string said = problems_of(good + "[somewhere_else]\nx = 1\n");
+  for (const char* table : {"somewhere_else", "rule", "exchange", "sync", "codec", "order"})
+    EXPECT_TRUE(says(said, table));
+}
+
 TEST(SystemFile, SettingsOfOnePartMeanNothingInAnother) {
   EXPECT_EQ(problems_of(good), "");
   EXPECT_TRUE(says(problems_of(with("\"elastic\"", "\"param_mean\"")), "x.toml:17: unknown key rule.alpha"));
