@@ -60,27 +60,42 @@ std::vector<std::string> all_overrides(const Settings& s) {
   return all;
 }
 
+// What is wrong, each line once: a bad setting is found under every system.
+class Complaints {
+ public:
+  void add(const std::string& text) {
+    for (const std::string_view line : split(text, '\n'))
+      if (std::ranges::find(lines_, line) == lines_.end()) lines_.emplace_back(line);
+  }
+  void throw_if_any() const {
+    if (!lines_.empty()) throw BadInput(fmt::format("{}", fmt::join(lines_, "\n")));
+  }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
 // Whatever is wrong with any of them is said before the first one starts.
 void check_all(Disk& disk, const Settings& s) {
   const ExpectedWorld world = expected_world(s.world);
   std::set<std::string> seen;
-  std::string complaints;
+  Complaints complaints;
   for (const std::string& system : s.systems) {
     if (!seen.insert(std::filesystem::path(system).stem().string()).second)
-      complaints += fmt::format("--systems names {} twice\n", system);
+      complaints.add(fmt::format("--systems names {} twice", system));
     Problems problems;
     const PreparedRun prepared = prepare_run(disk, s.recipe, all_overrides(s), problems, data::usual_places(), system);
     if (!problems.empty()) {
-      complaints += problems.text(s.recipe) + "\n";
+      complaints.add(problems.text(s.recipe));
       continue;
     }
     try {
       check_system(make_job(prepared), world.workers, world.shares_memory, system);
     } catch (const BadInput& problem) {
-      complaints += std::string(problem.what()) + "\n";
+      complaints.add(problem.what());
     }
   }
-  if (!complaints.empty()) throw BadInput(complaints.substr(0, complaints.size() - 1));
+  complaints.throw_if_any();
 }
 
 std::string last_lines(const std::string& text) {
@@ -96,7 +111,8 @@ std::string last_lines(const std::string& text) {
 
 std::string in_words(const ComparedRun& run) {
   const ComparedResult r = result_of(run, 0);
-  std::string text = fmt::format("done in {}", human_duration(r.seconds.value_or(0)));
+  std::string text =
+      fmt::format("{} {}", r.ended_by == "signal" ? "stopped after" : "done in", human_duration(r.seconds.value_or(0)));
   if (r.accuracy) text += fmt::format(", test accuracy {:.2f} %", 100 * *r.accuracy);
   return text;
 }
@@ -122,10 +138,7 @@ ComparedRun run_one(Disk& disk, const Settings& s, const std::string& system, co
   const CommandResult result = run_command(command);
   if (live) fmt::print(stderr, "\r\033[K");
   ComparedRun compared = read_compared(disk, name, run);
-  if (result.exit_code != 0)
-    compared.failed = last_lines(result.output);
-  else if (stop && compared.failed.empty() && compared.summary.value("stopped_by", std::string()) == "signal")
-    compared.failed = "it was stopped";
+  if (result.exit_code != 0) compared.failed = last_lines(result.output);
   fmt::print(stderr, "{}: {}\n", name, compared.failed.empty() ? in_words(compared) : compared.failed);
   return compared;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -22,6 +24,10 @@ Series curve_of(const ComparedRun& run, const char* metric, const char* against)
     if (x && y) s.x.push_back(*x), s.y.push_back(*y);
   }
   return s;
+}
+
+bool in_one_memory(const ComparedRun& run) {
+  return !number_in(run.summary, "bytes") && number_in(run.summary, "workers").value_or(1) > 1;
 }
 
 std::string cell(const std::optional<double>& value, const char* format) {
@@ -77,8 +83,13 @@ std::string comparison_table(const std::vector<ComparedRun>& runs, double target
                 r.seconds_to_target ? human_duration(*r.seconds_to_target) : "never", cell(r.samples_per_s, "{:.0f}"),
                 r.bytes_per_step ? human_bytes(*r.bytes_per_step) : "-", r.ended_by);
   }
+  if (std::ranges::any_of(runs, in_one_memory))
+    text += "\nbytes/step -: these workers add up in the memory they share and send nothing; with --link they send\n";
   for (const ComparedRun& run : runs)
-    if (!run.failed.empty()) text += fmt::format("\n{} failed: {}\n", run.system, run.failed);
+    if (!run.failed.empty())
+      text += fmt::format("\n{} failed: {}\n", run.system, run.failed);
+    else if (result_of(run, target).ended_by == "signal")
+      text += fmt::format("\n{} was stopped: what it had reached by then is above\n", run.system);
   return text;
 }
 

@@ -135,6 +135,13 @@ class Compare(unittest.TestCase):
             for words in ("training loss against time", "test accuracy against samples", "system", "samples/s", "bytes/step", "bsp"):
                 self.assertIn(words, out)
 
+    def test_the_table_says_why_bytes_are_missing(self):
+        with tempfile.TemporaryDirectory() as root:
+            for world, missing in (([], True), (["--link", "10gbit"], False)):
+                out = run("compare", RECIPE, "--systems", "bsp", "--epochs", "1", *QUICK, "--workers", "2", *world, "--root",
+                          root).stdout
+                self.assertEqual("bytes/step -: " in out, missing, out)
+
     def test_a_system_twice_and_a_bad_setting_are_refused_before_anything_runs(self):
         with tempfile.TemporaryDirectory() as empty:
             done = run("compare", RECIPE, "--systems", "bsp,bsp", cwd=empty, ok=False)
@@ -143,6 +150,13 @@ class Compare(unittest.TestCase):
             done = run("compare", RECIPE, "--systems", "bsp,easgd", "--set", "train.epochz=3", cwd=empty, ok=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn("did you mean 'epochs'", done.stderr)
+            done = run("compare", RECIPE, "--systems", "bsp,ssp,fp16", "--workers", "4", "--set", "order.name=foo", cwd=empty, ok=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr.count("order.name must be one of"), 1, done.stderr)
+            done = run("compare", RECIPE, "--systems", "bsp,ssp", "--world", "sim", "--workers", "4", "--cluster",
+                       os.path.join(SOURCE, "recipes/clusters/two-racks.toml"), cwd=empty, ok=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr.count("leave out --workers"), 1, done.stderr)
             self.assertEqual(os.listdir(empty), [])
 
     def test_a_world_that_one_of_them_cannot_live_in_is_refused_before_anything_runs(self):
@@ -170,6 +184,8 @@ class Compare(unittest.TestCase):
             out, err = going.communicate()
             self.assertEqual(going.returncode, 1, err)
             self.assertIn("stopped by a signal after 1 of 2 systems", err)
+            self.assertIn("bsp was stopped", out)
+            self.assertNotIn("failed", out + err)
             summary = json.loads(pathlib.Path(root, "compare-1/bsp/summary.json").read_text())
             self.assertEqual(summary["stopped_by"], "signal")
             self.assertTrue(os.listdir(os.path.join(root, "compare-1/bsp/checkpoints")))
