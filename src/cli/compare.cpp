@@ -81,6 +81,10 @@ void check_all(Disk& disk, const Settings& s) {
   std::set<std::string> seen;
   Complaints complaints;
   for (const std::string& system : s.systems) {
+    if (system.empty()) {
+      complaints.add("--systems has an empty name between its commas: leave it out");
+      continue;
+    }
     if (!seen.insert(std::filesystem::path(system).stem().string()).second)
       complaints.add(fmt::format("--systems names {} twice", system));
     Problems problems;
@@ -192,9 +196,14 @@ void add_compare(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("compare", "Train one recipe under several systems and compare them");
   auto s = std::make_shared<Settings>();
   verb->add_option("recipe", s->recipe, "A recipe (TOML; default: recipes/demo.toml)");
-  verb->add_option("--systems", s->systems, "Names of `echelon systems`, or files: bsp,ssp,easgd")
+  verb->add_option_function<std::vector<std::string>>(
+          "--systems",
+          [s](const std::vector<std::string>& lists) {
+            for (const std::string& list : lists)
+              for (const std::string_view name : split(list, ',')) s->systems.emplace_back(name);
+          },
+          "Names of `echelon systems`, or files: bsp,ssp,easgd")
       ->required()
-      ->delimiter(',')
       ->allow_extra_args(false);
   verb->add_option("--set", s->overrides, "Change one setting of the recipe, for all: --set optim.lr=0.05")
       ->allow_extra_args(false);

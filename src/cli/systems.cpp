@@ -115,16 +115,32 @@ const char* heading(const std::string& section) {
   return "Others";
 }
 
-// Shrinks the widest columns until all fit.
+// Shrinks the widest columns until all fit, and leaves out the last ones where that is not enough.
 void fit_widths(std::vector<int>& widths, int room) {
   constexpr int least = 9, gap = 2;
-  for (;;) {
+  while (widths.size() > 1) {
     int total = -gap;
     for (const int w : widths) total += w + gap;
+    if (total <= room) return;
     const auto widest = std::max_element(widths.begin() + 1, widths.end());  // names are kept whole
-    if (total <= room || *widest <= least) return;
-    --*widest;
+    if (*widest > least)
+      --*widest;
+    else
+      widths.pop_back();
   }
+}
+
+// In lines of at most so many characters, each indented by two of them.
+std::string wrapped(const std::string& text, int columns) {
+  std::string out, line;
+  for (const std::string_view word : split(text, ' ')) {
+    if (!line.empty() && display_width(line) + display_width(word) + 3 > columns) {
+      out += "  " + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + std::string(word);
+  }
+  return out + "  " + line + "\n";
 }
 
 void list(bool json) {
@@ -187,7 +203,9 @@ void print_composition(const SystemFile& s) {
       const std::string value = value_of(*table, knob);
       const std::string usual =
           table->items.contains(knob.key) && value != knob.usual ? fmt::format(" (default {})", knob.usual) : "";
-      fmt::print("            {} {}\n", fit(fmt::format("{} = {}{}", knob.key, value, usual), 42), knob.about);
+      const std::string said = fmt::format("{} = {}{}", knob.key, value, usual);
+      const std::string first = display_width(said) > 42 ? said + fmt::format("\n{:<54}", "") : fit(said, 42);
+      fmt::print("            {} {}\n", first, knob.about);
     }
   }
   if (!s.with.items.empty()) fmt::print("  and over the recipe:\n{}", indented(write_toml(s.with)));
@@ -214,7 +232,8 @@ void show(const std::string& name, int workers, std::size_t batch, bool json) {
   for (const auto& [column, text] : columns(s))
     if (column != "system" && column != "paper") fmt::print("  {:<12} {}\n", column, text);
   print_composition(s);
-  fmt::print("\nBytes per step (of one exchange; n workers, W bytes of the model as encoded)\n  {}\n", t.formula);
+  fmt::print("\nBytes per step (of one exchange; n workers, W bytes of the model as encoded)\n{}",
+             wrapped(t.formula, std::min(100, terminal_columns(1))));
   fmt::print(
       "  {} with {} workers, batches of {} ({} numbers, W = {:.0f}): {:.0f} bytes in {:.1f} messages a step, of all "
       "together\n",

@@ -1,5 +1,5 @@
 """`systems` and `compare` as a user calls them."""
-import json, os, pathlib, shlex, shutil, signal, subprocess, sys, tempfile, time, unittest
+import fcntl, json, os, pathlib, pty, shlex, shutil, signal, struct, subprocess, sys, tempfile, termios, time, unittest
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 RECIPE = os.path.join(SOURCE, "recipes/demo.toml")
@@ -24,6 +24,31 @@ class Systems(unittest.TestCase):
         for s in listed:
             self.assertIn(f"\n{s['name']} ", text)
             self.assertIn(s["paper"], text)
+
+    def test_nothing_is_wider_than_the_terminal(self):
+        for columns in (60, 80, 120):
+            ours, its = pty.openpty()
+            fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+            child = subprocess.Popen([PROGRAM, "systems"], stdout=its, cwd=SOURCE)
+            os.close(its)
+            out = b""
+            try:
+                while piece := os.read(ours, 65536):
+                    out += piece
+            except OSError:  # its side is closed
+                pass
+            os.close(ours)
+            self.assertEqual(child.wait(), 0)
+            lines = out.decode().splitlines()
+            self.assertLessEqual(max(map(len, lines)), columns)
+            self.assertTrue(any(l.startswith("easgd ") for l in lines))
+
+    def test_what_is_shown_is_whole_and_in_lines(self):
+        out = run("systems", "show", "eamsgd").stdout + run("systems", "show", "ssp").stdout
+        self.assertNotIn("\u2026", out)
+        formula = out.split("as encoded)\n")[-1].split("\n  lenet5")[0]
+        self.assertIn("every worker sends all servers their parts", " ".join(formula.split()))
+        self.assertLessEqual(max(map(len, formula.splitlines())), 80)
 
     def test_they_are_found_from_any_directory(self):
         with tempfile.TemporaryDirectory() as elsewhere:
@@ -150,6 +175,9 @@ class Compare(unittest.TestCase):
             done = run("compare", RECIPE, "--systems", "bsp,easgd", "--set", "train.epochz=3", cwd=empty, ok=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn("did you mean 'epochs'", done.stderr)
+            done = run("compare", RECIPE, "--systems", "bsp,,ssp", cwd=empty, ok=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("empty name", done.stderr)
             done = run("compare", RECIPE, "--systems", "bsp,ssp,fp16", "--workers", "4", "--set", "order.name=foo", cwd=empty, ok=False)
             self.assertEqual(done.returncode, 2)
             self.assertEqual(done.stderr.count("order.name must be one of"), 1, done.stderr)
