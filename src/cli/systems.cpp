@@ -155,6 +155,7 @@ void list(bool json) {
                    {"title", s.title},
                    {"paper", s.paper},
                    {"section", s.section},
+                   {"heading", heading(s.section)},
                    {"taxonomy", taxonomy_json(s)}});
     fmt::print("{}\n", j.dump());
     return;

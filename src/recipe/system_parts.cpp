@@ -160,7 +160,9 @@ SystemAxis codecs() {
   };
   const auto lossy = [&](const char* carries, std::vector<Knob> knobs, const char* scaled = "none") {
     knobs.insert(knobs.end(), {{"error_feedback", carries, feedback.about}, scale(scaled), entropy});
-    knobs.push_back({"momentum", "0", "taken before anything is left out, instead of the optimizer's"});
+    knobs.insert(knobs.end(), {{"momentum", "0", "taken before anything is left out, instead of the optimizer's"},
+                               {"clip", "0", "with momentum: norm of the local gradient; 0: no limit"},
+                               {"masking", "true", "with momentum: stop the velocity of what was sent"}});
     return knobs;
   };
   return {"codec",
@@ -199,8 +201,8 @@ SystemAxis codecs() {
                {{"share", "0.001", share.about},
                 {"momentum", "0.9", "kept locally"},
                 {"error_feedback", "false", "only with momentum = 0, which has a residual of its own"},
-                {"masking", "true", "stop the velocity of what was sent"},
-                {"clip", "0", "norm of the local gradient; 0: no limit"},
+                {"masking", "true", "with momentum: stop the velocity of what was sent"},
+                {"clip", "0", "with momentum: norm of the local gradient; 0: no limit"},
                 {"warmup_epochs", "4", "over which the share falls from a quarter"},
                 {"warmup_share", "0.25", "where it begins"},
                 {"layerwise", "true", "the share of each parameter, not of all together"},
