@@ -15,9 +15,7 @@ constexpr std::int64_t for_ever = std::numeric_limits<std::int64_t>::max();
 
 // Steps that its workers have made on average; for ever if they have all left.
 std::int64_t ServerShard::site_clock() const {
-  const bool left =
-      std::ranges::all_of(writers_, [&](const Address& a) { return gone_[static_cast<std::size_t>(a.rank)] != 0; });
-  if (left) return for_ever;
+  if (have_all_left()) return for_ever;
   std::int64_t updates = 0;
   for (const Slice& s : slices_) updates += s.version;
   return updates / static_cast<std::int64_t>(slices_.size() * writers_.size());

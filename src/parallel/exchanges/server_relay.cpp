@@ -136,7 +136,7 @@ bool ServerRelay::is_complete(const Node& node) const {
   return !node.in_sum.empty() && there == node.children.size();
 }
 
-// A child leaves this run, for all keys of that server. When all have, so does this node.
+// A child leaves until all have met, for all keys of that server. When all have, so does this node.
 void ServerRelay::child_leaves(Node& left, std::uint32_t key, const Letter& letter) {
   const auto child = static_cast<std::size_t>(child_of(left, letter));
   for (std::size_t k = 0; k < nodes_.size(); ++k) {
@@ -145,8 +145,10 @@ void ServerRelay::child_leaves(Node& left, std::uint32_t key, const Letter& lett
     node.gone[child] = 1;
     if (parts_.sync.in_rounds() && is_complete(node)) send_up(node, static_cast<std::uint32_t>(k), node.round);
   }
-  if (std::ranges::count(left.gone, 1) == static_cast<std::ptrdiff_t>(left.gone.size()))
-    parts_.mail->post(left.up.rank, {.kind = flush, .box = static_cast<std::uint16_t>(left.up.box), .key = key});
+  if (std::ranges::count(left.gone, 0) > 0) return;
+  parts_.mail->post(left.up.rank, {.kind = flush, .box = static_cast<std::uint16_t>(left.up.box), .key = key});
+  for (Node& node : nodes_)
+    if (node.inner && node.root == left.root) std::ranges::fill(node.gone, 0);  // all will be there when they go on
 }
 
 void ServerRelay::send_up(Node& node, std::uint32_t key, std::int64_t clock) {

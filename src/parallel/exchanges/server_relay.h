@@ -46,7 +46,7 @@ class ServerRelay {
     double rates = 0;             // learning rates, added up; not in rounds: times their shares
     std::uint64_t version = 0;    // not in rounds: the oldest that a contribution was computed from
     std::vector<int> in_sum;      // children
-    std::vector<char> gone;       // by child: no contribution of it will come in this run
+    std::vector<char> gone;       // by child: no contribution of it will come before all have met
     std::vector<int> on_its_way;  // those whose sum has been sent and not been answered
     std::int64_t sent = 0;
     std::int64_t round = 0;  // of the sum

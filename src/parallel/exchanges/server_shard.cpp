@@ -81,16 +81,18 @@ void ServerShard::handle(Letter& letter) {
   const std::uint32_t key = letter.head.key;
   const auto from = static_cast<std::size_t>(letter.from);
   if (letter.head.kind == flush) {
-    gone_[from] = std::ranges::find(writers_, letter.from, &Address::rank) != writers_.end();
+    const bool writes = std::ranges::find(writers_, letter.from, &Address::rank) != writers_.end();
+    gone_[from] = writes;
     began_[from] = -1;
     for (std::size_t i = 0; i < slices_.size(); ++i) {
       const auto k = static_cast<std::uint32_t>(first_ + i);
       parts_.sync.in_rounds() ? close_rounds(slices_[i], k) : answer_those_who_may(slices_[i], k);
     }
-    if (!place_.peers.empty()) tell_sites(slices_.front(), static_cast<std::uint32_t>(first_));
+    if (writes && !place_.peers.empty()) tell_sites(slices_.front(), static_cast<std::uint32_t>(first_));
     if (is_last())
       parts_.mail->post(letter.from,
                         {.kind = flushed, .box = static_cast<std::uint16_t>(reply_box_[from]), .key = key});
+    if (have_all_left()) std::ranges::fill(gone_, 0);  // they meet now, and all will be there when they go on
     return;
   }
   if (key < first_ || key - first_ >= slices_.size())
@@ -117,6 +119,10 @@ void ServerShard::handle(Letter& letter) {
     default: fail("rank {} sent a server a letter of kind {}", letter.from, head.kind);
   }
   answer_those_who_may(s, key);
+}
+
+bool ServerShard::have_all_left() const {
+  return std::ranges::all_of(writers_, [&](const Address& a) { return gone_[static_cast<std::size_t>(a.rank)] != 0; });
 }
 
 void ServerShard::merge(Slice& s, const Letter& letter) {
@@ -286,6 +292,8 @@ std::vector<StateSpan> ServerShard::state() {
       for (const StateSpan& state : s.changes->state()) add("sites " + state.name, state.bytes);
     for (std::size_t w = 0; w < s.read.size(); ++w) add(fmt::format("read by {}", w), s.read[w].as<std::byte>());
   }
+  all.push_back({"site clocks", std::as_writable_bytes(std::span(site_clocks_))});
+  all.push_back({"site clock told", std::as_writable_bytes(std::span(&told_clock_, 1))});
   all.push_back({"server dead", std::as_writable_bytes(std::span(&dead_, 1))});
   all.push_back({"server speeds", std::as_writable_bytes(std::span(interval_))});
   all.push_back({"server counts", std::as_writable_bytes(std::span(&counts_, 1))});

@@ -85,6 +85,7 @@ class ServerShard {
 
   void handle(Letter& letter);
   Rank latecomer_of(const Slice& s) const;
+  bool have_all_left() const;
   // server_chain.cpp
   bool is_passed(Letter& letter);
   bool was_seen(const Slice& s, const Letter& letter) const;
@@ -126,7 +127,7 @@ class ServerShard {
   std::int64_t dead_ = 0;                  // its state is lost
   std::vector<std::int64_t> site_clocks_;  // how far other sites are, by peer
   std::int64_t told_clock_ = 0;            // to them
-  std::vector<char> gone_;                 // by worker: no contribution of it will come in this run
+  std::vector<char> gone_;                 // by worker: no contribution of it will come before all have met
   std::vector<double> began_, interval_;   // by worker: when it began to compute, and how long it usually does
   std::atomic<Rank> latecomer_ = -1;
   std::unique_ptr<Task> task_;  // last
