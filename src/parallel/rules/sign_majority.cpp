@@ -42,7 +42,7 @@ class Shared : public SharedSide {
     std::ranges::transform(mean, verdict_.as<float>().begin(), sign);
   }
   std::span<const float> answer() const override { return verdict_.as<float>(); }
-  std::vector<StateSpan> state() override { return {as_state("verdict", verdict_.as<float>())}; }
+  std::vector<StateSpan> state() override { return {}; }  // every round makes a new verdict
 
  private:
   Buffer verdict_;
