@@ -1,0 +1,225 @@
+// What makes a shipped system itself: if the line that says it were lost, it would still train, and only these would
+// notice. Messages, bytes and times are compared with what the theory of each says, on a simulated cluster.
+
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "recipe/prepare.h"
+#include "run/job.h"
+#include "tests/parallel/systems.h"
+#include "tests/run/shipped.h"
+#include "tests/support/temp_dir.h"
+
+namespace echelon {
+namespace {
+
+using namespace test;
+
+constexpr int workers = 8;
+
+SystemFile file_of(const std::string& name) { return read_system(*make_real_disk(), name, shipped); }
+
+struct Cost {  // of a step, of all workers
+  double messages = 0, bytes = 0, seconds = 0;
+};
+
+struct Measured {
+  Cost cost;
+  SystemResult result;
+};
+
+// A round has costs of its own, so this is the difference between a longer and a shorter one.
+Measured run_of(const SystemFile& file, const SimCluster& cluster, SystemJob job = {}) {
+  constexpr int steps = 4;
+  job.system = tables_of(file);
+  Measured run;
+  for (const int times : {2, 1}) {
+    job.steps = times * steps;
+    const auto all = simulate_system(workers, job, cluster);
+    const double sign = times == 2 ? 1.0 / steps : -1.0 / steps;
+    for (const SystemResult& r : all) {
+      run.cost.messages += sign * static_cast<double>(r.sent.messages);
+      run.cost.bytes += sign * static_cast<double>(r.sent.bytes);
+    }
+    run.cost.seconds += sign * all[0].seconds;
+    run.result = all[0];
+  }
+  return run;
+}
+
+SystemFile in_one_portion(const std::string& name) {
+  SystemFile file = file_of(name);
+  file.order.items = {{"name", text("whole")}};
+  return file;
+}
+
+constexpr double latency = 1e-3;
+SimCluster of_latency() { return SimCluster::uniform(workers, latency, 1e15, 1e15); }  // nothing else takes time
+SimCluster two_hosts() {
+  SimCluster cluster = SimCluster::uniform(2, latency, 1e15, 1e15);
+  for (auto& machine : cluster.machines) machine.ranks = workers / 2;
+  return cluster;
+}
+
+struct Pattern {
+  const char* system;
+  SimCluster cluster;
+  double messages, models;  // of an all-reduce, by all workers; the bytes of the model so many times
+  double latencies;         // one after the other; 0: not the same for all
+};
+
+class AllReducePattern : public testing::TestWithParam<Pattern> {};
+
+// Workers tell each other news besides, the same under all systems. So this is against bsp, where every worker sends
+// each owner its part and gets its sum: 2 n (n-1) messages, 2 (n-1) models; and against the latencies of rabenseifner.
+TEST_P(AllReducePattern, IsTheAlgorithmsOwn) {
+  const Pattern p = GetParam();
+  const Measured own = run_of(in_one_portion(p.system), p.cluster), bsp = run_of(in_one_portion("bsp"), p.cluster);
+  const double n = workers, model = 4.0 * static_cast<double>(own.result.weights.size());
+  EXPECT_NEAR(own.cost.messages - bsp.cost.messages, p.messages - 2 * n * (n - 1), 1e-6);
+  EXPECT_NEAR(own.cost.bytes - bsp.cost.bytes, (p.models - 2 * (n - 1)) * model, 1e-6 * model);
+  if (p.latencies == 0) return;
+  const Measured halving = run_of(in_one_portion("rabenseifner"), p.cluster);
+  EXPECT_NEAR(own.cost.seconds - halving.cost.seconds, (p.latencies - 6) * latency, 0.01 * latency);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shipped, AllReducePattern,
+    testing::Values(Pattern{"firecaffe", of_latency(), 14, 14, 0},     // up a tree and down again
+                    Pattern{"butterfly", of_latency(), 24, 24, 3},     // everything with a partner, log n times
+                    Pattern{"rabenseifner", of_latency(), 48, 14, 6},  // halves, quarters, ... and back
+                    Pattern{"gloo", of_latency(), 48, 14, 6},          // the same, for so little
+                    Pattern{"horovod", of_latency(), 112, 14, 14},     // parts once round, and once more
+                    Pattern{"hierarchical", two_hosts(), 16, 14, 0}),  // two trees of 4, and a ring of their firsts
+    [](const auto& info) { return std::string(info.param.system); });
+
+TEST(Gloo, TakesTheRingForWhatIsLargeAndFewRoundsForWhatIsSmall) {
+  SystemFile file = in_one_portion("gloo");
+  const Measured small = run_of(file, of_latency());
+  const auto bytes = static_cast<std::int64_t>(4 * small.result.weights.size());
+  file.exchange.items["switch_bytes"] = integer(bytes + 1);
+  EXPECT_NEAR(run_of(file, of_latency()).cost.messages, small.cost.messages, 1e-6);
+  file.exchange.items["switch_bytes"] = integer(bytes);
+  const double n = workers;
+  EXPECT_NEAR(run_of(file, of_latency()).cost.messages - small.cost.messages, 2 * n * (n - 1) - 48, 1e-6);
+}
+
+TEST(Fusion, SendsOneMessageForManyTensors) {
+  const Measured fused = run_of(file_of("fusion"), of_latency()), each = run_of(file_of("wfbp"), of_latency());
+  EXPECT_EQ(fused.result.portions.size(), 1u);
+  EXPECT_GE(each.result.portions.size(), 2u);
+  EXPECT_LT(fused.cost.messages, each.cost.messages);
+  EXPECT_NEAR(fused.cost.messages, run_of(in_one_portion("fusion"), of_latency()).cost.messages, 1e-6);
+}
+
+// A rule that remembers how much each shared side concludes.
+class Counting : public MergeRule {
+ public:
+  Counting(std::unique_ptr<const MergeRule> inner, std::vector<std::size_t>& concluded)
+      : inner_(std::move(inner)), concluded_(concluded) {}
+  RuleTraits traits() const override { return inner_->traits(); }
+  std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override { return inner_->make_worker(view); }
+  std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
+    return std::make_unique<Side>(inner_->make_shared(place), concluded_);
+  }
+
+ private:
+  class Side : public SharedSide {
+   public:
+    Side(std::unique_ptr<SharedSide> inner, std::vector<std::size_t>& concluded)
+        : inner_(std::move(inner)), concluded_(concluded) {}
+    void conclude(std::span<float> mean, const Round& round) override {
+      concluded_.push_back(mean.size());
+      inner_->conclude(mean, round);
+    }
+    std::span<const float> answer() const override { return inner_->answer(); }
+    std::vector<StateSpan> state() override { return inner_->state(); }
+
+   private:
+    std::unique_ptr<SharedSide> inner_;
+    std::vector<std::size_t>& concluded_;
+  };
+  std::unique_ptr<const MergeRule> inner_;
+  std::vector<std::size_t>& concluded_;
+};
+
+TEST(BigDl, ConcludesEveryNumberAtOneWorker) {
+  std::vector<std::size_t> concluded;  // simulated workers are one thread
+  SystemJob job{.system = tables_of(file_of("bigdl")), .steps = 1};
+  job.adapt = [&](Composition& c) { c.rule = std::make_unique<Counting>(std::move(c.rule), concluded); };
+  const auto all = simulate_system(workers, job);
+  ASSERT_EQ(concluded.size(), static_cast<std::size_t>(workers));
+  std::size_t sum = 0;
+  for (const std::size_t part : concluded) {
+    EXPECT_LE(part, all[0].weights.size() / workers + 16);  // parts begin at cache lines
+    sum += part;
+  }
+  EXPECT_EQ(sum, all[0].weights.size());
+}
+
+// On links that take as long as backward does.
+struct Overlapping {
+  const char* system;
+  double bandwidth;
+};
+class Overlap : public testing::TestWithParam<Overlapping> {};
+
+TEST_P(Overlap, HidesTheExchangeBehindBackward) {
+  SystemJob job;
+  job.network = {"mlp",
+                 table({{"hidden", integers({64, 64, 64, 64})}}),
+                 {.kind = data::SyntheticOptions::Kind::blobs, .samples = 256, .shape = {64}, .classes = 64}};
+  job.batch = 16;  // so few that factors are smaller
+  const SimCluster cluster = SimCluster::uniform(workers, 1e-6, GetParam().bandwidth, 6.25e7);
+  const std::string system = GetParam().system;
+  SystemFile file = file_of(system);
+  if (system == "horovod") file.order.items["bytes"] = integer(20'000);  // so small a network would fit in one
+  const double overlapped = run_of(file, cluster, job).cost.seconds;
+  file.order.items = {{"name", text("whole")}};
+  const double after = run_of(file, cluster, job).cost.seconds;
+  fmt::print("{}: {:.6f} s a step, {:.6f} s if all is sent after backward\n", system, overlapped, after);
+  EXPECT_LT(overlapped, 0.9 * after);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shipped, Overlap,
+                         testing::Values(Overlapping{"wfbp", 1e8}, Overlapping{"horovod", 1e8},
+                                         Overlapping{"poseidon", 4e6}),  // sends less, and computes more
+                         [](const auto& info) { return std::string(info.param.system); });
+
+// The weights that four steps of a recipe with this [optim] come to: less than the ten between two meetings.
+std::string trained(const std::string& system, const std::string& optim) {
+  const auto disk = make_real_disk();
+  const TempDir dir;
+  const std::string recipe = dir.path("recipe.toml");
+  write_file_atomically(*disk, recipe,
+                        "[model]\nname = 'mlp'\nhidden = [8]\n[data]\nkind = 'digits'\nlimit = 256\n[optim]\n" + optim +
+                            "lr = 0.02\n[train]\nepochs = 1\nbatch = 64\nevaluate = false\n");
+  Problems problems;
+  const PreparedRun prepared =
+      prepare_run(*disk, recipe, {"sync.work='own'"}, problems,
+                  {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}}, shipped[0] + "/" + system + ".toml");
+  problems.throw_if_any(recipe);
+  const TrainingJob job = make_job(prepared);
+  std::string weights_text;
+  run_in_simulation(SimCluster::uniform(2, 1e-5, 1e9), {}, [&](World& world) {
+    const auto meter = make_metered(world);
+    Cores cores(1);
+    Crew crew(*meter, cores, true);
+    Training training(job, *disk, world.clock(), crew, "", 1, meter.get());
+    training.run(false);
+    if (world.rank() == 0) {
+      const auto weights = training.trainer().parameters();
+      weights_text = fmt::format("{}", fmt::join(weights, " "));
+    }
+  }).throw_if_failed();
+  return weights_text;
+}
+
+TEST(Eamsgd, TakesNesterovsStepsAtTheWorkers) {
+  const std::string own = trained("eamsgd", "name = 'sgd'\n");
+  EXPECT_EQ(own, trained("easgd", "name = 'nesterov'\nmomentum = 0.9\n"));
+  EXPECT_NE(own, trained("easgd", "name = 'sgd'\n"));
+}
+
+}  // namespace
+}  // namespace echelon
