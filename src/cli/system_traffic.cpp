@@ -22,7 +22,7 @@ SystemTraffic traffic_of(const SystemFile& s, const std::string& model_name, int
   SystemTraffic t{.formula = c.exchange->traffic_text(), .workers = workers, .batch = batch, .floats = table.floats()};
   t.encoded_bytes = c.codec ? c.codec(pieces)->usual_bytes() : 4.0 * static_cast<double>(t.floats);
   const auto traffic = traffic_per_step(c, workers, pieces, {}, CodecBytes::usual, factors);
-  t.bytes = traffic.bytes, t.messages = traffic.messages;
+  t.bytes = traffic.bytes, t.messages = traffic.messages, t.at_most = traffic.at_most;
   return t;
 }
 

@@ -222,7 +222,8 @@ void show(const std::string& name, int workers, std::size_t batch, bool json) {
     j["traffic"] = {{"formula", t.formula},      {"model", model},
                     {"workers", workers},        {"batch", t.batch},
                     {"numbers", t.floats},       {"encoded_bytes", t.encoded_bytes},
-                    {"bytes_per_step", t.bytes}, {"messages_per_step", t.messages}};
+                    {"bytes_per_step", t.bytes}, {"messages_per_step", t.messages},
+                    {"at_most", t.at_most}};
     fmt::print("{}\n", j.dump());
     return;
   }
@@ -236,9 +237,9 @@ void show(const std::string& name, int workers, std::size_t batch, bool json) {
   fmt::print("\nBytes per step (of one exchange; n workers, W bytes of the model as encoded)\n{}",
              wrapped(t.formula, std::min(100, terminal_columns(1))));
   fmt::print(
-      "  {} with {} workers, batches of {} ({} numbers, W = {:.0f}): {:.0f} bytes in {:.1f} messages a step, of all "
+      "  {} with {} workers, batches of {} ({} numbers, W = {:.0f}): {}{:.0f} bytes in {:.1f} messages a step, of all "
       "together\n",
-      model, workers, t.batch, t.floats, t.encoded_bytes, t.bytes, t.messages);
+      model, workers, t.batch, t.floats, t.encoded_bytes, t.at_most ? "at most " : "", t.bytes, t.messages);
   fmt::print("\nUse it when\n{}\nAvoid it when\n{}", indented(s.use_when), indented(s.avoid_when));
   fmt::print("\nTry: echelon train recipes/demo.toml --workers 4 --system {}\n", name);
 }

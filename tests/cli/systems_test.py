@@ -83,6 +83,11 @@ class Systems(unittest.TestCase):
             self.assertEqual(bytes_of("adam_project", 4096) - bytes_of("adam_project", 4 * samples), (3 + 4) * 4 * saved(samples))
         self.assertEqual(bytes_of("adam_project", 4096), bytes_of("adam_project", 8192))
 
+    def test_show_tells_bounds_from_figures(self):
+        for name, bound in (("bsp", False), ("a_bsp", True)):
+            self.assertEqual("): at most " in run("systems", "show", name).stdout, bound, name)
+            self.assertEqual(json.loads(run("systems", "show", name, "--json").stdout)["traffic"]["at_most"], bound)
+
     def test_a_misspelt_name_is_refused_with_the_nearest(self):
         for words in (("systems", "show", "esgd"), ("train", RECIPE, "--system", "esgd"), ("check", RECIPE, "--system", "esgd"),
                       ("compare", RECIPE, "--systems", "bsp,esgd")):
