@@ -59,6 +59,7 @@ class SharedMemoryExchange : public Exchange {
   void read_model(std::span<float> out) override {
     barrier(parts_.crew->group(), "the weights in shared memory");  // rank 0 may just have loaded them
     weights_.read(0, out);
+    barrier(parts_.crew->group(), "everybody's reading of them");  // before somebody moves them on
   }
 
   std::vector<StateSpan> state() override {
