@@ -138,6 +138,7 @@ void Training::report_saves(const std::vector<SaveResult>& results) {
 Moment Training::moment() const {
   const data::Cursor c = walk_.at(static_cast<std::uint64_t>(next_));
   const bool measured = progress_->best_score && progress_->evaluations_since_best == 0;
+  const std::optional<int> workers = job_.composition ? std::optional(crew_.world().size()) : std::nullopt;
   return {.step = next_,
           .epoch = c.epoch,
           .cursor = static_cast<std::int64_t>(c.samples.first),
@@ -145,6 +146,7 @@ Moment Training::moment() const {
           .model = job_.model_fingerprint,
           .data = job_.data_fingerprint,
           .recipe = job_.recipe_fingerprint,
+          .workers = workers,
           .score = measured ? progress_->best_score : std::nullopt,
           .extra = progress_->to_json()};
 }

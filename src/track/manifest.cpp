@@ -12,16 +12,18 @@ Json to_json(const Manifest& m) {
   Json files = Json::object();
   for (const auto& [name, digest] : m.files) files[name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
   const bool measured = m.moment.score && std::isfinite(*m.moment.score);
-  return {{"format", format},
-          {"step", m.moment.step},
-          {"epoch", m.moment.epoch},
-          {"cursor", m.moment.cursor},
-          {"seed", m.moment.seed},
-          {"fingerprints", {{"model", m.moment.model}, {"data", m.moment.data}, {"recipe", m.moment.recipe}}},
-          {"score", measured ? Json(*m.moment.score) : Json(nullptr)},
-          {"weights_sha256", m.weights_sha256},
-          {"files", files},
-          {"extra", m.moment.extra}};
+  Json json = {{"format", format},
+               {"step", m.moment.step},
+               {"epoch", m.moment.epoch},
+               {"cursor", m.moment.cursor},
+               {"seed", m.moment.seed},
+               {"fingerprints", {{"model", m.moment.model}, {"data", m.moment.data}, {"recipe", m.moment.recipe}}},
+               {"score", measured ? Json(*m.moment.score) : Json(nullptr)},
+               {"weights_sha256", m.weights_sha256},
+               {"files", files},
+               {"extra", m.moment.extra}};
+  if (m.moment.workers) json["workers"] = *m.moment.workers;
+  return json;
 }
 
 // Only what is written as a whole number: the library would also convert 1e99, which has no defined result.
@@ -50,6 +52,9 @@ void expect_same_training(const Moment& saved, const Moment& wanted, const std::
   compare("data", saved.data, wanted.data);
   compare("seed", fmt::to_string(saved.seed), fmt::to_string(wanted.seed));
   compare("batch, shards, optim or schedule", saved.recipe, wanted.recipe);
+  if (saved.workers && wanted.workers)
+    compare("workers, each of which goes on from a state of its own", fmt::to_string(*saved.workers),
+            fmt::to_string(*wanted.workers));
   if (!problems.empty())
     bad_input("{} was taken from another training:{}\nresume with the recipe of its run, or start a new run",
               checkpoint, problems);
@@ -76,6 +81,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     m.moment.model = fingerprints.at("model").get<std::string>();
     m.moment.data = fingerprints.at("data").get<std::string>();
     m.moment.recipe = fingerprints.at("recipe").get<std::string>();
+    if (json.contains("workers")) m.moment.workers = whole<int>(json, "workers");
     if (!json.at("score").is_null()) m.moment.score = json.at("score").get<double>();
     m.moment.extra = json.at("extra");
     m.weights_sha256 = json.at("weights_sha256").get<std::string>();

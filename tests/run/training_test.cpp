@@ -9,8 +9,10 @@
 #include "run/job.h"
 #include "run/weights.h"
 #include "tests/support/faulty_disk.h"
+#include "tests/support/says.h"
 #include "tests/support/temp_dir.h"
 #include "track/weights_hash.h"
+#include "world/launch.h"
 
 namespace echelon {
 namespace {
@@ -26,7 +28,7 @@ const char* tokens =
 const char* text = "kind = \"text\"\npath = \"text.txt\"\nlength = 6\nwindows = \"streams\"\nstreams = 20\n";
 
 struct RecipeText {
-  std::string model, data, optim = "name = \"momentum\"\nlr = 0.02\n", train = "";
+  std::string model, data, optim = "name = \"momentum\"\nlr = 0.02\n", train = "", system = "";
 };
 
 class TestRun {
@@ -36,8 +38,8 @@ class TestRun {
     const std::string path = dir.path("recipe.toml");
     write_file_atomically(*disk_, path,
                           fmt::format("[model]\n{}[data]\n{}[optim]\n{}[train]\nepochs = 3\nbatch = 20\nshards = 4\n"
-                                      "eval_every_epochs = 1\n{}",
-                                      s.model, s.data, s.optim, s.train));
+                                      "eval_every_epochs = 1\n{}{}",
+                                      s.model, s.data, s.optim, s.train, s.system));
     const Stream letters({.seed = 3});
     std::string written;
     for (std::uint64_t i = 0; i < 2500; ++i) written += static_cast<char>('a' + letters.below(9, i));
@@ -52,6 +54,7 @@ class TestRun {
   }
   std::unique_ptr<Training> training(const std::string& checkpoints) { return training(*disk_, checkpoints); }
   std::int64_t steps() const { return job_->total_steps; }
+  const TrainingJob& job() const { return *job_; }
 
  private:
   LoneCrew alone_;
@@ -217,6 +220,32 @@ TEST(Training, SaysThatTheLastCheckpointIsMissing) {
   const Training::StopFlag never{false};
   const RunSummary r = run.training(disk, dir.path("c"))->run(never);
   EXPECT_NE(r.not_saved.find("No space left"), std::string::npos) << r.not_saved;
+}
+
+// Every worker of a composed system has a state of its own.
+TEST(Training, AComposedRunIsResumedWithAsManyWorkersOnly) {
+  const test::TempDir dir;
+  TestRun run(dir,
+              {"name = \"mlp\"\nhidden = [9]\n", digits, "name = \"sgd\"\n", "",
+               "[rule]\nname = \"grad_push\"\n[exchange]\nname = \"server\"\n[sync]\nname = \"async\"\n"},
+              1);
+  const auto train = [&](int workers, bool resumes) {
+    run_in_threads(workers, {}, [&](World& world) {
+      const auto meter = make_metered(world);
+      Cores cores(1);
+      Crew crew(*meter, cores, true);
+      const auto disk = make_real_disk();
+      Training training(run.job(), *disk, world.clock(), crew, dir.path("c"), 2, meter.get());
+      if (resumes) training.resume();
+      const Training::StopFlag never{false};
+      training.run(never);
+    });
+  };
+  train(3, false);
+  const std::string text = test::complaint_of([&] { train(2, true); });
+  EXPECT_TRUE(
+      test::says(text, "workers, each of which goes on from a state of its own: the checkpoint has 3, this run 2"));
+  EXPECT_NO_THROW(train(3, true));
 }
 
 TEST(Training, StopsAtATargetAndAfterPatience) {

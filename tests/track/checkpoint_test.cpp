@@ -187,6 +187,19 @@ TEST(Checkpoint, ResumingAnotherTrainingNamesEveryDifference) {
   EXPECT_EQ(text.find("data:"), std::string::npos);
 }
 
+TEST(Checkpoint, WhereWorkersHaveTheirOwnStateAsManyMustGoOn) {
+  Moment saved = moment(7), other = moment(7);
+  other.workers = 2;
+  EXPECT_NO_THROW(expect_same_training(saved, other, "c"));  // any number may
+  saved.workers = 3;
+  EXPECT_TRUE(
+      says(test::complaint_of([&] { expect_same_training(saved, other, "c"); }), "checkpoint has 3, this run 2"));
+  other.workers = 3;
+  EXPECT_NO_THROW(expect_same_training(saved, other, "c"));
+  const Manifest manifest{.moment = saved, .weights_sha256 = sha256_hex("w"), .files = {}};
+  EXPECT_EQ(parse_manifest(to_text(manifest), "m").moment.workers, 3);
+}
+
 TEST(Checkpoint, ACheckpointUnderAnotherNameIsNotTheLatest) {
   const test::TempDir dir;
   const auto disk = make_real_disk();
