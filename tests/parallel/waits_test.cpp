@@ -40,13 +40,18 @@ TEST(Waits, ARankThatFailsInTheMiddleOfAStepEndsAtOnce) {
   job.prepare = [](Replica& replica, Rank rank) {
     if (rank == 1) replica.trainer().ask_before_shards([]() -> bool { fail("the lights went out"); });
   };
-  const SimReport report =
-      run_in_simulation(SimCluster::uniform(3, 1e-5, 1e9), {.seed = 7}, [&](World& world) { run_system(world, job); });
-  ASSERT_EQ(report.failures.size(), 3u);
-  for (const SimFailure& f : report.failures) {
-    EXPECT_TRUE(says(f.text, f.rank == 1 ? "it stopped while an exchange was under way" : "rank 1 was lost"));
-    EXPECT_LT(f.at, 10) << f.rank;
-  }
+  std::vector<std::string> said(3);
+  const auto program = [&](World& world) {
+    try {
+      run_system(world, job);
+    } catch (const Failure& failure) {
+      said[static_cast<std::size_t>(world.rank())] = failure.what();
+      throw;
+    }
+  };
+  EXPECT_THROW(run_in_threads(3, {}, program), RankFailed);  // a simulation would wake all tasks of a lost rank
+  for (const std::size_t r : {0u, 1u, 2u})
+    EXPECT_TRUE(says(said[r], r == 1 ? "the lights went out" : "rank 1 was lost")) << r;
 }
 
 // Three ranks, of which the last one sleeps before its first step. What the others say meanwhile, by rank.
