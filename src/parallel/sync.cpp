@@ -78,8 +78,4 @@ std::int64_t must_have_seen(const Sync& sync, std::int64_t clock) {
   return sync.bounded() ? clock - sync.staleness : 0;
 }
 
-bool may_begin(const Sync& sync, std::int64_t clock, std::int64_t oldest) {
-  return oldest >= must_have_seen(sync, clock);
-}
-
 }  // namespace echelon

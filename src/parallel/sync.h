@@ -1,5 +1,6 @@
 #pragma once
-// When a worker waits, and for whom: values, not code. Exchanges ask these functions; nobody else decides.
+// When a worker waits, and for whom: values. What a kind of waiting means is in the exchanges that can do it, above all
+// the server's (exchanges/server_client.cpp, server_rounds.cpp, server_shard.cpp).
 
 #include <cstdint>
 #include <span>
@@ -60,10 +61,8 @@ std::vector<std::string> sync_names();
 
 // Contributions that close a round of that many workers.
 int needed(const Sync& sync, int workers);
-// Whether a worker that has done `clock` steps may begin the next, if the shared side holds all updates of all workers'
-// first `oldest` steps.
-bool may_begin(const Sync& sync, std::int64_t clock, std::int64_t oldest);
-// The least `oldest` with which it may.
+// A worker that has done `clock` steps may begin the next when the shared side holds all updates of all workers' first
+// so many steps.
 std::int64_t must_have_seen(const Sync& sync, std::int64_t clock);
 
 }  // namespace echelon

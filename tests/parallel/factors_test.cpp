@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "parallel/exchanges/factors.h"
-#include "tests/parallel/systems.h"
+#include "tests/parallel/results.h"
 
 namespace echelon {
 namespace {
@@ -14,18 +14,6 @@ using namespace test;
 
 std::string system(const std::string& rule, const std::string& exchange, const std::string& order = "backward") {
   return fmt::format("[rule]\nname = '{}'\n[exchange]\n{}\n[order]\nname = '{}'\n", rule, exchange, order);
-}
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double most = a.size() == b.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) most = std::max<double>(most, std::abs(a[i] - b[i]));
-  return most;
-}
-
-double bytes_of(const std::vector<SystemResult>& ranks) {
-  double bytes = 0;
-  for (const SystemResult& r : ranks) bytes += static_cast<double>(r.sent.bytes);
-  return bytes;
 }
 
 Case mlp(std::initializer_list<std::int64_t> hidden, std::int64_t inputs = 16) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "parallel/autotune.h"
-#include "tests/parallel/systems.h"
+#include "tests/parallel/results.h"
 
 namespace echelon {
 namespace {
@@ -53,12 +53,6 @@ TEST(Autotune, TakesALearnerAwayWhenThroughputFallsLater) {
 
 std::string crossbow(const std::string& exchange) {
   return fmt::format("[rule]\nname = 'sma'\nmomentum = 0.5\n[exchange]\n{}\n", exchange);
-}
-
-double bytes_of(const std::vector<SystemResult>& all) {
-  double bytes = 0;
-  for (const SystemResult& r : all) bytes += static_cast<double>(r.sent.bytes);
-  return bytes;
 }
 
 TEST(Learners, OneIsTheSameAsNoneBitForBit) {

@@ -9,18 +9,13 @@
 
 #include "parallel/exchanges/server_keys.h"
 #include "parallel/work.h"
-#include "tests/parallel/systems.h"
+#include "tests/parallel/results.h"
 #include "tests/support/says.h"
 
 namespace echelon {
 namespace {
 
 using namespace test;
-
-std::string server(const std::string& settings, const std::string& sync) {
-  return fmt::format("[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n{}\n[sync]\nname = '{}'\n", settings,
-                     sync);
-}
 
 // An exchange of which one rank sends a letter that nobody expects.
 class WithARogue : public ExchangeKind {
@@ -60,10 +55,12 @@ TEST(Letters, AWorkerRefusesAnswersAboutKeysThatDoNotExist) {
   const auto box = static_cast<std::uint16_t>(Exchange::worker_box);
   constexpr std::uint32_t far = 1u << 30;
   for (const char* settings : {"", "replicas = 2"}) {
-    EXPECT_TRUE(says(failure_of(server(settings, "bsp"), 1, 2, {.kind = exchanges::flushed, .box = box, .key = far}),
-                     "rank 1 has flushed key 1073741824"));
-    EXPECT_TRUE(says(failure_of(server(settings, "bsp"), 1, 2, {.kind = exchanges::answer, .box = box, .key = far}),
-                     "rank 1 answered about key 1073741824"));
+    EXPECT_TRUE(says(
+        failure_of(gradients_to_servers(settings, "bsp"), 1, 2, {.kind = exchanges::flushed, .box = box, .key = far}),
+        "rank 1 has flushed key 1073741824"));
+    EXPECT_TRUE(says(
+        failure_of(gradients_to_servers(settings, "bsp"), 1, 2, {.kind = exchanges::answer, .box = box, .key = far}),
+        "rank 1 answered about key 1073741824"));
   }
 }
 
@@ -71,17 +68,18 @@ TEST(Letters, AWorkerRefusesWorkThatIsNotInTheRound) {
   constexpr std::uint16_t work = 1, box = WorkDesk::desk_box;
   for (const LetterHead& head : {LetterHead{.kind = work, .box = box, .key = 77}, LetterHead{.kind = work, .box = box},
                                  LetterHead{.kind = work, .box = box, .clock = 1'000'000}})
-    EXPECT_TRUE(says(failure_of(server("", "async"), 1, 2, head), "rank 1 handed out part"));
+    EXPECT_TRUE(says(failure_of(gradients_to_servers("", "async"), 1, 2, head), "rank 1 handed out part"));
 }
 
 TEST(Letters, TheOfficeRefusesRequestsThatMakeNoSense) {
-  EXPECT_TRUE(says(failure_of(server("", "async"), 1, 0, {.box = WorkDesk::office_box}), "rank 1 asked for work"));
+  EXPECT_TRUE(says(failure_of(gradients_to_servers("", "async"), 1, 0, {.box = WorkDesk::office_box}),
+                   "rank 1 asked for work"));
 }
 
 // In rounds nobody could ever answer it.
 TEST(Letters, AServerInRoundsRefusesToBeAskedWithoutAContribution) {
   for (const auto kind : {exchanges::pull, exchanges::await, exchanges::warm})
-    EXPECT_TRUE(says(failure_of(server("", "bsp"), 1, 0, {.kind = kind, .box = Exchange::server_box}),
+    EXPECT_TRUE(says(failure_of(gradients_to_servers("", "bsp"), 1, 0, {.kind = kind, .box = Exchange::server_box}),
                      "rank 1 asks for key 0 without a contribution"));
 }
 
@@ -124,7 +122,7 @@ class Noting : public Codec {
 // What is left over at the end of a round belongs to its last epoch: a codec that warms up must not begin again.
 TEST(ServerPush, WhatIsLeftOverIsPushedWithTheLastStepsEpoch) {
   std::vector<double> epochs;
-  SystemJob job{.system = server("n_push = 4", "async") + "work = 'own'\n", .steps = 10, .batch = 30};
+  SystemJob job{.system = gradients_to_servers("n_push = 4", "async") + "work = 'own'\n", .steps = 10, .batch = 30};
   job.adapt = [&](Composition& c) {
     c.codec = [&](const std::vector<CodecPiece>& pieces) {
       std::size_t floats = 0;

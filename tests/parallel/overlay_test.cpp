@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "parallel/exchanges/overlay.h"
-#include "tests/parallel/systems.h"
+#include "tests/parallel/results.h"
 #include "tests/support/says.h"
 
 namespace echelon {
@@ -20,13 +20,6 @@ std::string server(const std::string& settings, const std::string& sync = "bsp",
                    const std::string& rule = "grad_push") {
   return fmt::format("[rule]\nname = '{}'\n[exchange]\nname = 'server'\n{}\n[sync]\nname = '{}'\n", rule, settings,
                      sync);
-}
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, static_cast<double>(std::abs(a[i] - b[i])));
-  return most;
 }
 
 SimCluster two_hosts(int each) {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/parallel/systems.h"
+#include "tests/parallel/results.h"
 
 namespace echelon {
 namespace {
@@ -21,18 +21,6 @@ std::string servers(const std::string& settings, const std::string& sync, const 
   return fmt::format(
       "[rule]\nname = '{}'\n[exchange]\nname = 'server'\n{}\n[sync]\nname = '{}'\n[order]\nname = '{}'\n", rule,
       settings, sync, order);
-}
-
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double most = a.size() == b.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) most = std::max<double>(most, std::abs(a[i] - b[i]));
-  return most;
-}
-
-double bytes_of(const std::vector<SystemResult>& ranks) {
-  double bytes = 0;
-  for (const SystemResult& r : ranks) bytes += static_cast<double>(r.sent.bytes);
-  return bytes;
 }
 
 // Layers of 16 x 24, 24 x 9 and 9 x 4: with 7 samples or so the first two are smaller as factors.

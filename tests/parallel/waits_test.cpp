@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "tests/parallel/systems.h"
+#include "tests/parallel/results.h"
 #include "tests/support/says.h"
 
 namespace echelon {
@@ -12,17 +12,12 @@ namespace {
 
 using namespace test;
 
-std::string server(const std::string& settings, const std::string& sync) {
-  return fmt::format("[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n{}\n[sync]\nname = '{}'\n", settings,
-                     sync);
-}
-
 // After the last round all wait for each other; nobody ends the program because one does not come.
 TEST(Waits, ARankThatFailsAfterTheLastRoundIsNamedByTheOthers) {
   std::vector<std::string> said(3);
   run_in_simulation(SimCluster::uniform(3, 1e-5, 1e9), {.seed = 7}, [&](World& world) {
     try {
-      run_system(world, {.system = server("", "async"), .batch = 30}, [&](Replica&) {
+      run_system(world, {.system = gradients_to_servers("", "async"), .batch = 30}, [&](Replica&) {
         if (world.rank() == 0) throw std::bad_alloc();
       });
     } catch (const PeerLost& lost) {
@@ -72,13 +67,13 @@ struct Sleeper {
 
 // Every exchange by letters: whom one waits for is named, wherever its server is.
 const std::vector<std::string> by_letters{
-    server("", "ssp"),
-    server("servers = 3", "ssp"),
-    server("", "essp"),
-    server("replicas = 2", "delay"),
-    server("", "bsp"),
-    server("servers = 3", "bsp"),
-    server("fanout = 1", "bsp"),
+    gradients_to_servers("", "ssp"),
+    gradients_to_servers("servers = 3", "ssp"),
+    gradients_to_servers("", "essp"),
+    gradients_to_servers("replicas = 2", "delay"),
+    gradients_to_servers("", "bsp"),
+    gradients_to_servers("servers = 3", "bsp"),
+    gradients_to_servers("fanout = 1", "bsp"),
     "[rule]\nname = 'grad_push'\n[exchange]\nname = 'nested'\ngroup = 2\n",
     "[rule]\nname = 'elastic'\n[exchange]\nname = 'elastic_tree'\n[sync]\nname = 'async'\n",
 };
@@ -111,7 +106,7 @@ TEST(Waits, NobodyWaitsForALetterForEver) {
 // The first worker may train alone for hours.
 TEST(Waits, AWarmStartMayTakeLong) {
   const SimReport report = run_in_simulation(SimCluster::uniform(3, 1e-5, 1e9), {.seed = 7}, [&](World& world) {
-    SystemJob job{.system = server("warm_start = 2", "async"), .batch = 30};
+    SystemJob job{.system = gradients_to_servers("warm_start = 2", "async"), .batch = 30};
     job.prepare = [&](Replica&, Rank rank) {
       if (rank == 0) world.sleep(5000);
     };
@@ -150,7 +145,7 @@ class Exhausted : public MergeRule {
 };
 
 TEST(Waits, WhatGoesWrongInAServerIsToldToAll) {
-  SystemJob job{.system = server("", "bsp"), .batch = 30};
+  SystemJob job{.system = gradients_to_servers("", "bsp"), .batch = 30};
   job.adapt = [](Composition& c) { c.rule = std::make_unique<Exhausted>(std::move(c.rule)); };
   const SimReport report =
       run_in_simulation(SimCluster::uniform(3, 1e-5, 1e9), {.seed = 7}, [&](World& world) { run_system(world, job); });
