@@ -23,6 +23,14 @@ std::optional<double> read_number(std::string_view text) {
 
 using Unit = std::pair<std::string_view, double>;
 
+// As units are compared: without blanks, in small letters.
+std::string plain(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (c != ' ') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
 // A positive number with one of the units, in the smallest of them.
 template <std::size_t n>
 std::optional<double> read_quantity(std::string_view text, const std::array<Unit, n>& units) {
@@ -35,17 +43,22 @@ std::optional<double> read_quantity(std::string_view text, const std::array<Unit
 
 }  // namespace
 
-LinkLimit read_link(const std::string& text) {
-  static constexpr std::array<Unit, 3> rates{{{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}}};
+LinkLimit read_link(const std::string& given) {
+  static constexpr std::array<Unit, 6> rates{
+      {{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}, {"kbit/s", 1e3}, {"mbit/s", 1e6}, {"gbit/s", 1e9}}};
   static constexpr std::array<Unit, 3> times{{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};  // "s" last: the others end so
+  // Nobody knows whether a b is bits or bytes: 100mb is refused, and so is 100MB/s.
+  static constexpr std::array<Unit, 9> unclear{
+      {{"kb", 1}, {"mb", 1}, {"gb", 1}, {"kb/s", 1}, {"mb/s", 1}, {"gb/s", 1}, {"kbps", 1}, {"mbps", 1}, {"gbps", 1}}};
+  const std::string text = plain(given);
   const auto parts = split(text, ',');
   const auto rate = read_quantity(parts[0], rates);
   const auto latency = parts.size() == 2 ? read_quantity(parts[1], times) : 0;
   if (!rate || !latency || parts.size() > 2)
     bad_input(
         "--link is the speed of every worker's link and, if it matters, its latency: 100mbit, 2.5gbit or 100mbit,1ms "
-        "(kbit, mbit, gbit; us, ms, s), not '{}'",
-        text);
+        "(kbit, mbit, gbit; us, ms, s), not '{}'{}",
+        given, read_quantity(parts[0], unclear) ? "; its b could be bits or bytes: 12.5 MB/s are 100mbit" : "");
   return {.bytes_per_second = *rate / 8, .latency = *latency};
 }
 

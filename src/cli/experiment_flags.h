@@ -9,7 +9,8 @@
 
 namespace echelon::cli {
 
-// A rate with kbit, mbit or gbit (thousands, a second) and perhaps a latency with us, ms or s.
+// A rate with kbit, mbit or gbit (thousands, a second; with /s or without) and perhaps a latency with us, ms or s, in
+// large or small letters. Units that could be bits or bytes (mb, MB/s, mbps) are refused.
 LinkLimit read_link(const std::string& text);
 
 // rank=N or rank=any, factor=F and perhaps chance=C, in any order.

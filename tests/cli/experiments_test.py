@@ -32,6 +32,18 @@ class Experiments(unittest.TestCase):
         for wrong in ("100", "100mb", "fast", "-1mbit", "0mbit", "nanmbit", "infgbit", "1mbit,", "1mbit,5", "1mbit,1ms,1ms"):
             self.refuse("100mbit,1ms", "--workers", "2", "--link=" + wrong)
 
+    def test_a_link_is_read_in_large_and_small_letters(self):
+        def virtual(link):
+            return self.seconds("--ranks", "2", "--world", "sim", "--link", link)["time_us"]
+        for usual, others in (("100mbit,1ms", ("100Mbit,1ms", "100MBIT,1MS", "100 Mbit/s, 1 ms", "0.1Gbit/s,1ms", "1e5kbit,0.001s")),
+                              ("1gbit", ("1Gbit", "1000 mbit/s"))):
+            self.assertEqual({virtual(other) for other in others}, {virtual(usual)}, usual)
+        self.assertNotEqual(virtual("100mbit"), virtual("100kbit"))
+
+    def test_bits_and_bytes_are_not_guessed(self):
+        for unclear in ("100mb", "100Mb", "100MB", "12.5MB/s", "1Gb/s", "100Mbps", "100 MBps,1ms"):
+            self.refuse("12.5 MB/s are 100mbit", "--workers", "2", "--link=" + unclear)
+
     def test_a_straggler_is_a_rank_and_a_factor(self):
         for wrong, part in (("rank=2", "the factor is missing"), ("factor=2", "the rank is missing"),
                             ("rank=x,factor=2", "whole number or any"), ("rank=0.5,factor=2", "whole number or any"),
