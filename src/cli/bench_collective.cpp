@@ -193,7 +193,7 @@ void measure(World& world, const Settings& s, const Plan& plan) {
 
 void run(const Settings& s) {
   const Plan plan = read(s);
-  run_on_world(s.where, 0, [&](World& world) { measure(world, s, plan); });
+  run_on_world(s.where, {}, [&](World& world) { measure(world, s, plan); });
 }
 
 }  // namespace

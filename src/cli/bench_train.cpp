@@ -173,7 +173,7 @@ void run_rank(Settings s, World& world) {
 void run(Settings s) {
   models::find_model(s.model);  // BadInput before anything is started
   if (s.batch == 0) s.batch = usual_batch(s.model);
-  run_on_world(s.world, 1, [&](World& world) { run_rank(s, world); });
+  run_on_world(s.world, {.seed = 1}, [&](World& world) { run_rank(s, world); });
 }
 
 }  // namespace

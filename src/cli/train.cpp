@@ -16,7 +16,8 @@ void train(const TrainSettings& s) {
   problems.throw_if_any(s.recipe);
   TrainingJob job = make_job(prepared);
   job.stragglers = s.world.stragglers;
-  run_on_world(s.world, prepared.recipe.train.seed, [&](World& world) { train_rank(world, s, prepared, job); });
+  run_on_world(s.world, {.seed = prepared.recipe.train.seed, .hears_signals = true},
+               [&](World& world) { train_rank(world, s, prepared, job); });
 }
 
 }  // namespace

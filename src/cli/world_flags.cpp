@@ -133,6 +133,7 @@ void add_world_flags(CLI::App& verb, WorldFlags& f) {
           [&f](const std::string& text) {
             f.link = read_link(text);
             f.link_text = text;
+            std::erase(f.link_text, ' ');  // one word of the command that goes on with a run
           },
           "An experiment: every worker's link has only this speed, and latency if you like: 100mbit or 100mbit,1ms")
       ->group(group);
@@ -181,8 +182,7 @@ ExpectedWorld expected_world(const WorldFlags& flags) {
   return e;
 }
 
-void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& given) {
-  const LaunchOptions options{.seed = seed};
+void run_on_world(const WorldFlags& flags, const LaunchOptions& options, const Program& given) {
   const RankEnvironment place = read_rank_environment();
   const std::string world = choose(flags, place);
   const Program program = [&](World& inner) {
@@ -191,7 +191,7 @@ void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& gi
     given(*make_metered(inner, flags.link));
   };
   if (world == "alone") {
-    const auto alone = make_world_alone(seed);
+    const auto alone = make_world_alone(options.seed);
     program(*alone);
   } else if (world == "threads") {
     run_in_threads(flags.workers, options, program);
@@ -199,7 +199,7 @@ void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& gi
     run_in_processes(flags.workers, options, program);
   } else if (world == "sim") {
     const ClusterFile file = sim_cluster(flags);
-    run_in_simulation(file.cluster, {.seed = seed, .faults = file.faults}, program).throw_if_failed();
+    run_in_simulation(file.cluster, {.seed = options.seed, .faults = file.faults}, program).throw_if_failed();
   } else if (world == "mpi") {
     join_mpi(options, program);
   } else if (place.known() && place.size > 1) {

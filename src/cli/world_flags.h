@@ -47,6 +47,6 @@ ExpectedWorld expected_world(const WorldFlags& flags);
 
 // Runs the program on every rank that belongs to this process; returns when all have ended. BadInput if flags and
 // environment do not fit together; otherwise throws as world/launch.h says.
-void run_on_world(const WorldFlags& flags, std::uint64_t seed, const Program& program);
+void run_on_world(const WorldFlags& flags, const LaunchOptions& options, const Program& program);
 
 }  // namespace echelon::cli

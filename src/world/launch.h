@@ -22,6 +22,9 @@ struct LaunchOptions {
   // The most that shared memory may grow to; pages are taken when used.
   std::size_t shared_bytes = std::size_t{1} << 36;
   double grace_seconds = 5;  // processes: after a failure the other ranks have that long to end by themselves
+  // The program makes StopSignals (world/signals.h). A rank in a process of its own keeps what it was told before,
+  // while it still starts or connects, until then; without this an early signal ends it.
+  bool hears_signals = false;
 };
 
 void run_in_threads(int ranks, const LaunchOptions& options, const Program& program);

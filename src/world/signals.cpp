@@ -43,7 +43,13 @@ StopSignals::StopSignals() {
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i], &action, &before[i]);
+  sigset_t set;
+  sigemptyset(&set);
+  for (std::size_t i = 0; i < handled.size(); ++i) {
+    sigaction(handled[i], &action, &before[i]);
+    sigaddset(&set, handled[i]);
+  }
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 StopSignals::~StopSignals() {

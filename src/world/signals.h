@@ -4,7 +4,8 @@
 // one that follows within `same_wish_seconds` is the same wish, heard twice (programs such as timeout signal a process
 // and its group).
 //
-// One object at a time; the handlers that were there before come back when it goes away.
+// A signal that was blocked until now is heard at once, and no signal of these is blocked any more. One object at a
+// time; the handlers that were there before come back when it goes away.
 
 #include <atomic>
 #include <string>

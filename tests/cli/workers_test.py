@@ -121,6 +121,17 @@ def one_ctrl_c_saves_in_every_world(folder):
         assert f"saved at step {steps}." in err and os.listdir(f"{run}/checkpoints"), err[-2000:]
 
 
+def ctrl_c_while_workers_start_is_not_a_failure(folder):
+    for i, flags in enumerate([["--world", "tcp"], ["--world", "processes"], ["--world", "tcp", "--system", "easgd"]]):
+        run = f"{folder}/early{i}"
+        child = start(run, *LONG, "--workers", "4", *flags)
+        wait_until(lambda: len(children(child.pid)) > 0 or child.poll() is not None, "a worker")
+        os.killpg(child.pid, signal.SIGINT)
+        out, err = child.communicate()
+        assert child.returncode == 0, (flags, child.returncode, err[-2000:])
+        assert json.loads(out.splitlines()[-1])["stopped_by"] == "signal" and os.listdir(f"{run}/checkpoints"), err[-2000:]
+
+
 def a_second_ctrl_c_ends_at_once(folder):
     run = f"{folder}/impatient"
     child = start(run, *LONG, "--workers", "3")
@@ -152,6 +163,7 @@ def main():
         a_stopped_worker_is_named_while_the_others_wait(folder)
         asked_to_stop_it_is_resumable_with_any_number_of_workers(folder, wanted)
         one_ctrl_c_saves_in_every_world(folder)
+        ctrl_c_while_workers_start_is_not_a_failure(folder)
         a_second_ctrl_c_ends_at_once(folder)
         one_trace_shows_all_ranks(folder)
 

@@ -179,6 +179,28 @@ TEST(Processes, SignalsArePassedOnAndNoLongerBlocked) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
+// In the middle of connecting there is nobody yet who could hear a wish to stop.
+TEST(Processes, ASignalThatComesBeforeAProgramListensIsKeptForIt) {
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    try {
+      run_in_processes(3, {.hears_signals = true}, [](World& world) {
+        if (world.rank() == 0) kill(getppid(), SIGINT);
+        for (sigset_t waiting; sigpending(&waiting), !sigismember(&waiting, SIGINT);) world.sleep(0.001);
+        const StopSignals stop;
+        require(stop.flag() && stop.name() == "SIGINT", "what came before");
+      });
+      _exit(0);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      _exit(1);
+    }
+  }
+  int status = 0;
+  waitpid(launcher, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 TEST(Processes, TheirSharedMemoryIsSparse) {
   run_in_processes(2, {.shared_bytes = std::size_t{1} << 40}, [](World& world) {
     const auto memory = world.shared_memory()->get("huge", std::size_t{1} << 39);

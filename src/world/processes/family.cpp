@@ -65,12 +65,12 @@ struct Child {
 };
 
 // The life of a rank's process. Nothing of the parent's is destroyed or written out here.
-[[noreturn]] void live(Segment& segment, int index, pid_t parent, const sigset_t& signals,
+[[noreturn]] void live(Segment& segment, int index, pid_t parent, const sigset_t* signals,
                        const std::function<void(int)>& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(exit_failed);  // it died before we could ask to be told
   leave_impatience_to_launcher();
-  pthread_sigmask(SIG_SETMASK, &signals, nullptr);
+  if (signals) pthread_sigmask(SIG_SETMASK, signals, nullptr);  // otherwise they wait for StopSignals
   body(index);
   std::fflush(nullptr);
   _exit(segment.fate().broken() ? exit_failed : exit_ended);
@@ -90,7 +90,7 @@ class Family {
     const pid_t parent = getpid();
     for (int index = 0; index < segment_.ranks(); ++index) {
       const pid_t pid = fork();
-      if (pid == 0) live(segment_, index, parent, signals.before(), body);
+      if (pid == 0) live(segment_, index, parent, options_.hears_signals ? nullptr : &signals.before(), body);
       if (pid < 0) fail("cannot start rank {} (fork: {})", name(index), std::strerror(errno));
       children_.push_back({pid, static_cast<int>(syscall(SYS_pidfd_open, pid, 0))});
       if (children_.back().descriptor < 0) {

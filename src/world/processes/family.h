@@ -11,8 +11,9 @@
 namespace echelon {
 
 struct FamilyOptions {
-  int first_rank = 0;        // what the first child is called in messages
-  double grace_seconds = 5;  // after a failure the others have that long to end by themselves
+  int first_rank = 0;          // what the first child is called in messages
+  double grace_seconds = 5;    // after a failure the others have that long to end by themselves
+  bool hears_signals = false;  // as world/launch.h has it
 };
 
 // Forks one child for each rank of the segment (call it while this process has one thread), each of which runs

@@ -6,7 +6,7 @@ namespace echelon {
 
 void run_in_processes(int ranks, const LaunchOptions& options, const Program& program) {
   const auto segment = Segment::create(Segment::Reach::machine, ranks, options.shared_bytes);
-  run_family(*segment, {.grace_seconds = options.grace_seconds},
+  run_family(*segment, {.grace_seconds = options.grace_seconds, .hears_signals = options.hears_signals},
              [&](int rank) { run_rank("processes", *segment, rank, options.seed, program); });
   segment->fate().throw_to_launcher();
 }

@@ -205,7 +205,7 @@ void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Pr
   } const close_all{node.listeners};
   // Where the first failure on this machine is written down; the ranks' messages go elsewhere.
   const auto board = Segment::create(Segment::Reach::machine, options.per_node, 1 << 20);
-  run_family(*board, {node.table.first_rank, launch.grace_seconds}, [&](int local) {
+  run_family(*board, {node.table.first_rank, launch.grace_seconds, launch.hears_signals}, [&](int local) {
     for (int i = 0; i < options.per_node; ++i) {
       if (i != local) ::close(node.listeners[static_cast<std::size_t>(i)]);
     }
