@@ -90,9 +90,6 @@ using CodecMaker = std::function<std::unique_ptr<Codec>(const std::vector<CodecP
 // momentum, warm-up, entropy; docs/systems.md). Problems are added to the reader's; calls its `done`.
 CodecMaker read_codec(OptionReader& options);
 
-struct CodecInfo {
-  std::string name, about, paper;
-};
-const std::vector<CodecInfo>& codec_table();  // for `echelon systems` and the documentation
+std::vector<std::string> codec_names();
 
 }  // namespace echelon

@@ -14,8 +14,7 @@ namespace echelon {
 std::vector<NamedCodec> read_codec_choice(OptionReader& options) {
   options.ignore("name");
   std::vector<NamedCodec> choice;
-  std::vector<std::string> known;
-  for (const CodecInfo& info : codec_table()) known.emplace_back(info.name);
+  const std::vector<std::string> known = codec_names();
   const std::vector<std::string> wanted = options.texts("candidates", {"fp16", "one_bit", "top_k"});
   for (const std::string& name : wanted) {
     if (std::ranges::find(known, name) == known.end()) {

@@ -42,8 +42,8 @@ Composition read_composition(const CompositionTables& t, Problems& problems) {
   c.exchange = read_exchange(exchange);
   c.period = read_period(period);
   c.sync = read_sync(sync);
-  std::vector<std::string> codecs{"auto"};
-  for (const CodecInfo& info : codec_table()) codecs.emplace_back(info.name);
+  std::vector<std::string> codecs = codec_names();
+  codecs.emplace_back("auto");
   if (std::ranges::find(codecs, c.codec_name) == codecs.end())
     c.codec_name = codec.choice("name", "none", codecs);  // says what there is
   else if (c.codec_name == "auto")

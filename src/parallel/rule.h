@@ -76,12 +76,6 @@ struct Arrival {
   double speed = 1;            // of the worker's computing, relative to the mean of all
 };
 
-struct Round {
-  std::int64_t number = 0;
-  double lr = 0;
-  int contributions = 1;
-};
-
 class WorkerSide {
  public:
   virtual ~WorkerSide() = default;
@@ -96,8 +90,9 @@ class WorkerSide {
 class SharedSide {
  public:
   virtual ~SharedSide() = default;
-  // All contributions of a round: their sum, divided by the sum of their shares. May be overwritten.
-  virtual void conclude(std::span<float> mean, const Round& round) = 0;
+  // All contributions of a round: their sum, divided by the sum of their shares. May be overwritten. `lr`: the
+  // schedule's.
+  virtual void conclude(std::span<float> mean, double lr) = 0;
   // One contribution. The answer to it is `answer` afterwards.
   virtual void absorb(std::span<const float> in, const Arrival& arrival);
   virtual std::span<const float> answer() const = 0;

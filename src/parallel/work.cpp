@@ -105,8 +105,6 @@ WorkDesk::WorkDesk(Crew& crew, Mail& mail, bool common)
 
 WorkDesk::~WorkDesk() = default;
 
-void WorkDesk::stop() { office_.reset(); }
-
 void WorkDesk::begin(std::int64_t from, std::int64_t to, std::int64_t enough) {
   from_ = at_least_ = expected_ = from, to_ = end_ = to, enough_ = enough;
   skipped_ = 0;

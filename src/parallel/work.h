@@ -47,7 +47,6 @@ class WorkDesk {
   std::int64_t end() const { return end_; }  // after next() had nothing more: the step that the round has reached
   // Rank 0: of this round, as far as the office knew when it last answered.
   const WorkTotals& totals() const { return totals_; }
-  void stop();  // the office closes
 
  private:
   class Office;

@@ -369,11 +369,10 @@ TEST(ReadCodec, RefusesWrappersThatMakeNoSense) {
 }
 
 TEST(ReadCodec, KnowsEveryCodecOfTheTable) {
-  EXPECT_EQ(codec_table().size(), 16u);
-  for (const CodecInfo& info : codec_table()) {
-    EXPECT_FALSE(info.about.empty());
-    const auto tested = [&](const std::string& settings) { return says(settings, "'" + info.name + "'"); };
-    EXPECT_TRUE(std::ranges::any_of(test::codec_cases(), tested)) << info.name;
+  EXPECT_EQ(codec_names().size(), 16u);
+  for (const std::string& name : codec_names()) {
+    const auto tested = [&](const std::string& settings) { return says(settings, "'" + name + "'"); };
+    EXPECT_TRUE(std::ranges::any_of(test::codec_cases(), tested)) << name;
   }
 }
 

@@ -47,7 +47,7 @@ std::vector<float> after_movements(const std::string& toml) {
   const auto shared = centre_of(*rule, start, 4);
   for (std::size_t t = 0; t < movements.size(); ++t) {
     std::vector<float> mean = movements[t];
-    shared->conclude(mean, {.number = static_cast<std::int64_t>(t) + 1, .lr = rates[t], .contributions = 4});
+    shared->conclude(mean, rates[t]);
   }
   return {shared->model().begin(), shared->model().end()};
 }
@@ -149,7 +149,7 @@ TEST(Sma, CentreMovesByAllCorrectionsAndItsMomentum) {
         EXPECT_NEAR(workers[i].weights[k], w[k] - 0.25 * (w[k] - z[k]), 1e-5) << "a learner is drawn to the centre";
       }
     }
-    centre->conclude(mean, {.contributions = 3});
+    centre->conclude(mean, 0);
     for (std::size_t k = 0; k < 2; ++k) {
       const double next = z[k] + corrections[k] + 0.5 * (z[k] - before[k]);
       before[k] = z[k], z[k] = next;
@@ -186,7 +186,7 @@ TEST(SignMajority, CountsHeadsAndNotSizes) {
     for (std::size_t k = 0; k < 3; ++k) sum[k] += sent[k];
   }
   const auto shared = centre_of(*rule, {0, 0, 0}, 3);
-  shared->conclude(sum, {.contributions = 3});
+  shared->conclude(sum, 0);
   side->apply({0, 3}, shared->answer());
   EXPECT_EQ(worker.gradient, (std::vector<float>{1, 1, 0}));
 }

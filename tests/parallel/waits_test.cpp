@@ -134,7 +134,7 @@ class Exhausted : public MergeRule {
   class Side : public SharedSide {
    public:
     explicit Side(std::unique_ptr<SharedSide> inner) : inner_(std::move(inner)) {}
-    void conclude(std::span<float>, const Round&) override { throw std::bad_alloc(); }
+    void conclude(std::span<float>, double) override { throw std::bad_alloc(); }
     std::span<const float> answer() const override { return inner_->answer(); }
     std::vector<StateSpan> state() override { return inner_->state(); }
 

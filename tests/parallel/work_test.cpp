@@ -67,7 +67,6 @@ Day work(std::int64_t enough_samples, const std::function<bool(Rank, std::int64_
     day.end[r] = desk.end();
     barrier(crew.group(), "the end of the day");  // nobody asks any more
     mail.close();
-    desk.stop();
   }).throw_if_failed();
   return day;
 }

@@ -136,9 +136,9 @@ class Counting : public MergeRule {
    public:
     Side(std::unique_ptr<SharedSide> inner, std::vector<std::size_t>& concluded)
         : inner_(std::move(inner)), concluded_(concluded) {}
-    void conclude(std::span<float> mean, const Round& round) override {
+    void conclude(std::span<float> mean, double lr) override {
       concluded_.push_back(mean.size());
-      inner_->conclude(mean, round);
+      inner_->conclude(mean, lr);
     }
     std::span<const float> answer() const override { return inner_->answer(); }
     std::vector<StateSpan> state() override { return inner_->state(); }

@@ -18,9 +18,7 @@ std::vector<std::string> names_in_code(const std::string& axis) {
   if (axis == "exchange") return exchange_names();
   if (axis == "sync") return sync_names();
   if (axis == "order") return order_names();
-  std::vector<std::string> names;
-  for (const CodecInfo& c : codec_table()) names.push_back(c.name);
-  return names;
+  return codec_names();
 }
 
 Problems problems_of(const std::string& axis, const Options& table) {

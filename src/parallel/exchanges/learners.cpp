@@ -68,8 +68,8 @@ class Learners : public Exchange {
       if (l > 0) kernels::add(sum.data(), sum.data(), one.data(), sum.size());
     }
     all_reduce_members(parts_.crew->group(), sum);
-    shared_->conclude(
-        sum, {.number = ++meetings_, .lr = moment.lr, .contributions = parts_.workers() * static_cast<int>(count)});
+    shared_->conclude(sum, moment.lr);
+    ++meetings_;
     for (std::int64_t l = 0; l < count; ++l) side(l).apply({0, sum.size()}, shared_->answer());
     take_out();
     if (settings_.autotune && meetings_ % settings_.window == 0) tune();

@@ -31,7 +31,7 @@ class OwnerShard : public Exchange {
     reduce_scatter_shards(
         group, {.shards = parts_.workers(), .partials = {&mine, 1}, .end = values.size(), .out = values.data()});
     const std::span<float> part = values.subspan(own_.begin, own_.count());
-    shared_->conclude(part, {.number = ++rounds_, .lr = moment.lr, .contributions = parts_.workers()});
+    shared_->conclude(part, moment.lr);
     std::ranges::copy(shared_->answer(), part.begin());
     all_gather_owned(group, values.data(), 0, values.size());
     worker_->apply({0, values.size()}, values);
@@ -58,7 +58,6 @@ class OwnerShard : public Exchange {
   std::unique_ptr<WorkerSide> worker_;
   std::unique_ptr<SharedSide> shared_;
   Buffer values_;
-  std::int64_t rounds_ = 0;
 };
 
 class Kind : public ExchangeKind {

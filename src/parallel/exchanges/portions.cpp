@@ -72,7 +72,7 @@ void Portions::conclude(const StepMoment& moment) {
   for (auto& p : portions_) {
     p->pending.wait(forever);
     const std::span<float> mean = numbers_of(*p);
-    if (p->shared) p->shared->conclude(mean, {.number = rounds_, .lr = moment.lr, .contributions = parts_.workers()});
+    if (p->shared) p->shared->conclude(mean, moment.lr);
     worker_.apply(p->range, p->shared ? p->shared->answer() : mean);
   }
 }

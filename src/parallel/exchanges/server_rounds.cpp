@@ -83,7 +83,7 @@ void ServerShard::close_rounds(Slice& s, std::uint32_t key) {
 void ServerShard::conclude(Slice& s, std::uint32_t key) {
   const std::span<float> sum = s.sum.as<float>();
   if (s.shares > 0) kernels::scale(sum.data(), sum.data(), static_cast<float>(1 / s.shares), sum.size());
-  s.shared->conclude(sum, {.number = s.round, .lr = s.lr, .contributions = s.came});
+  s.shared->conclude(sum, s.lr);
   s.came = 0;
   ++s.round;
   ++s.version;

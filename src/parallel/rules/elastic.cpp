@@ -29,7 +29,7 @@ class Shared : public SharedSide {
       : alpha_(alpha), centre_(zeros(start.size())), force_(zeros(start.size())) {
     std::ranges::copy(start, centre_.as<float>().begin());
   }
-  void conclude(std::span<float>, const Round&) override {
+  void conclude(std::span<float>, double) override {
     invariant(false, "an elastic force belongs to one worker at a time");
   }
   void absorb(std::span<const float> in, const Arrival&) override {

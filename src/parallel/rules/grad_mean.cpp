@@ -21,7 +21,7 @@ class Worker : public GradientSide {
 class Shared : public SharedSide {
  public:
   explicit Shared(std::size_t floats) : mean_(zeros(floats)) {}
-  void conclude(std::span<float> mean, const Round&) override { std::ranges::copy(mean, mean_.as<float>().begin()); }
+  void conclude(std::span<float> mean, double) override { std::ranges::copy(mean, mean_.as<float>().begin()); }
   std::span<const float> answer() const override { return mean_.as<float>(); }
   std::vector<StateSpan> state() override { return {}; }  // every round makes a new mean
 

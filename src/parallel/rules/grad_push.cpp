@@ -66,9 +66,9 @@ class Shared : public SharedSide {
         std::make_unique<Update>(std::move(optim.rule), optim.clip, place.segments, weights(), gradient_.as<float>());
   }
 
-  void conclude(std::span<float> mean, const Round& round) override {
+  void conclude(std::span<float> mean, double lr) override {
     std::ranges::copy(mean, gradient_.as<float>().begin());
-    step(round.lr);
+    step(lr);
   }
 
   void absorb(std::span<const float> in, const Arrival& a) override {

@@ -12,7 +12,7 @@ namespace {
 class Shared : public CommonWeights {
  public:
   using CommonWeights::CommonWeights;
-  void conclude(std::span<float>, const Round&) override { invariant(false, "movements are added one by one"); }
+  void conclude(std::span<float>, double) override { invariant(false, "movements are added one by one"); }
   void absorb(std::span<const float> in, const Arrival& arrival) override {
     const std::span<float> w = weights();
     const auto share = static_cast<float>(arrival.share);

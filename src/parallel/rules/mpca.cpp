@@ -71,7 +71,7 @@ class Shared : public SharedSide {
   explicit Shared(std::span<const float> start) : centre_(zeros(start.size())) {
     std::ranges::copy(start, centre_.as<float>().begin());
   }
-  void conclude(std::span<float> mean, const Round&) override { std::ranges::copy(mean, centre_.as<float>().begin()); }
+  void conclude(std::span<float> mean, double) override { std::ranges::copy(mean, centre_.as<float>().begin()); }
   std::span<const float> answer() const override { return centre_.as<float>(); }
   std::vector<StateSpan> state() override { return {as_state("centre", centre_.as<float>())}; }
 

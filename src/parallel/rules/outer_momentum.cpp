@@ -21,14 +21,14 @@ class Shared : public CommonWeights {
  public:
   Shared(const Settings& settings, std::span<const float> start)
       : CommonWeights(start), settings_(settings), momentum_(zeros(start.size())) {}
-  void conclude(std::span<float> mean, const Round& round) override {
+  void conclude(std::span<float> mean, double lr) override {
     const std::span<float> z = weights(), u = momentum_.as<float>();
     const float beta = settings_.momentum, rate = settings_.rate;
-    const auto lr = settings_.kind == Settings::Kind::slowmo && round.lr > 0 ? static_cast<float>(round.lr) : 1.0f;
+    const auto scale = settings_.kind == Settings::Kind::slowmo && lr > 0 ? static_cast<float>(lr) : 1.0f;
     const bool nesterov = settings_.kind == Settings::Kind::nesterov;
     for (std::size_t i = 0; i < z.size(); ++i) {
-      u[i] = beta * u[i] + rate * mean[i] / lr;
-      z[i] += nesterov ? rate * mean[i] + beta * u[i] : lr * u[i];
+      u[i] = beta * u[i] + rate * mean[i] / scale;
+      z[i] += nesterov ? rate * mean[i] + beta * u[i] : scale * u[i];
     }
   }
   std::vector<StateSpan> state() override {

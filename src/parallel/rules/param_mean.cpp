@@ -11,7 +11,7 @@ namespace {
 class Shared : public CommonWeights {
  public:
   using CommonWeights::CommonWeights;
-  void conclude(std::span<float> mean, const Round&) override {
+  void conclude(std::span<float> mean, double) override {
     kernels::add(weights().data(), weights().data(), mean.data(), mean.size());
   }
 };

@@ -38,7 +38,7 @@ class Worker : public GradientSide {
 class Shared : public SharedSide {
  public:
   explicit Shared(std::size_t floats) : verdict_(zeros(floats)) {}
-  void conclude(std::span<float> mean, const Round&) override {
+  void conclude(std::span<float> mean, double) override {
     std::ranges::transform(mean, verdict_.as<float>().begin(), sign);
   }
   std::span<const float> answer() const override { return verdict_.as<float>(); }

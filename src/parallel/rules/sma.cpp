@@ -43,7 +43,7 @@ class Shared : public CommonWeights {  // the centre
       : CommonWeights(start), settings_(settings), before_(zeros(start.size())) {
     std::ranges::copy(start, before_.as<float>().begin());
   }
-  void conclude(std::span<float> mean, const Round&) override {
+  void conclude(std::span<float> mean, double) override {
     const std::span<float> z = weights(), before = before_.as<float>();
     for (std::size_t i = 0; i < z.size(); ++i) {
       const float moved = settings_.momentum * (z[i] - before[i]);
