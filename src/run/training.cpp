@@ -193,7 +193,8 @@ void Training::do_evaluation(const StopFlag& stop) {
 RunSummary Training::run(const StopFlag& stop) {
   data::Loader loader(job_.train, loader_options());
   Progress& p = *progress_;
-  if (p.stopped_by == "signal") p.stopped_by.clear();  // that is what resuming is for
+  if (p.stopped_by == "signal" || (p.stopped_by == "end" && next_ < job_.total_steps))
+    p.stopped_by.clear();  // that is what resuming is for, and a later end
   pace_ = {.begin = clock_.seconds(), .first_step = next_};
   while (p.stopped_by.empty()) {
     if (p.evaluation_due && !wants_to_stop(stop)) do_evaluation(stop);

@@ -29,6 +29,7 @@ const char* text = "kind = \"text\"\npath = \"text.txt\"\nlength = 6\nwindows = 
 
 struct RecipeText {
   std::string model, data, optim = "name = \"momentum\"\nlr = 0.02\n", train = "", system = "";
+  int epochs = 3;
 };
 
 class TestRun {
@@ -37,9 +38,9 @@ class TestRun {
       : alone_(cores), disk_(make_real_disk()), clock_(make_real_clock()) {
     const std::string path = dir.path("recipe.toml");
     write_file_atomically(*disk_, path,
-                          fmt::format("[model]\n{}[data]\n{}[optim]\n{}[train]\nepochs = 3\nbatch = 20\nshards = 4\n"
+                          fmt::format("[model]\n{}[data]\n{}[optim]\n{}[train]\nepochs = {}\nbatch = 20\nshards = 4\n"
                                       "eval_every_epochs = 1\n{}{}",
-                                      s.model, s.data, s.optim, s.train, s.system));
+                                      s.model, s.data, s.optim, s.epochs, s.train, s.system));
     const Stream letters({.seed = 3});
     std::string written;
     for (std::uint64_t i = 0; i < 2500; ++i) written += static_cast<char>('a' + letters.below(9, i));
@@ -127,6 +128,24 @@ TEST(Training, StoppedAndResumedEndsWithTheSameBitsForEveryUpdateRule) {
     const RecipeText s{"name = \"mlp\"\nhidden = [9]\n", digits, fmt::format("name = \"{}\"\n", rule)};
     EXPECT_EQ(uninterrupted(s, 1), with_stops(s, seed++));
   }
+}
+
+TEST(Training, ARunThatHasEndedGoesOnToALaterEndWithTheBitsOfALongerOne) {
+  RecipeText s{"name = \"mlp\"\nhidden = [9]\n", digits};
+  const std::string wanted = uninterrupted(s, 1);
+  const test::TempDir dir;
+  const Training::StopFlag never{false};
+  s.epochs = 2;
+  TestRun shorter(dir, s, 1);
+  EXPECT_EQ(shorter.training(dir.path("c"))->run(never).stopped_by, "end");
+  s.epochs = 3;
+  TestRun longer(dir, s, 1);
+  auto training = longer.training(dir.path("c"));
+  EXPECT_TRUE(training->resume());
+  const RunSummary r = training->run(never);
+  EXPECT_EQ(r.steps, longer.steps());
+  EXPECT_EQ(r.stopped_by, "end");
+  EXPECT_EQ(r.weights_sha256, wanted);
 }
 
 TEST(Training, ACrashGoesOnFromTheLastCheckpointWithTheSameBits) {
