@@ -112,8 +112,9 @@ OptionReader::OptionReader(const Options& options, Problems& problems)
 OptionReader::OptionReader(std::shared_ptr<const Options> options, Problems* problems)
     : options_(std::move(options)), problems_(problems) {}
 
-const Option* OptionReader::find(const std::string& key) {
-  known_[key] = true;
+const Option* OptionReader::find(const std::string& key, std::optional<Option> fallback) {
+  std::optional<Option>& known = asked_[key];
+  if (fallback) known = std::move(fallback);
   const auto it = options_->items.find(key);
   return it == options_->items.end() ? nullptr : &it->second;
 }
@@ -139,7 +140,7 @@ void OptionReader::wrong(const std::string& key, const Option& found, const std:
 
 std::int64_t OptionReader::integer(const std::string& key, std::int64_t fallback, std::int64_t least,
                                    std::int64_t most) {
-  const Option* found = find(key);
+  const Option* found = find(key, Option{fallback});
   if (!found) return fallback;
   const auto value = as_integer(*found);
   if (value && *value >= least && *value <= most) return *value;
@@ -148,7 +149,7 @@ std::int64_t OptionReader::integer(const std::string& key, std::int64_t fallback
 }
 
 double OptionReader::number(const std::string& key, double fallback, double least, double most) {
-  const Option* found = find(key);
+  const Option* found = find(key, Option{fallback});
   if (!found) return fallback;
   const auto value = as_number(*found);
   if (value && *value >= least && *value <= most) return *value;
@@ -157,7 +158,7 @@ double OptionReader::number(const std::string& key, double fallback, double leas
 }
 
 bool OptionReader::flag(const std::string& key, bool fallback) {
-  const Option* found = find(key);
+  const Option* found = find(key, Option{fallback});
   if (!found) return fallback;
   if (const bool* value = std::get_if<bool>(&found->value)) return *value;
   wrong(key, *found, "true or false");
@@ -165,7 +166,7 @@ bool OptionReader::flag(const std::string& key, bool fallback) {
 }
 
 std::string OptionReader::text(const std::string& key, const std::string& fallback) {
-  const Option* found = find(key);
+  const Option* found = find(key, Option{fallback});
   if (!found) return fallback;
   if (const auto* value = std::get_if<std::string>(&found->value)) return *value;
   wrong(key, *found, "a text in quotes");
@@ -174,7 +175,7 @@ std::string OptionReader::text(const std::string& key, const std::string& fallba
 
 std::string OptionReader::choice(const std::string& key, const std::string& fallback,
                                  const std::vector<std::string>& allowed) {
-  const Option* found = find(key);
+  const Option* found = find(key, Option{fallback});
   if (!found) return fallback;
   const auto* value = std::get_if<std::string>(&found->value);
   if (value && std::find(allowed.begin(), allowed.end(), *value) != allowed.end()) return *value;
@@ -184,6 +185,13 @@ std::string OptionReader::choice(const std::string& key, const std::string& fall
 }
 
 namespace {
+
+template <typename T>
+Option list_from(const std::vector<T>& values) {
+  Option::List list;
+  for (const T& value : values) list.push_back({value});
+  return {std::move(list)};
+}
 
 // Reads a list with `one`, which returns nothing for an element that does not fit.
 template <typename T, typename One>
@@ -203,7 +211,7 @@ std::optional<std::vector<T>> list_of(const Option& option, One one) {
 
 std::vector<std::int64_t> OptionReader::integers(const std::string& key, const std::vector<std::int64_t>& fallback,
                                                  std::int64_t least, std::int64_t most) {
-  const Option* found = find(key);
+  const Option* found = find(key, list_from(fallback));
   if (!found) return fallback;
   const auto value = list_of<std::int64_t>(*found, [&](const Option& element) -> std::optional<std::int64_t> {
     const auto v = as_integer(element);
@@ -216,7 +224,7 @@ std::vector<std::int64_t> OptionReader::integers(const std::string& key, const s
 
 std::vector<double> OptionReader::numbers(const std::string& key, const std::vector<double>& fallback, double least,
                                           double most) {
-  const Option* found = find(key);
+  const Option* found = find(key, list_from(fallback));
   if (!found) return fallback;
   const auto value = list_of<double>(*found, [&](const Option& element) -> std::optional<double> {
     const auto v = as_number(element);
@@ -228,7 +236,7 @@ std::vector<double> OptionReader::numbers(const std::string& key, const std::vec
 }
 
 std::vector<std::string> OptionReader::texts(const std::string& key, const std::vector<std::string>& fallback) {
-  const Option* found = find(key);
+  const Option* found = find(key, list_from(fallback));
   if (!found) return fallback;
   const auto value = list_of<std::string>(*found, [](const Option& element) -> std::optional<std::string> {
     const auto* v = std::get_if<std::string>(&element.value);
@@ -273,9 +281,9 @@ bool OptionReader::require(const std::string& key, std::string_view why) {
 
 void OptionReader::done() {
   std::vector<std::string> known;
-  for (const auto& [key, asked] : known_) known.push_back(key);
+  for (const auto& [key, fallback] : asked_) known.push_back(key);
   for (const auto& [key, option] : options_->items) {
-    if (known_.contains(key)) continue;
+    if (asked_.contains(key)) continue;
     std::string cure = did_you_mean(key, known);
     if (cure.empty())
       cure = known.empty() ? "; no key is expected here" : fmt::format("; known here: {}", fmt::join(known, ", "));

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -97,17 +98,20 @@ class OptionReader {
   Problems& problems() { return *problems_; }
   // Adds "optim.lr TEXT" at the key's place.
   void problem(const std::string& key, std::string_view text);
+  // Every key that was asked for so far, with what it is where nobody says anything; nothing for tables, and for keys
+  // that were only looked at.
+  const std::map<std::string, std::optional<Option>>& asked() const { return asked_; }
   // Call last: every key that nobody read is a problem, with the nearest known key as its cure.
   void done();
 
  private:
   OptionReader(std::shared_ptr<const Options> options, Problems* problems);
-  const Option* find(const std::string& key);
+  const Option* find(const std::string& key, std::optional<Option> fallback = {});
   void wrong(const std::string& key, const Option& found, const std::string& wanted);
 
   std::shared_ptr<const Options> options_;
   Problems* problems_;
-  std::map<std::string, bool> known_;  // every key that was asked for
+  std::map<std::string, std::optional<Option>> asked_;
 };
 
 }  // namespace echelon
