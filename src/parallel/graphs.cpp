@@ -143,7 +143,7 @@ double PeerGraph::messages() const {
   return sum / cycle();
 }
 
-PeerGraph::Edges parse_edges(std::string_view text, const std::string& file) {
+PeerGraph::Edges parse_edges(std::string_view text) {
   PeerGraph::Edges edges;
   for (int line = 1; !text.empty(); ++line) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -160,7 +160,7 @@ PeerGraph::Edges parse_edges(std::string_view text, const std::string& file) {
     }
     if (found == 0 && rest.empty()) continue;
     if (found != 2 || !rest.empty() || pair[0] == pair[1] || pair[0] < 0 || pair[1] < 0)
-      throw BadInput(fmt::format("{}:{}: an edge is a pair of different worker numbers, such as 0 3", file, line));
+      throw BadInput(fmt::format("line {}: an edge is a pair of different worker numbers, such as 0 3", line));
     edges.emplace_back(pair[0], pair[1]);
   }
   return edges;

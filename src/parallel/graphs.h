@@ -60,8 +60,8 @@ class PeerGraph {
 
 std::vector<std::string> peer_graph_names();  // in the order of Kind, edges as "file"
 
-// A list of edges as people write it: a pair of worker numbers on each line, # begins a comment. BadInput names `file`
-// and the line.
-PeerGraph::Edges parse_edges(std::string_view text, const std::string& file);
+// A list of edges as people write it: a pair of worker numbers on each line, # begins a comment. BadInput names the
+// line.
+PeerGraph::Edges parse_edges(std::string_view text);
 
 }  // namespace echelon

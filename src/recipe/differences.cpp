@@ -6,7 +6,20 @@ namespace echelon {
 
 namespace {
 
-using Flat = std::map<std::string, std::string>;
+struct Said {
+  std::string whole, shown;
+};
+using Flat = std::map<std::string, Said>;
+
+// A value as it is shown is cut where it becomes long.
+std::string whole_of(const Option& option) {
+  if (const auto* text = std::get_if<std::string>(&option.value)) return fmt::format("\"{}\"", *text);
+  const auto* list = std::get_if<Option::List>(&option.value);
+  if (!list) return to_text(option);
+  std::string all;
+  for (const Option& element : *list) all += whole_of(element) + ",";
+  return all;
+}
 
 void flatten(const Option& option, const std::string& key, Flat& flat);
 
@@ -20,7 +33,7 @@ void flatten(const Option& option, const std::string& key, Flat& flat) {
   const auto* list = std::get_if<Option::List>(&option.value);
   const bool of_tables = list && !list->empty() && std::holds_alternative<Option::Table>(list->front().value);
   if (!of_tables) {
-    flat[key] = to_text(option);
+    flat[key] = {whole_of(option), to_text(option)};
     return;
   }
   for (std::size_t i = 0; i < list->size(); ++i) flatten((*list)[i], fmt::format("{}[{}]", key, i), flat);
@@ -33,15 +46,14 @@ std::vector<Difference> differences(const Options& first, const Options& second)
   flatten(first, "", a);
   flatten(second, "", b);
   a.erase("title"), b.erase("title");
-  std::map<std::string, Difference> found;
-  for (const auto& [key, value] : a) found[key] = {key, value, "-"};
-  for (const auto& [key, value] : b) {
-    const auto at = found.try_emplace(key, Difference{key, "-", "-"}).first;
-    at->second.second = value;
-  }
+  const Said none{"", "-"};
   std::vector<Difference> result;
-  for (auto& [key, difference] : found)
-    if (difference.first != difference.second) result.push_back(std::move(difference));
+  Flat all = a;
+  all.insert(b.begin(), b.end());
+  for (const auto& [key, said] : all) {
+    const Said &first = a.contains(key) ? a[key] : none, &second = b.contains(key) ? b[key] : none;
+    if (first.whole != second.whole) result.push_back({key, first.shown, second.shown});
+  }
   return result;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "recipe/compose.h"
+#include "recipe/graph_file.h"
 #include "recipe/toml.h"
 
 namespace echelon {
@@ -87,9 +88,13 @@ bool has_word(const Option& option, const std::string& word) {
 struct Dependent {
   const char *key, *on, *word;
 };
-constexpr Dependent dependents[]{{"threshold", "filters", "significant"}, {"skip", "filters", "skip"},
-                                 {"unbiased", "filters", "skip"},         {"switch_bytes", "algorithm", "auto"},
-                                 {"switch", "algorithm", "sparse"},       {"file", "graph", "file"}};
+constexpr Dependent dependents[]{{"threshold", "filters", "significant"},
+                                 {"skip", "filters", "skip"},
+                                 {"unbiased", "filters", "skip"},
+                                 {"switch_bytes", "algorithm", "auto"},
+                                 {"switch", "algorithm", "sparse"},
+                                 {"file", "graph", "file"},
+                                 {"edges", "graph", "file"}};
 
 // Of [exchange]: keys that exclude each other, and what each says if it wants nothing.
 struct Exclusive {
@@ -104,10 +109,9 @@ std::string displaced_by(const Options& top, const std::string& key) {
     const auto it = key == d.key ? top.items.find(d.on) : top.items.end();
     if (it != top.items.end() && !has_word(it->second, d.word)) return d.on;
   }
-  const Exclusive pairs[]{{"tau", {std::int64_t{1}}, "probability"},
-                          {"probability", {std::int64_t{1}}, "tau"},
-                          {"fanout", {std::int64_t{0}}, "two_level"},
-                          {"two_level", {false}, "fanout"}};
+  const Exclusive pairs[]{{"tau", {std::int64_t{1}}, "probability"},  {"probability", {std::int64_t{1}}, "tau"},
+                          {"fanout", {std::int64_t{0}}, "two_level"}, {"two_level", {false}, "fanout"},
+                          {"file", {std::string()}, "edges"},         {"edges", {std::string()}, "file"}};
   for (const Exclusive& pair : pairs) {
     const auto it = key == pair.other ? top.items.find(pair.key) : top.items.end();
     if (it != top.items.end() && to_text(it->second) != to_text(pair.nothing)) return pair.key;
@@ -194,6 +198,8 @@ LoadedOptions load_options(Disk& disk, const std::string& path, const std::vecto
   const std::string composed = compose(disk, overrides, system, systems, loaded, problems);
   for (const std::string& text : overrides) override_option(loaded.tree, text, loaded.notes, problems);
   if (!composed.empty()) loaded.tree.items["system"].value = composed;
+  if (const auto exchange = loaded.tree.items.find("exchange"); exchange != loaded.tree.items.end())
+    if (auto* table = std::get_if<Option::Table>(&exchange->second.value)) take_in_graph(disk, **table, problems);
   return loaded;
 }
 

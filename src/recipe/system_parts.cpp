@@ -92,6 +92,7 @@ SystemAxis exchanges() {
           {"neighbour", "the neighbours in a graph",
            with_period({{"graph", "\"ring\"", "ring, torus, halton, hypercube, one_peer or file"},
                         {"file", "\"\"", "a list of edges, a pair of ranks on each line"},
+                        {"edges", "\"\"", "the text of such a file, which a run keeps in its place"},
                         window})},
           {"random_peer", "one other worker, drawn at random", with_period({window})},
           {"partial", "each round another slice of the gradient goes to each peer",

@@ -116,6 +116,26 @@ class Systems(unittest.TestCase):
             again = run("train", os.path.join(where, "recipe.toml"), "--workers", "2", "--run", where, "--resume", "--json")
             self.assertEqual(json.loads(again.stdout.splitlines()[-1])["epochs"], 1)
 
+    def test_a_resumed_run_has_the_graph_it_began_with(self):
+        with tempfile.TemporaryDirectory() as folder:
+            where, edges = os.path.join(folder, "run"), pathlib.Path(folder, "my.edges")
+            words = [*QUICK, "--set", "schedule.name=constant", "--system", "d_psgd", "--set", "exchange.graph=file", "--set", f"exchange.file={edges}",
+                     "--workers", "4", "--world", "sim", "--json"]
+            edges.write_text("0 1\n1 2\n2 3\n")
+            whole = run("train", RECIPE, *words, "--set", "train.epochs=2", "--run", os.path.join(folder, "whole"))
+            run("train", RECIPE, *words, "--set", "train.epochs=1", "--run", where)
+            edges.write_text("0 1\n1 2\n2 3\n3 0\n")
+            done = run("train", RECIPE, *words, "--set", "train.epochs=2", "--run", where, "--resume", ok=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("exchange.edges = ", done.stderr)
+            edges.unlink()
+            done = run("train", RECIPE, *words, "--run", os.path.join(folder, "other"), ok=False)
+            self.assertIn("exchange.file cannot be used", done.stderr)
+            again = run("train", os.path.join(where, "recipe.toml"), "--set", "train.epochs=2", "--workers", "4", "--world",
+                        "sim", "--run", where, "--resume", "--json")
+            ends = [json.loads(done.stdout.splitlines()[-1])["weights_sha256"] for done in (whole, again)]
+            self.assertEqual(*ends)
+
     def test_the_same_weights_are_promised_only_where_it_is_so(self):
         def said_next(*words):
             with tempfile.TemporaryDirectory() as root:

@@ -26,5 +26,21 @@ TEST(Differences, NameEveryKeyThatDiffersAndNoOther) {
   EXPECT_TRUE(differences(a, a).empty());
 }
 
+// What is shown of a long value is its beginning.
+TEST(Differences, AreSeenAtTheEndOfLongTextsAndLists) {
+  const std::string long_text(500, 'x');
+  std::string many = "1";
+  for (int i = 0; i < 200; ++i) many += ", 1";
+  const auto recipe = [&](const std::string& end) {
+    return parse_toml("[exchange]\nedges = '" + long_text + end + "'\n[data]\nlist = [" + many + ", " + end + "]\n",
+                      "r");
+  };
+  const auto found = differences(recipe("1"), recipe("2"));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].key, "data.list");
+  EXPECT_EQ(found[1].key, "exchange.edges");
+  EXPECT_LT(found[1].first.size(), 100u);
+}
+
 }  // namespace
 }  // namespace echelon

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "recipe/graph_file.h"
 #include "recipe/recipe.h"
 #include "recipe/toml.h"
 
@@ -140,6 +141,7 @@ class LoadSystem : public Load {
     return write_toml(loaded_.tree);
   }
   LoadedOptions loaded_;
+  std::string loaded_text_;  // the recipe
 };
 
 TEST_F(LoadSystem, ItsTablesLieBelowTheRecipeAndWhatItNeedsAbove) {
@@ -179,6 +181,34 @@ TEST_F(LoadSystem, WhatAnOverrideExcludesOrLeavesWithoutMeaningIsDroppedAndNoted
   EXPECT_NE(exchange("filtered", {"exchange.filters=['skip', 'significant']"}).find("threshold"), std::string::npos);
   EXPECT_NE(exchange("filtered", {"exchange.two_level=false"}).find("fanout = 2"), std::string::npos);
   EXPECT_TRUE(problems_.empty()) << problems_.text("?");
+}
+
+TEST_F(LoadSystem, AGraphsFileBecomesAPartOfTheRecipe) {
+  const auto exchange = [&](std::vector<std::string> overrides) {
+    loaded_.notes.clear();
+    tables(loaded_text_, "", std::move(overrides));
+    return write_toml(*std::get<Option::Table>(loaded_.tree.items.at("exchange").value));
+  };
+  write("my.edges", "0 1\n1 2 # a path\n");
+  loaded_text_ = "[exchange]\nname = 'neighbour'\ngraph = 'file'\nfile = '" + dir_ + "/my.edges'\n";
+  const std::string resolved = exchange({});
+  EXPECT_EQ(resolved, "name = \"neighbour\"\nedges = \"0 1\\n1 2 # a path\\n\"\ngraph = \"file\"\n");
+
+  // Its own recipe is the same graph, whatever has become of the file; another file is another graph.
+  write("my.edges", "0 2\n1 2\n");
+  write("other.edges", "0 3\n");
+  loaded_text_ = "[exchange]\n" + resolved;
+  EXPECT_EQ(exchange({}), resolved);
+  EXPECT_NE(exchange({"exchange.file=" + dir_ + "/other.edges"}).find("edges = \"0 3\\n\""), std::string::npos);
+  EXPECT_EQ(exchange({"exchange.graph=torus"}), "name = \"neighbour\"\ngraph = \"torus\"\n");
+  EXPECT_TRUE(problems_.empty()) << problems_.text("?");
+
+  exchange({"exchange.file=" + dir_ + "/none.edges"});
+  EXPECT_NE(problems_.text("?").find("exchange.file cannot be used"), std::string::npos) << problems_.text("?");
+  problems_ = {};
+  write("large.edges", std::string(most_edges_bytes + 1, '\n'));
+  exchange({"exchange.file=" + dir_ + "/large.edges"});
+  EXPECT_NE(problems_.text("?").find("exchange.file cannot be used"), std::string::npos) << problems_.text("?");
 }
 
 TEST_F(LoadSystem, TheRecipeOrAnOverrideMayNameItAndTheFlagWins) {

@@ -183,12 +183,12 @@ std::unique_ptr<const ExchangeKind> neighbour(OptionReader& options) {
   const std::vector<std::string> names = peer_graph_names();
   const auto at = std::ranges::find(names, options.choice("graph", "ring", names)) - names.begin();
   s.graph = at < std::ssize(names) ? static_cast<PeerGraph::Kind>(at) : PeerGraph::Kind::ring;
-  if (s.graph == PeerGraph::Kind::edges && options.require("file", "graph file needs a list of edges")) {
-    const std::string path = options.text("file", "");
+  if (s.graph == PeerGraph::Kind::edges &&
+      options.require("edges", "graph file needs a list of edges; name its file with exchange.file")) {
     try {
-      s.edges = parse_edges(read_text(*make_real_disk(), path), path);
+      s.edges = parse_edges(options.text("edges", ""));
     } catch (const Error& error) {
-      options.problem("file", fmt::format("cannot be used: {}", error.what()));
+      options.problem("edges", fmt::format("(the text of exchange.file) cannot be used: {}", error.what()));
       s.graph = PeerGraph::Kind::ring;
     }
   } else if (s.graph == PeerGraph::Kind::edges) {
