@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/system_traffic.h"
 #include "cli/verbs.h"
+#include "recipe/graph_file.h"
 #include "recipe/system_file.h"
 #include "recipe/system_parts.h"
 #include "recipe/toml.h"
@@ -60,7 +61,7 @@ Json taxonomy_json(const SystemFile& s) {
   return j;
 }
 
-// A setting of a part: what it is in this system, and what it would be if nobody said anything.
+// A setting of a part as TOML writes it: what it is in this system, or what it is if nobody says anything.
 std::string value_of(const Options& table, const Knob& knob) {
   const auto it = table.items.find(knob.key);
   if (it == table.items.end()) return knob.usual;
@@ -79,11 +80,11 @@ Json composition_json(const SystemFile& s) {
     const Part& part = part_of(axis, *table);
     Json settings = Json::array();
     for (const Knob& knob : part.knobs) {
-      const auto said = table->items.find(knob.key);
-      Json k{{"key", axis + "." + knob.key}, {"about", knob.about}, {"default", knob.usual}};
-      k["value"] = said == table->items.end() ? Json(knob.usual) : to_json(said->second);
-      k["set"] = said != table->items.end();
-      settings.push_back(std::move(k));
+      settings.push_back({{"key", axis + "." + knob.key},
+                          {"about", knob.about},
+                          {"default", knob.usual},
+                          {"value", value_of(*table, knob)},
+                          {"set", table->items.contains(knob.key)}});
     }
     j[axis] = {{"name", part.name}, {"about", part.about}, {"settings", settings}};
   }
@@ -91,19 +92,18 @@ Json composition_json(const SystemFile& s) {
 }
 
 Json to_json(const SystemFile& s) {
-  Json j{{"name", s.name},
-         {"title", s.title},
-         {"paper", s.paper},
-         {"section", s.section},
-         {"about", s.about},
-         {"worker", s.worker},
-         {"server", s.server},
-         {"use_when", s.use_when},
-         {"avoid_when", s.avoid_when},
-         {"taxonomy", taxonomy_json(s)},
-         {"composition", composition_json(s)}};
-  if (!s.with.items.empty()) j["with"] = to_json(s.with);
-  return j;
+  return {{"name", s.name},
+          {"title", s.title},
+          {"paper", s.paper},
+          {"section", s.section},
+          {"about", s.about},
+          {"worker", s.worker},
+          {"server", s.server},
+          {"use_when", s.use_when},
+          {"avoid_when", s.avoid_when},
+          {"taxonomy", taxonomy_json(s)},
+          {"composition", composition_json(s)},
+          {"with", to_json(s.with)}};
 }
 
 const char* heading(const std::string& section) {
@@ -214,15 +214,23 @@ void print_composition(const SystemFile& s) {
 
 void show(const std::string& name, int workers, std::size_t batch, bool json) {
   const auto disk = make_real_disk();
-  const SystemFile s = read_system(*disk, name);
+  SystemFile s = read_system(*disk, name);
+  Problems problems;
+  take_in_graph(*disk, s.exchange, problems);
+  problems.throw_if_any(s.path);
   const char* model = "lenet5";
   const SystemTraffic t = traffic_of(s, model, workers, batch);
   if (json) {
     Json j = to_json(s);
-    j["traffic"] = {{"formula", t.formula},      {"model", model},
-                    {"workers", workers},        {"batch", t.batch},
-                    {"numbers", t.floats},       {"encoded_bytes", t.encoded_bytes},
-                    {"bytes_per_step", t.bytes}, {"messages_per_step", t.messages},
+    j["traffic"] = {{"formula", t.formula},
+                    {"model", model},
+                    {"workers", workers},
+                    {"batch", t.batch},
+                    {"numbers", t.floats},
+                    {"portions", t.portions},
+                    {"encoded_bytes", t.encoded_bytes},
+                    {"bytes_per_step", t.bytes},
+                    {"messages_per_step", t.messages},
                     {"at_most", t.at_most}};
     fmt::print("{}\n", j.dump());
     return;
@@ -237,9 +245,14 @@ void show(const std::string& name, int workers, std::size_t batch, bool json) {
   fmt::print("\nBytes per step (of one exchange; n workers, W bytes of the model as encoded)\n{}",
              wrapped(t.formula, std::min(100, terminal_columns(1))));
   fmt::print(
-      "  {} with {} workers, batches of {} ({} numbers, W = {:.0f}): {}{:.0f} bytes in {:.1f} messages a step, of all "
+      "  {} with {} workers, batches of {} ({} numbers{}, W = {:.0f}): {}{:.0f} bytes in {:.1f} messages a step, of "
+      "all "
       "together\n",
-      model, workers, t.batch, t.floats, t.encoded_bytes, t.at_most ? "at most " : "", t.bytes, t.messages);
+      model, workers, t.batch, t.floats, t.portions > 1 ? fmt::format(" in {} portions", t.portions) : "",
+      t.encoded_bytes, t.at_most ? "at most " : "", t.bytes, t.messages);
+  if (t.measured)
+    fmt::print(
+        "  so much if the gradient leaves in one; a run measures how many portions pay, each with as many messages\n");
   fmt::print("\nUse it when\n{}\nAvoid it when\n{}", indented(s.use_when), indented(s.avoid_when));
   fmt::print("\nTry: echelon train recipes/demo.toml --workers 4 --system {}\n", name);
 }

@@ -63,7 +63,54 @@ class Systems(unittest.TestCase):
         shown = json.loads(run("systems", "show", "easgd", "--json").stdout)
         self.assertEqual(shown["composition"]["rule"]["name"], "elastic")
         tau = [k for k in shown["composition"]["exchange"]["settings"] if k["key"] == "exchange.tau"]
-        self.assertEqual((tau[0]["value"], tau[0]["default"], tau[0]["set"]), (10, "1", True))
+        self.assertEqual((tau[0]["value"], tau[0]["default"], tau[0]["set"]), ("10", "1", True))
+
+    def test_a_field_has_one_type_in_all_systems(self):
+        types = {}
+
+        def look(value, path):
+            if isinstance(value, dict):
+                for key, inner in value.items():
+                    look(inner, f"{path}.{key}")
+            elif isinstance(value, list):
+                for inner in value:
+                    look(inner, path + "[]")
+            else:
+                types.setdefault(path, {}).setdefault(float if isinstance(value, int) and not isinstance(value, bool)
+                                                      else type(value), name)
+        for s in json.loads(run("systems", "--json").stdout):
+            name = s["name"]
+            shown = json.loads(run("systems", "show", name, "--json").stdout)
+            self.assertEqual(list(shown), list(types.setdefault("keys", list(shown))), name)
+            for axis in shown["composition"].values():
+                for k in axis["settings"]:
+                    self.assertEqual({key: type(v) for key, v in k.items()},
+                                     dict(key=str, about=str, default=str, value=str, set=bool), (name, k))
+            look({key: v for key, v in shown.items() if key != "composition"}, "")
+        types.pop("keys")
+        self.assertEqual({path: kinds for path, kinds in types.items() if len(kinds) > 1}, {})
+
+    def test_the_json_is_documented(self):
+        rows = {}
+        for line in pathlib.Path(SOURCE, "docs/runs.md").read_text().splitlines():
+            if line.startswith("| `") and line.count("|") >= 3:
+                rows[line.split("`")[1]] = line
+
+        def keys(value):
+            if isinstance(value, dict):
+                return set(value) | set().union(*map(keys, value.values()))
+            return set().union(*map(keys, value)) if isinstance(value, list) else set()
+        with tempfile.TemporaryDirectory() as folder:
+            compared = run("compare", RECIPE, *QUICK, "--systems", "bsp,easgd", "--workers", "2", "--world", "sim", "--epochs",
+                           "1", "--target", "0.1", "--root", folder, "--json").stdout.splitlines()[-1]
+        shown = json.loads(run("systems", "show", "eamsgd", "--json").stdout)
+        shown["with"] = {}  # a recipe's own tables
+        for verb, value in (("systems", json.loads(run("systems", "--json").stdout)), ("systems show", shown),
+                            ("systems parts", json.loads(run("systems", "parts", "--json").stdout)),
+                            ("compare", json.loads(compared))):
+            for key in sorted(keys(value)):
+                known = rows.get(verb, "") + (rows["systems"] if verb == "systems show" else "")  # which says "the same"
+                self.assertIn(f"`{key}`", known, verb)
 
     def test_bytes_of_factors_follow_the_batch(self):
         layers = [(400, 120), (120, 84), (84, 10)]  # lenet5's fully connected ones
