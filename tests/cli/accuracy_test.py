@@ -1,10 +1,11 @@
 """What the recipes promise, on the real data: accuracy or loss after the epochs or steps that they say.
-    accuracy_test.py PROGRAM SOURCE DATASET RECIPE KEY LEAST_OR_MOST LIMIT
+    accuracy_test.py PROGRAM SOURCE DATASET RECIPE KEY LEAST_OR_MOST LIMIT [FLAGS OF TRAIN...]
 The data are fetched (or found in $ECHELON_DATA); without a network the test is skipped: exit code 77."""
 import json, os, subprocess, sys, tempfile
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 DATASET, RECIPE, KEY, SENSE, LIMIT = sys.argv[3:7] + [float(sys.argv[7])]
+FLAGS = sys.argv[8:]
 SKIPPED = 77
 
 
@@ -18,9 +19,9 @@ def main():
             return SKIPPED
         assert got.returncode == 0, got.stderr
         run = subprocess.run([PROGRAM, "train", os.path.join(SOURCE, RECIPE), "--run", os.path.join(folder, "run"),
-                              "--json"], stdout=subprocess.PIPE, text=True, env=environment, check=True)
+                              "--json", *FLAGS], stdout=subprocess.PIPE, text=True, env=environment, check=True)
         result = json.loads(run.stdout.strip().splitlines()[-1])
-    print(f"{RECIPE}: {KEY} {result[KEY]:.4f} after {result['steps']} steps ({result['epochs']:.1f} epochs), "
+    print(f"{' '.join([RECIPE, *FLAGS])}: {KEY} {result[KEY]:.4f} after {result['steps']} steps ({result['epochs']:.1f} epochs), "
           f"{result['seconds']:.0f} s; wanted at {SENSE} {LIMIT}")
     return 0 if (result[KEY] >= LIMIT if SENSE == "least" else result[KEY] <= LIMIT) else 1
 
