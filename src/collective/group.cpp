@@ -35,7 +35,7 @@ std::span<const Range> GroupState::equal_parts(std::size_t count, std::size_t gr
 
 const Site& GroupState::site() {
   if (!site_) {
-    const auto& host = world.place().host;
+    const std::vector<int>& host = world.place().host;
     std::vector<int> hosts;
     for (int m = 0; m < size(); ++m) hosts.push_back(host.empty() ? 0 : host.at(static_cast<std::size_t>(rank(m))));
     site_ = site_of(hosts, index);

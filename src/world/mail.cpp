@@ -57,8 +57,12 @@ Mail::Office::Office(World& world, std::size_t most_bytes, const std::optional<s
     peers_.emplace_back().rank = r;
   }
   try {
-    for (Peer& peer : peers_)
-      readers_.push_back(world.spawn(fmt::format("mail {}", peer.rank), [this, &peer] { read_all(peer); }));
+    if ((arrivals_ = world.make_arrivals())) {
+      readers_.push_back(world.spawn("mail", [this] { read_everybody(); }));
+    } else {
+      for (Peer& peer : peers_)
+        readers_.push_back(world.spawn(fmt::format("mail {}", peer.rank), [this, &peer] { read_all(peer); }));
+    }
   } catch (...) {  // those that run must not outlive what they use
     stop();
     throw;

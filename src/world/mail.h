@@ -11,8 +11,9 @@
 // On the wire a letter is one message of `header_bytes` and, if there is a payload, a second one with it. What comes
 // is checked before memory is taken for it: a payload is at most `most_bytes`.
 //
-// One reader task for each rank that may write. Mail may be used by all tasks of its rank, which must have left it
-// before it is destroyed. Collective: all ranks of the world make one, and `close` it; then they may make another.
+// One reader task for each rank that may write, or one for all in a simulated world. Mail may be used by all tasks of
+// its rank, which must have left it before it is destroyed. Collective: all ranks of the world make one, and `close`
+// it; then they may make another.
 
 #include <cstddef>
 #include <cstdint>

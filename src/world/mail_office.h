@@ -49,6 +49,11 @@ class Mail::Office {
     bool reading = true;     // by its reader
     std::uint32_t sent = 0;  // letters
     ParcelQueue on_their_way;
+    // Its reader's: the letter that comes next.
+    std::uint32_t sequence = 0;
+    LetterOnTheWire wire;
+    Parcel* parcel = nullptr;  // with its header, while the payload is on its way
+    Work coming;
   };
 
   struct Waiting {  // to leave by its key
@@ -79,8 +84,13 @@ class Mail::Office {
   void stop();
 
   void read_all(Peer& from);
-  bool read_letter(Peer& from, std::uint32_t sequence);  // false: it was the last
-  bool wait(Work& work);                                 // false: the office closes without it
+  void read_everybody();
+  void expect_letter(Peer& from);
+  bool take_what_came(Peer& from);  // false: it was the last
+  void take_header(Peer& from);
+  template <typename Waits>
+  bool wait_for(const Waits& waits);  // false: the office closes without it
+  bool wait(Work& work);              // the same
   void left(Peer& peer, bool Peer::*state);
   void meet(std::exception_ptr failure);
 
@@ -92,8 +102,9 @@ class Mail::Office {
   // Guards everything below; never held while waiting, for in a simulated world tasks are not threads.
   mutable std::mutex mutex_;
   std::array<Box, boxes> boxes_;
-  std::vector<Peer> peers_;         // by rank
-  std::unique_ptr<Event> leaving_;  // a peer, or the last letter that waited for its turn
+  std::unique_ptr<Arrivals> arrivals_;  // of what all peers write; null: each has a reader of its own
+  std::vector<Peer> peers_;             // by rank
+  std::unique_ptr<Event> leaving_;      // a peer, or the last letter that waited for its turn
   std::exception_ptr failure_;
   Counts counts_;
   std::size_t window_ = 0;        // above 0: letters leave by key

@@ -22,6 +22,7 @@ class Metered : public MeteredWorld {
     return inner_.spawn(name, std::move(body));
   }
   std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
+  std::unique_ptr<Arrivals> make_arrivals() override { return link_ ? nullptr : inner_.make_arrivals(); }
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override {
     if (to == rank()) return inner_.send(to, channel, label, bytes);
     messages_.fetch_add(1, std::memory_order_relaxed);

@@ -35,6 +35,7 @@ class Work {
   bool done() const { return operation_ == nullptr; }
   // Whether `wait` has nothing to wait for: asking costs next to nothing, and no time in a simulated world.
   bool finished() const { return operation_ == nullptr || operation_->finished(); }
+  Operation* operation() const { return operation_; }  // null: done
   // True when the message has been sent or has arrived; false at the deadline.
   bool wait(double deadline) {
     if (operation_ && !operation_->wait(deadline)) return false;

@@ -26,6 +26,7 @@
 #include "world/clock.h"
 #include "world/disk.h"
 #include "world/failure.h"
+#include "world/hosts.h"
 #include "world/label.h"
 #include "world/shared_memory.h"
 #include "world/work.h"
@@ -39,7 +40,7 @@ struct RankPlace {    // where a rank stands; the same on all ranks but for `ran
   std::string world;  // "alone", "threads", "processes", "mpi", "tcp", "sim"
   Rank rank = 0;
   int size = 1;
-  std::vector<int> host;   // of every rank: ranks with the same number share a machine
+  Hosts host;              // of every rank: ranks with the same number share a machine
   std::uint64_t seed = 0;  // of the job's random streams
   bool threads = true;     // whether tasks run beside each other, on threads of the machine
 };
@@ -71,6 +72,15 @@ struct Sink {
   void (*take)(void* self, std::size_t offset, std::span<const std::byte> piece) = nullptr;
 };
 
+// For a task that waits for whichever of many messages comes first. One task uses it, and it outlives what is watched.
+class Arrivals {
+ public:
+  virtual ~Arrivals() = default;
+  virtual void watch(const Work& work, std::size_t number) = 0;  // until it is finished, which `next` tells once
+  // The number of a work that is finished, in the order in which they were; false at the deadline. Throws PeerLost.
+  virtual bool next(std::size_t& number, double deadline) = 0;
+};
+
 class World {
  public:
   virtual ~World() = default;
@@ -92,6 +102,8 @@ class World {
 
   virtual std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
+  // Null where a task for each message that may come is no trouble.
+  virtual std::unique_ptr<Arrivals> make_arrivals() { return nullptr; }
 
   virtual Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) = 0;
   virtual Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) = 0;

@@ -352,6 +352,25 @@ TEST(MailInSimulation, TheSameSeedGivesTheSameEvents) {
   EXPECT_NE(hash_of_a_simulated_office(1), hash_of_a_simulated_office(2));
 }
 
+// A reader for each pair would be 160,000 fibers, more than a process may have stacks for.
+TEST(MailInSimulation, HundredsOfRanksMayAllWriteToEachOther) {
+  constexpr int ranks = 400;
+  run_in_simulation(SimCluster::uniform(ranks, 1e-5, 1e9), {.stack_bytes = 64 << 10}, [](World& world) {
+    Mail mail(world, 1024);
+    for (Rank to = 0; to < ranks; ++to)
+      mail.post(to, {.number = 1.0 * world.rank()}, std::as_bytes(std::span<const Rank>(&to, 1)));
+    double sum = 0;
+    Letter letter;
+    for (int i = 0; i < ranks; ++i) {
+      require(mail.take(0, letter, forever), "a letter");
+      require(letter.payload().size() == sizeof(Rank), "with its payload");
+      sum += letter.head.number;
+    }
+    require(sum == ranks * (ranks - 1) / 2, "one letter of each");
+    mail.close();
+  }).throw_if_failed();
+}
+
 TEST(MailInSimulation, PostingTakesNoTime) {
   run_in_simulation(SimCluster::uniform(2, 1e-5, 1e6), {.seed = 1}, [](World& world) {
     Mail mail(world, 100'000);

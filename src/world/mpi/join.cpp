@@ -147,9 +147,10 @@ void MpiWorld::exchange_places(const LaunchOptions& launch) {
   std::vector<Card> cards(static_cast<std::size_t>(face_.size));
   check(face_, face_.all_gather(&mine, cards.data(), static_cast<int>(sizeof mine)), "MPI_Allgather");
   std::map<std::string, int> hosts;
-  for (const Card& card : cards) {
-    place_.host.push_back(hosts.emplace(card.host.data(), static_cast<int>(hosts.size())).first->second);
-  }
+  std::vector<int> of_ranks;
+  for (const Card& card : cards)
+    of_ranks.push_back(hosts.emplace(card.host.data(), static_cast<int>(hosts.size())).first->second);
+  place_.host = std::move(of_ranks);
   place_.seed = cards.front().seed;
 }
 

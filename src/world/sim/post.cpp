@@ -71,6 +71,7 @@ SimOperation& Post::start(int owner, int peer, Channel channel, const Label& lab
 void Post::finish(SimOperation& op) {
   if (op.state_ == SimOperation::State::pending) op.state_ = SimOperation::State::done;
   for (Strand* strand : op.waiting_) scheduler_.wake(*strand);
+  if (SimArrivals* const watcher = std::exchange(op.watcher_, nullptr)) watcher->happened(op.watched_as_);
 }
 
 bool Post::alive(const Handle& handle) const {
@@ -82,6 +83,7 @@ void Post::release(SimOperation& op) {
   op.into_ = {};
   op.for_sink_ = {};
   op.waiting_.clear();
+  op.watcher_ = nullptr;
   unused_.push_back(&op);
 }
 

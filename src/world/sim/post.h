@@ -17,6 +17,7 @@
 namespace echelon::sim {
 
 class Post;
+class SimArrivals;
 
 // One send or receive. Belongs to the Post's pool; `generation` tells a late message that it has been released.
 class SimOperation final : public Operation {
@@ -28,6 +29,7 @@ class SimOperation final : public Operation {
 
  private:
   friend class Post;
+  friend class SimArrivals;
   enum class State { pending, done, mismatch };
   Post* post_ = nullptr;
   std::uint64_t generation_ = 0;
@@ -42,6 +44,25 @@ class SimOperation final : public Operation {
   std::vector<std::byte> for_sink_;
   std::string mismatch_;
   std::vector<Strand*> waiting_;
+  SimArrivals* watcher_ = nullptr;  // and what it calls this one:
+  std::size_t watched_as_ = 0;
+};
+
+// One fiber for all that a rank may hear, instead of one for each.
+class SimArrivals final : public Arrivals {
+ public:
+  SimArrivals(Post& post, int owner) : post_(post), owner_(owner) {}
+  void watch(const Work& work, std::size_t number) override;
+  bool next(std::size_t& number, double deadline) override;
+
+ private:
+  friend class Post;
+  void happened(std::size_t number);
+
+  Post& post_;
+  int owner_;
+  std::deque<std::size_t> finished_;
+  Strand* waiting_ = nullptr;
 };
 
 class Post {
@@ -60,10 +81,12 @@ class Post {
   Work send(int from, int to, Channel channel, const Label& label, std::span<const std::byte> bytes);
   Work receive(int at, int from, Channel channel, const Label& label, std::size_t bytes, std::span<std::byte> into,
                Sink sink);
+  std::unique_ptr<Arrivals> arrivals(int at) { return std::make_unique<SimArrivals>(*this, at); }
   bool cut(int from, int to) const;  // by a partition, now
 
  private:
   friend class SimOperation;
+  friend class SimArrivals;
   struct Handle {
     SimOperation* operation = nullptr;
     std::uint64_t generation = 0;

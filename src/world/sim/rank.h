@@ -29,6 +29,7 @@ class SimRank final : public World {
   Disk& disk() override { return *disk_; }
   std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override;
   std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<Arrivals> make_arrivals() override;
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override;
   Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override;
   Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) override;

@@ -129,7 +129,9 @@ TcpWorld::TcpWorld(const Seat& seat) : seat_(seat), self_(pool_, seat.rank) {
   place_.rank = seat.rank;
   place_.size = static_cast<int>(peers.size());
   place_.seed = seat.table.seed;
-  for (const Peer& peer : peers) place_.host.push_back(peer.host);
+  std::vector<int> hosts;
+  for (const Peer& peer : peers) hosts.push_back(peer.host);
+  place_.host = std::move(hosts);
   links_.resize(peers.size());
   missing_ = place_.size - 1;
   last_beat_ = clock_->seconds();
