@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
-#include "collective/all_reduce.h"
 #include "collective/collectives.h"
+#include "collective/shard_sum.h"
 #include "kernels/vector.h"
 #include "parallel/news.h"
 #include "world/solo.h"
@@ -203,13 +204,15 @@ std::int64_t Replica::run_at_own_pace(const ReplicaRound& round) {
   return desk_->end();
 }
 
-// values = the mean over all ranks, weighted.
+// values = the mean over all ranks, weighted. In the fixed tree: whatever the world and its links, the same bits.
 void Replica::average(std::span<float> values, double weight) {
   if (world_.size() == 1) return;
-  double total = weight;
-  all_reduce(crew_.group(), std::span(&total, 1));
+  std::vector<double> weights(static_cast<std::size_t>(world_.size()));
+  weights[static_cast<std::size_t>(world_.rank())] = weight;
+  crew_.share(weights, std::vector<std::size_t>(weights.size(), 1));
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   kernels::scale(values.data(), values.data(), static_cast<float>(weight / total), values.size());
-  all_reduce(crew_.group(), values);
+  all_reduce_members(crew_.group(), values);
 }
 
 void Replica::read_model() {

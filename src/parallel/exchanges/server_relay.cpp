@@ -37,6 +37,7 @@ ServerRelay::ServerRelay(const ExchangeParts& parts, const Overlay& overlay, con
     for (const Rank child : children) node.children.push_back(reply_to(overlay, child, key.server, hosts));
     node.children.push_back({own, Exchange::worker_box});
     node.gone.assign(node.children.size(), 0);
+    node.waiting.resize(node.children.size());
     node.sum = Buffer(key.range.count() * sizeof(float));
     largest = std::max(largest, key.range.count());
     if (!parts_.codec) continue;
@@ -48,7 +49,7 @@ ServerRelay::ServerRelay(const ExchangeParts& parts, const Overlay& overlay, con
   bytes_ = Buffer(most_bytes);
   if (largest == 0) return;
   task_ = parts_.world->spawn("relay", [this] {
-    serve_letters(*parts_.world, *parts_.mail, relay_box, [this](const Letter& letter) {
+    serve_letters(*parts_.world, *parts_.mail, relay_box, [this](Letter& letter) {
       handle(letter);
       latecomer_ = latecomer_of(nodes_[letter.head.key]);
     });
@@ -71,13 +72,13 @@ Rank ServerRelay::latecomer_of(const Node& node) const {
   return -1;
 }
 
-void ServerRelay::handle(const Letter& letter) {
+void ServerRelay::handle(Letter& letter) {
   const std::uint32_t key = letter.head.key;
   if (key >= nodes_.size() || !nodes_[key].inner)
     fail("rank {} wrote to key {}, which does not pass here", letter.from, key);
   Node& node = nodes_[key];
   switch (letter.head.kind) {
-    case push_answer: add(node, key, letter); break;
+    case push_answer: take_contribution(node, key, letter); break;
     case answer: hand_down(node, key, letter); break;
     case flush: child_leaves(node, key, letter); break;
     case flushed:
@@ -88,13 +89,29 @@ void ServerRelay::handle(const Letter& letter) {
   }
 }
 
-void ServerRelay::add(Node& node, std::uint32_t key, const Letter& letter) {
+// Rounds close when all contributions are there. They are added up only then, in the order of the children, so that the
+// sum does not depend on who came first.
+void ServerRelay::take_contribution(Node& node, std::uint32_t key, Letter& letter) {
   const int number = child_of(node, letter);
-  node.gone[static_cast<std::size_t>(number)] = 0;
+  const auto child = static_cast<std::size_t>(number);
+  const std::int64_t clock = letter.head.clock;
+  node.gone[child] = 0;
   if (std::ranges::find(node.in_sum, number) != node.in_sum.end())
     fail("rank {} contributed twice to one sum", letter.from);
+  if (node.in_sum.empty()) std::ranges::fill(node.sum.as<float>(), 0.0f), node.shares = node.rates = 0;
+  const bool rounds = parts_.sync.in_rounds();
+  if (rounds)
+    node.waiting[child].emplace(std::move(letter));
+  else
+    add(node, key, letter);
+  node.in_sum.push_back(number);
+  node.round = clock;
+  const bool leaves = rounds ? is_complete(node) : node.on_its_way.empty();
+  if (leaves) send_up(node, key, rounds ? clock : node.sent);
+}
+
+void ServerRelay::add(Node& node, std::uint32_t key, const Letter& letter) {
   const std::span<float> sum = node.sum.as<float>();
-  if (node.in_sum.empty()) std::ranges::fill(sum, 0.0f), node.shares = node.rates = 0;
   // In rounds contributions are multiplied by their shares; else learning rates are.
   const bool rounds = parts_.sync.in_rounds();
   const auto weight = static_cast<float>(rounds ? 1 : letter.head.number);
@@ -116,10 +133,6 @@ void ServerRelay::add(Node& node, std::uint32_t key, const Letter& letter) {
     node.rates += letter.head.number;
     node.version = node.in_sum.empty() ? letter.head.second : std::min(node.version, letter.head.second);
   }
-  node.in_sum.push_back(number);
-  node.round = letter.head.clock;
-  const bool leaves = rounds ? is_complete(node) : node.on_its_way.empty();
-  if (leaves) send_up(node, key, rounds ? letter.head.clock : node.sent);
 }
 
 int ServerRelay::child_of(const Node& node, const Letter& letter) const {
@@ -153,6 +166,10 @@ void ServerRelay::child_leaves(Node& left, std::uint32_t key, const Letter& lett
 
 void ServerRelay::send_up(Node& node, std::uint32_t key, std::int64_t clock) {
   const std::span<float> sum = node.sum.as<float>();
+  for (std::optional<Letter>& letter : node.waiting) {
+    if (letter) add(node, key, *letter);
+    letter.reset();
+  }
   LetterHead head{.kind = push_answer, .box = static_cast<std::uint16_t>(node.up.box), .key = key, .clock = clock};
   if (parts_.sync.in_rounds()) {
     head.number = node.shares;

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "parallel/exchange.h"
@@ -43,16 +44,18 @@ class ServerRelay {
     std::unique_ptr<Codec> decoder, encoder;
     Buffer sum;
     double shares = 0;
-    double rates = 0;             // learning rates, added up; not in rounds: times their shares
-    std::uint64_t version = 0;    // not in rounds: the oldest that a contribution was computed from
-    std::vector<int> in_sum;      // children
-    std::vector<char> gone;       // by child: no contribution of it will come before all have met
-    std::vector<int> on_its_way;  // those whose sum has been sent and not been answered
+    double rates = 0;                            // learning rates, added up; not in rounds: times their shares
+    std::uint64_t version = 0;                   // not in rounds: the oldest that a contribution was computed from
+    std::vector<int> in_sum;                     // children
+    std::vector<std::optional<Letter>> waiting;  // in rounds, by child: added when all are there, always in this order
+    std::vector<char> gone;                      // by child: no contribution of it will come before all have met
+    std::vector<int> on_its_way;                 // those whose sum has been sent and not been answered
     std::int64_t sent = 0;
     std::int64_t round = 0;  // of the sum
   };
-  void handle(const Letter& letter);
+  void handle(Letter& letter);
   Rank latecomer_of(const Node& node) const;
+  void take_contribution(Node& node, std::uint32_t key, Letter& letter);
   void add(Node& node, std::uint32_t key, const Letter& letter);
   void send_up(Node& node, std::uint32_t key, std::int64_t clock);
   void child_leaves(Node& node, std::uint32_t key, const Letter& letter);
