@@ -87,7 +87,10 @@ SystemAxis exchanges() {
                         {"skip", "0.5", "probability with which `skip` leaves a block of numbers out"},
                         {"unbiased", "false", "skipped blocks are dropped, and others made larger"},
                         {"block", "64", "numbers that filters look at together"},
-                        {"kill_server", "\"\"", "an experiment: \"0@20\" loses server 0's state after 20 updates"},
+                        {"kill_server", "\"\"",
+                         "an experiment: \"0@20\" loses server 0's state after 20 updates, \"0.1@20\" that of its "
+                         "first replica; several "
+                         "with commas"},
                         {"planned", "true", "one letter for all that a server has; false: one for each tensor"}})},
           {"neighbour", "the neighbours in a graph",
            with_period({{"graph", "\"ring\"", "ring, torus, halton, hypercube, one_peer or file"},

@@ -2,6 +2,8 @@
 // On which machine each rank of a world is. A copy shares the list with its original, so that thousands of simulated
 // ranks have one. Immutable; may be read by all threads.
 
+#include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>

@@ -72,6 +72,36 @@ def a_killed_worker_is_named(folder):
     assert all(gone(p) for p in ranks)
 
 
+def whole_checkpoints(run):
+    names = os.listdir(f"{run}/checkpoints") if os.path.exists(f"{run}/checkpoints") else []
+    return [n for n in names if n.startswith("step-") and not n.endswith(".new")]
+
+
+def a_killed_worker_of_any_system_is_named_and_the_run_goes_on(folder):
+    """Replicas at their own pace, with servers, with neighbours: nobody waits for the dead, and what was saved is whole.
+    A dead rank takes its servers along, so replicated servers end like all others."""
+    flags = [*SHORT, "--set", "train.epochs=4", "--set", "train.batch=30", "--workers", "3", "--world", "processes"]
+    for i, system in enumerate(["ssp", "easgd", "gosgd", "d_psgd", "parameter_server"]):
+        run, victim = f"{folder}/killed-{system}", i % 3
+        child = start(run, *flags, "--system", system, "--set", "train.epochs=100000")
+        wait_until(lambda: whole_checkpoints(run), "a checkpoint")
+        ranks = children(child.pid)
+        assert len(ranks) == 3, (system, ranks)
+        os.kill(ranks[victim], signal.SIGKILL)
+        _, err = child.communicate()
+        assert child.returncode == 1, (system, child.returncode)
+        last = err.strip().splitlines()[-1]
+        assert re.search(rf"rank {victim}.*killed by signal 9", last), (system, err[-500:])
+        assert all(gone(p) for p in ranks)
+        reached = max(int(n.split("-")[1]) for n in whole_checkpoints(run))
+        got = train(run, *flags, "--system", system, "--set", f"train.epochs={reached // 50 + 1}", "--resume")
+        assert got["stopped_by"] == "end" and got["steps"] == 50 * (reached // 50 + 1), (system, reached, got)
+        left = [n for n in os.listdir(f"{run}/checkpoints") if not n.startswith("step-") or n.endswith(".new")]
+        assert not left, f"remains of a save: {left}"
+        samples = [json.loads(line)["samples"] for line in open(f"{run}/metrics.jsonl") if '"train_loss"' in line]
+        assert samples == sorted(set(samples)), f"{system}: metrics.jsonl repeats samples"
+
+
 def a_killed_launcher_leaves_nobody_behind(folder):
     child = start(f"{folder}/orphans", *LONG, "--workers", "2")
     wait_for_steps(f"{folder}/orphans", 5)
@@ -159,6 +189,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         wanted = same_weights_in_every_world(folder)
         a_killed_worker_is_named(folder)
+        a_killed_worker_of_any_system_is_named_and_the_run_goes_on(folder)
         a_killed_launcher_leaves_nobody_behind(folder)
         a_stopped_worker_is_named_while_the_others_wait(folder)
         asked_to_stop_it_is_resumable_with_any_number_of_workers(folder, wanted)

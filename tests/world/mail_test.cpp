@@ -352,9 +352,9 @@ TEST(MailInSimulation, TheSameSeedGivesTheSameEvents) {
   EXPECT_NE(hash_of_a_simulated_office(1), hash_of_a_simulated_office(2));
 }
 
-// A reader for each pair would be 160,000 fibers, more than a process may have stacks for.
+// A reader for each pair would be 40,000 fibers, more than a process may have stacks for.
 TEST(MailInSimulation, HundredsOfRanksMayAllWriteToEachOther) {
-  constexpr int ranks = 400;
+  constexpr int ranks = 200;
   run_in_simulation(SimCluster::uniform(ranks, 1e-5, 1e9), {.stack_bytes = 64 << 10}, [](World& world) {
     Mail mail(world, 1024);
     for (Rank to = 0; to < ranks; ++to)

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <string_view>
 
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/server_client.h"
@@ -27,6 +29,10 @@ class Kind : public ExchangeKind {
             .least_workers = settings_.replicas};
   }
   std::string problem(int workers, bool) const override {
+    for (const ServerSettings::Death& d : settings_.deaths)
+      if (d.server >= server_count(settings_, workers))
+        return fmt::format("kill_server names server {}, and there are {}: take a number below that", d.server,
+                           server_count(settings_, workers));
     if (workers == 1 || settings_.servers <= workers) return {};
     return fmt::format(
         "{} servers are more than there are ranks for them to live on: set servers to at most {}, or to "
@@ -129,23 +135,57 @@ void read_factors(OptionReader& options, ServerSettings& s) {
     options.problem("factors", "are no gradient of which small numbers could be left out: leave out filters");
 }
 
+// "0@20": server 0 after 20 updates. "0.1@20": its first replica.
+std::optional<ServerSettings::Death> read_death(std::string_view text) {
+  const auto trimmed = [](std::string_view t) {
+    while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
+    while (!t.empty() && t.back() == ' ') t.remove_suffix(1);
+    return t;
+  };
+  const auto number = [](std::string_view t) {
+    const bool digits = !t.empty() && t.size() < 10 && t.find_first_not_of("0123456789") == std::string_view::npos;
+    return digits ? std::stoll(std::string(t)) : -1;
+  };
+  text = trimmed(text);
+  const auto at = text.find('@');
+  if (at == std::string_view::npos) return {};
+  const std::string_view who = text.substr(0, at);
+  const auto dot = who.find('.');
+  const auto server = number(who.substr(0, dot));
+  const auto position = dot == std::string_view::npos ? 0 : number(who.substr(dot + 1));
+  const auto update = number(text.substr(at + 1));
+  if (server < 0 || position < 0 || update < 0) return {};
+  return ServerSettings::Death{static_cast<int>(server), static_cast<int>(position), update};
+}
+
 void read_replicas(OptionReader& options, ServerSettings& s) {
   s.replicas = static_cast<int>(options.integer("replicas", 1, 1, ChainPlace::most_replicas));
   if (s.replicas > 1 && (s.n_push > 1 || s.n_fetch > 1 || s.warm_start > 0))
     options.problem("replicas", "needs an answer to every push: leave out n_push, n_fetch and warm_start");
   const std::string kill = options.text("kill_server", "");
   if (kill.empty()) return;
-  const auto at = kill.find('@');
-  const auto number = [&](const std::string& text) {
-    const bool digits = !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
-    return digits ? std::stoll(text) : -1;
-  };
-  const auto server = at == std::string::npos ? -1 : number(kill.substr(0, at));
-  const auto update = at == std::string::npos ? -1 : number(kill.substr(at + 1));
-  if (server < 0 || update < 0)
-    options.problem("kill_server", "is the number of a server and of its update: take \"0@20\", for example");
+  for (std::size_t at = 0; at <= kill.size();) {
+    const std::size_t end = std::min(kill.find(',', at), kill.size());
+    const auto death = read_death(std::string_view(kill).substr(at, end - at));
+    at = end + 1;
+    if (!death)
+      return options.problem("kill_server",
+                             "is the number of a server and of its update, \"0@20\" for example; \"0.1@20\" is the "
+                             "server's first replica; commas separate several");
+    s.deaths.push_back(*death);
+  }
   if (s.replicas < 2) options.problem("kill_server", "loses a server for good: set replicas to 2 or more");
-  s.kill_server = static_cast<int>(server), s.kill_at = update;
+  for (const ServerSettings::Death& d : s.deaths) {
+    if (s.replicas > 1 && d.position >= s.replicas)
+      options.problem("kill_server", fmt::format("names replica {}.{}, and a server's last one is number {}: set "
+                                                 "replicas to {} or more",
+                                                 d.server, d.position, s.replicas - 1, d.position + 1));
+    const auto same_server = [&](const ServerSettings::Death& o) { return o.server == d.server; };
+    if (s.replicas > 1 && std::ranges::count_if(s.deaths, same_server) >= s.replicas)
+      return options.problem("kill_server", fmt::format("leaves nobody of server {}'s chain: set replicas to more than "
+                                                        "those that it loses",
+                                                        d.server));
+  }
 }
 
 }  // namespace

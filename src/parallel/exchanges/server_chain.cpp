@@ -1,4 +1,5 @@
-// A server as part of a chain (server_chain.h): passing letters on, knowing them again, and losing its state.
+// A server as part of a chain (server_chain.h): passing letters on, knowing them again, losing its state, and taking
+// over from one that has.
 
 #include "parallel/exchanges/server_chain.h"
 
@@ -8,48 +9,113 @@
 
 namespace echelon::exchanges {
 
+void PassedLetters::keep(std::size_t place, const LetterHead& head, std::span<const std::byte> payload) {
+  if (place >= places_.size()) places_.resize(place + 1);
+  places_[place].head = head;
+  places_[place].bytes.assign(payload.begin(), payload.end());
+  places_[place].number = ++passed_;
+}
+
+std::vector<const PassedLetters::Kept*> PassedLetters::in_order() const {
+  std::vector<const Kept*> all;
+  for (const Kept& kept : places_)
+    if (kept.number > 0) all.push_back(&kept);
+  std::ranges::sort(all, {}, &Kept::number);
+  return all;
+}
+
+bool ServerShard::has_the_model() const { return member_after(lost_, -1, place_.replicas) == place_.position; }
+int ServerShard::next_member() const { return member_after(lost_, place_.position, place_.replicas); }
+Rank ServerShard::member_rank(int position) const {
+  const Rank head = parts_.rank() - place_.position + parts_.workers();
+  return chain_rank(head, position, parts_.workers());
+}
+
 // Whether the letter is to be handled here, as its first sender's; if there is a next server, it has been passed on to
 // it before, so that the order is the same there.
 bool ServerShard::is_passed(Letter& letter) {
   if (place_.replicas == 1) return true;
-  if (dead_ != 0) return false;
-  const std::uint16_t kind = kind_of(letter.head.kind);
   if (const Rank sender = first_sender(letter.head.kind); sender >= 0) {
-    const Rank before = (parts_.rank() - 1 + parts_.workers()) % parts_.workers();
-    if (letter.from != before || sender >= parts_.workers() || place_.position == 0)
+    bool from_before = false;
+    for (int p = 0; p < place_.position; ++p) from_before = from_before || letter.from == member_rank(p);
+    if (!from_before || sender >= parts_.workers())
       fail("rank {} passed on a letter that is not for this server", letter.from);
     letter.from = sender;
-    letter.head.kind = kind;
+    letter.head.kind = kind_of(letter.head.kind);
   }
-  if (place_.dies_at >= 0 && kind != flush && slices_.front().version >= place_.dies_at) {
+  if (is_lost(lost_, place_.position)) {  // whoever has not heard of it yet does so now
+    if (letter.head.kind != LetterKind::lost) tell_lost(letter.from);
+    return false;
+  }
+  if (letter.head.kind == LetterKind::lost) {
+    learn_of_lost(letter.head.clock);
+    return false;
+  }
+  const bool flushes = (letter.head.kind & ~again) == flush;
+  if (place_.dies_at >= 0 && !flushes && slices_.front().version >= place_.dies_at) {
     lose_state();
     return false;
   }
-  if (!is_last()) {
-    LetterHead head = letter.head;
-    head.kind = passed_on(kind, letter.from);
-    head.box = chain_box(place_.position + 1);
-    parts_.mail->post((parts_.rank() + 1) % parts_.workers(), head, std::as_const(letter).payload());
-  }
+  pass_on(letter, flushes);
   return true;
 }
 
-// A worker sends what had no answer again when a server is lost. In rounds: its contribution to the open one is there.
+void ServerShard::pass_on(const Letter& letter, bool flushes) {
+  const int next = next_member();
+  if (next == place_.replicas) return;
+  LetterHead head = letter.head;
+  head.kind = passed_on(letter.head.kind, letter.from);
+  head.box = chain_box(next);
+  parts_.mail->post(member_rank(next), head, letter.payload());
+  if (next == last_member(lost_, place_.replicas)) return;  // nobody is behind it to whom it would have to go again
+  const std::size_t slice = flushes ? slices_.size() : std::min(letter.head.key - first_, slices_.size());
+  passed_.keep(static_cast<std::size_t>(letter.from) * (slices_.size() + 1) + slice, head, letter.payload());
+}
+
+// Another member is lost. If this one passed letters on to it, the next one gets those that it may have had alone.
+void ServerShard::learn_of_lost(LostMembers lost) {
+  if (lost < 0 || lost >= member_bit(place_.replicas) || is_lost(lost, place_.position))
+    fail("a worker says that members {:#b} of the chain of {} are lost, but number {} is at work", lost,
+         place_.replicas, place_.position);
+  if ((lost_ | lost) == lost_) return;
+  const int before = next_member();
+  lost_ |= lost;
+  const int next = next_member();
+  if (next == place_.replicas) return;
+  if (next != before)
+    for (const PassedLetters::Kept* kept : passed_.in_order()) {
+      LetterHead head = kept->head;
+      head.box = chain_box(next);
+      parts_.mail->post(member_rank(next), head, kept->bytes);
+    }
+  parts_.mail->post(member_rank(next), {.kind = passed_on(LetterKind::lost, parts_.rank()),
+                                        .box = chain_box(next),
+                                        .key = static_cast<std::uint32_t>(first_),
+                                        .clock = lost_});
+}
+
+// A worker sends what had no answer again when a server is lost.
 bool ServerShard::was_seen(const Slice& s, const Letter& letter) const {
   if (place_.replicas == 1) return false;
-  const bool seen = s.clocks[static_cast<std::size_t>(letter.from)] > letter.head.clock;
-  return parts_.sync.in_rounds() ? seen && letter.head.clock >= s.round : seen;
+  const auto from = static_cast<std::size_t>(letter.from);
+  return (letter.head.kind == await ? s.awaited : s.clocks)[from] > letter.head.clock;
 }
 
 // As a crash of this server would: all that it knows is gone, and those who write to it find out. The worker beside it
 // lives on.
 void ServerShard::lose_state() {
-  dead_ = 1;
+  lost_ |= member_bit(place_.position);
   for (Slice& s : slices_)
     for (const StateSpan& state : s.shared->state()) std::ranges::fill(state.bytes, std::byte{0xFF});
-  for (const Address& a : writers_)
-    parts_.mail->post(
-        a.rank, {.kind = lost, .box = static_cast<std::uint16_t>(a.box), .key = static_cast<std::uint32_t>(first_)});
+  passed_ = {};
+  for (const Address& a : writers_) tell_lost(a.rank);
+}
+
+void ServerShard::tell_lost(Rank writer) {
+  parts_.mail->post(writer, {.kind = LetterKind::lost,
+                             .box = static_cast<std::uint16_t>(reply_box_[static_cast<std::size_t>(writer)]),
+                             .key = static_cast<std::uint32_t>(first_),
+                             .clock = lost_});
 }
 
 }  // namespace echelon::exchanges

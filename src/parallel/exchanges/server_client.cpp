@@ -69,9 +69,9 @@ void ServerClient::make_shards() {
     const auto at = static_cast<std::size_t>(first - keys_.begin());
     ServerPlace place{.first = at, .writers = writers(), .position = p, .replicas = settings_.replicas};
     place.filters = settings_.filters, place.factors = settings_.factors;
-    if (p == 0 && settings_.kill_server >= 0 &&
-        head == settings_.kill_server * parts_.workers() / server_count(settings_, parts_.workers()))
-      place.dies_at = settings_.kill_at;
+    for (const ServerSettings::Death& d : settings_.deaths)
+      if (p == d.position && head == d.server * parts_.workers() / server_count(settings_, parts_.workers()))
+        place.dies_at = d.at;
     if (parts_.order.kind == Order::Kind::enforced) place.order = answering_order(at, static_cast<std::size_t>(count));
     if (!sites_.empty()) place.peers = counterparts(sites_, parts_.rank());
     shards_.back() =
@@ -99,8 +99,8 @@ std::vector<Address> ServerClient::writers() const {
 
 // Where to push: the first of the key's chain that has not lost its state, or the way there.
 Address ServerClient::gate(std::size_t k) const {
-  if (lost_servers_[k] == 0) return gates_[k];
-  const auto position = static_cast<int>(lost_servers_[k]);
+  const int position = member_after(lost_servers_[k], -1, settings_.replicas);
+  if (position == 0) return gates_[k];
   return {chain_rank(keys_[k].server, position, parts_.workers()), chain_box(position)};
 }
 
@@ -219,11 +219,11 @@ Rank ServerClient::latecomer() const {
   else if (awaited_ > 0)
     key = std::ranges::find(answer_due_, 1) - answer_due_.begin();
   const auto k = static_cast<std::size_t>(key);
-  if (k >= keys_.size()) return -1;         // another site
-  const int last = settings_.replicas - 1;  // it answers for its chain
-  const Rank rank = last > 0 ? chain_rank(keys_[k].server, last, parts_.workers()) : gates_[k].rank;
+  if (k >= keys_.size()) return -1;                                    // another site
+  const int last = last_member(lost_servers_[k], settings_.replicas);  // it answers for its chain
+  const Rank rank = settings_.replicas > 1 ? chain_rank(keys_[k].server, last, parts_.workers()) : gates_[k].rank;
   if (rank != parts_.rank()) return rank;
-  if (last == 0 && gates_[k].box == ServerRelay::relay_box) return relay_->latecomer();
+  if (settings_.replicas == 1 && gates_[k].box == ServerRelay::relay_box) return relay_->latecomer();
   return shards_[static_cast<std::size_t>(last)]->latecomer();
 }
 
@@ -232,10 +232,10 @@ void ServerClient::take(Letter& letter) {
     case flushed:
       if (letter.head.key >= keys_.size())
         fail("rank {} has flushed key {}, which does not exist", letter.from, letter.head.key);
+      if (!unanswered_.empty() && !is_flushed(letter)) return;
       --flushes_, flush_due_[letter.head.key] = 0;
-      if (!unanswered_.empty()) unanswered_[letter.head.key].flushing = false;
       return;
-    case lost: go_on_with_the_next(letter); return;
+    case lost: go_on_without(letter); return;
     case hand_in: hand_in_ = std::max(hand_in_, letter.head.clock); return;
     case answer: take_answer(letter); return;
     default: fail("rank {} sent a worker a letter of kind {}", letter.from, letter.head.kind);

@@ -50,7 +50,8 @@ class ServerClient : public Exchange {
   void push_most_significant(const StepMoment& moment, bool asks);
   void push_pending(const StepMoment& moment);
   void post_push(std::uint32_t k, const LetterHead& head, std::span<const std::byte> bytes);
-  void go_on_with_the_next(const Letter& letter);
+  void go_on_without(const Letter& letter);
+  bool is_flushed(const Letter& letter);
   void settle_sites();
   // server_overlap.cpp
   void plan_overlap();
@@ -90,7 +91,7 @@ class ServerClient : public Exchange {
   std::vector<double> pending_rate_;              // the same: the sum of these rates, by key
   std::vector<float> significance_;               // by key
   std::vector<UnansweredPush> unanswered_;        // by key; replicated servers only
-  std::vector<std::int64_t> lost_servers_;        // by key: how many of its chain have lost their state
+  std::vector<LostMembers> lost_servers_;         // by key: who of its chain has lost its state
   bool overlaps_ = false;                         // keys are pushed while backward runs
   bool defers_ = false;                           // answers are waited for when forward needs them
   StepMoment moment_;                             // of the present step

@@ -17,13 +17,16 @@ struct ServerSettings {
   std::int64_t n_push = 1;      // steps whose gradients a worker merges before it pushes them
   std::int64_t n_fetch = 1;     // steps after which it asks for parameters; until then it steps its own copy
   std::int64_t warm_start = 0;  // updates that the first worker makes alone, before the others begin
-  bool planned = true;       // all that a server has of the model travels in one letter; else a letter for each tensor
-  Overlay overlay;           // on the way to a server
-  FilterSettings filters;    // what is left out of pushes
-  bool factors = false;      // fully connected layers go as factors (server_factors.h); servers have whole parameters
-  int replicas = 1;          // of every server, in a chain (server_chain.h)
-  int kill_server = -1;      // an experiment: this server's state is lost ...
-  std::int64_t kill_at = 0;  // ... when it gets its contributions after so many updates
+  bool planned = true;     // all that a server has of the model travels in one letter; else a letter for each tensor
+  Overlay overlay;         // on the way to a server
+  FilterSettings filters;  // what is left out of pushes
+  bool factors = false;    // fully connected layers go as factors (server_factors.h); servers have whole parameters
+  int replicas = 1;        // of every server, in a chain (server_chain.h)
+  struct Death {           // an experiment: the state of this server's member is lost ...
+    int server = 0, position = 0;
+    std::int64_t at = 0;  // ... when it gets its contributions after so many updates
+  };
+  std::vector<Death> deaths;
 };
 
 // In rounds a letter's `clock` is the number of the round; else it counts steps.
@@ -40,7 +43,8 @@ enum LetterKind : std::uint16_t {
   flush,        // answered when everything that came before it has been merged; no push follows in this run
   flushed,
   await,        // no contribution for this key now, but the answer is wanted that push_answer would get
-  lost,         // this server has lost its state: write to the next in its chain, and all again that had no answer
+  lost,         // to a worker: this server has lost its state; clock: all of its chain that have (LostMembers). From a
+                // worker to the first of the chain that is left: the same
   site_change,  // of weights, from the server of another site (server_sites.h); clock: how far that site is
 };
 

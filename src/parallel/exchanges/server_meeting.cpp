@@ -9,8 +9,8 @@
 #include <cmath>
 #include <limits>
 
-#include "collective/all_reduce.h"
 #include "collective/collectives.h"
+#include "collective/shard_sum.h"
 #include "parallel/exchanges/server_sites.h"
 #include "parallel/rules/common.h"
 
@@ -20,9 +20,10 @@ void ServerClient::flush_servers() {
   for (std::uint32_t k = 0; k < keys_.size(); ++k)
     if (k == 0 || keys_[k].server != keys_[k - 1].server) {
       const Address to = gate(k);
-      parts_.mail->post(to.rank, {.kind = flush, .box = static_cast<std::uint16_t>(to.box), .key = k}), ++flushes_;
+      LetterHead head{.kind = flush, .box = static_cast<std::uint16_t>(to.box), .key = k};
+      if (!unanswered_.empty()) unanswered_[k].flushing = true, head.clock = ++unanswered_[k].flushes;
+      parts_.mail->post(to.rank, head), ++flushes_;
       flush_due_[k] = 1;
-      if (!unanswered_.empty()) unanswered_[k].flushing = true;
     }
   while (flushes_ > 0) take_next();
 }
@@ -60,10 +61,10 @@ void ServerClient::settle_sites() {
 void ServerClient::read_model(std::span<float> out) {
   std::ranges::fill(out, 0.0f);
   for (std::size_t p = 0; p < shards_.size(); ++p)
-    if (shards_[p]) shards_[p]->read_model(out, lost_servers_[shards_[p]->first_key()] == static_cast<std::int64_t>(p));
+    if (shards_[p] && shards_[p]->has_the_model()) shards_[p]->read_model(out);
   const int copies = sites_.empty() ? 1 : std::ranges::max(sites_) + 1;
   if (copies > 1) kernels::scale(out.data(), out.data(), 1.0f / static_cast<float>(copies), out.size());
-  if (parts_.workers() > 1) all_reduce(parts_.crew->group(), out);  // zeros where somebody else has it
+  if (parts_.workers() > 1) all_reduce_members(parts_.crew->group(), out);  // zeros where somebody else has it
 }
 
 // Everybody is here; who was late for the last rounds hears of them.
@@ -108,11 +109,16 @@ std::vector<StateSpan> ServerClient::state() {
 }
 
 std::vector<Figure> ServerClient::figures() {
-  const ServerShard::Counts c = shards_[0] ? shards_[0]->counts() : ServerShard::Counts{};
+  ServerShard::Counts c;
+  double least_speed = 1;
+  for (const auto& shard : shards_) {
+    if (!shard || !shard->has_the_model()) continue;
+    c.add(shard->counts());
+    least_speed = std::min(least_speed, shard->least_speed());
+  }
   enum { updates, contributions, staleness, dropped, waited, done, parts, ages, unordered, lead, moved, speed, each };
-  const std::array<double, each> own{
-      c.updates,    c.contributions, c.staleness,   c.dropped, waited_, parts_done_,
-      parts_count_, ages_,           out_of_order_, c.lead,    c.moved, shards_[0] ? shards_[0]->least_speed() : 1};
+  const std::array<double, each> own{c.updates,    c.contributions, c.staleness,   c.dropped, waited_, parts_done_,
+                                     parts_count_, ages_,           out_of_order_, c.lead,    c.moved, least_speed};
   const auto ranks = static_cast<std::size_t>(parts_.workers());
   std::vector<double> all(ranks * each);
   std::ranges::copy(own, all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(parts_.rank()) * each));

@@ -1,5 +1,5 @@
-// How a worker of parameter servers pushes: merged, filtered, the most significant first, and again to the next in the
-// chain when a server has lost its state.
+// How a worker of parameter servers pushes: merged, filtered, the most significant first, and again to the
+// rest of the chain when a server has lost its state.
 
 #include "parallel/exchanges/server_client.h"
 
@@ -133,18 +133,48 @@ void ServerClient::post_push(std::uint32_t k, const LetterHead& head, std::span<
   parts_.mail->post(to.rank, addressed, bytes);
 }
 
-// A server has lost its state: what it had not answered goes to the next in its chain, which knows all that was. What
-// says that nothing follows goes last.
-void ServerClient::go_on_with_the_next(const Letter& letter) {
+// A member of a chain has lost its state. The first one that is left hears of it, and then (server_chain.h) gets again
+// what was not answered; what says that nothing follows goes last.
+void ServerClient::go_on_without(const Letter& letter) {
+  if (letter.head.key >= keys_.size() || unanswered_.empty())
+    fail("rank {} says that it has lost key {}, which has no replicas", letter.from, letter.head.key);
+  const Rank head = keys_[letter.head.key].server;
+  const LostMembers before = lost_servers_[letter.head.key], now = before | letter.head.clock;
+  if (now == before) return;
+  const int first = member_after(now, -1, settings_.replicas), last = last_member(now, settings_.replicas);
+  if (last < 0) fail("all replicas of the server on rank {} are lost", head);
+  const bool first_lost = first != member_after(before, -1, settings_.replicas);
+  const bool last_lost = last != last_member(before, settings_.replicas);
+  const auto post = [&](LetterHead it, std::span<const std::byte> bytes = {}) {
+    it.box = chain_box(first);
+    parts_.mail->post(chain_rank(head, first, parts_.workers()), it, bytes);
+  };
+  const auto kind = [&](std::uint16_t it, const UnansweredPush& of) {
+    return static_cast<std::uint16_t>(of.answer_lost ? it | again : it);
+  };
+  post({.kind = lost, .key = letter.head.key, .clock = now});
   for (std::uint32_t k = 0; k < keys_.size(); ++k) {
-    if (keys_[k].server != letter.from) continue;
-    ++lost_servers_[k];
-    if (lost_servers_[k] >= settings_.replicas) fail("all replicas of the server on rank {} are lost", letter.from);
-    if (unanswered_[k].waits) post_push(k, LetterHead(unanswered_[k].head), unanswered_[k].bytes);
+    if (keys_[k].server != head) continue;
+    lost_servers_[k] = now;
+    unanswered_[k].answer_lost = unanswered_[k].answer_lost || last_lost;
+    if (!unanswered_[k].waits || !(first_lost || last_lost)) continue;
+    LetterHead push = unanswered_[k].head;
+    push.kind = kind(push.kind, unanswered_[k]);
+    post(push, unanswered_[k].bytes);
   }
   for (std::uint32_t k = 0; k < keys_.size(); ++k)
-    if (keys_[k].server == letter.from && unanswered_[k].flushing)
-      parts_.mail->post(gate(k).rank, {.kind = flush, .box = static_cast<std::uint16_t>(gate(k).box), .key = k});
+    if (keys_[k].server == head && unanswered_[k].flushing && (first_lost || last_lost))
+      post({.kind = kind(flush, unanswered_[k]), .key = k, .clock = unanswered_[k].flushes});
+}
+
+// All that this worker has sent to the server before is merged, and needs no answer any more.
+bool ServerClient::is_flushed(const Letter& letter) {
+  UnansweredPush& flushed_key = unanswered_[letter.head.key];
+  if (!flushed_key.flushing || flushed_key.flushes != letter.head.clock) return false;  // a second answer
+  flushed_key.flushing = false;
+  for (std::size_t k = 0; k < keys_.size(); ++k)
+    if (keys_[k].server == keys_[letter.head.key].server) unanswered_[k].waits = false;
+  return true;
 }
 
 }  // namespace echelon::exchanges

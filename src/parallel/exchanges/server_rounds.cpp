@@ -13,22 +13,47 @@
 
 namespace echelon::exchanges {
 
-void ServerShard::join_round(Slice& s, std::uint32_t key, Letter& letter) {
-  if (was_seen(s, letter)) return;
-  if (letter.head.clock < s.round) {  // too late: the round was closed without it
-    counts_.dropped += 1;
+void ServerShard::join_round(Slice& s, std::uint32_t key, Letter& letter, bool seen) {
+  const auto from = static_cast<std::size_t>(letter.from);
+  if (letter.head.clock < s.round) {  // closed without it (too late), or with it, but the answer was lost
+    counts_.dropped += seen ? 0 : 1;
+    s.clocks[from] = std::max(s.clocks[from], letter.head.clock + 1);
     return answer(s, key, letter.from, s.last_answer.empty() ? std::as_bytes(s.shared->answer()) : s.last_answer);
   }
+  const bool waits = std::ranges::find(s.early, letter.from, &Letter::from) != s.early.end();
+  if (seen || waits) return;  // it will be answered with its round
   if (letter.head.clock > s.round)
     s.early.push_back(std::move(letter));
   else
-    add(s, key, letter);
+    take_contribution(s, key, letter);
   close_rounds(s, key);
+}
+
+// Everybody's takes its turn in the order of the writers, so that the sum does not depend on who came first.
+void ServerShard::take_contribution(Slice& s, std::uint32_t key, Letter& letter) {
+  const auto from = static_cast<std::size_t>(letter.from);
+  const Rank rank = letter.from;
+  s.wanted[from] = 0;
+  s.clocks[from] = letter.head.clock + 1;
+  counts_.contributions += 1;
+  ++s.came;
+  const auto writer = std::ranges::find(writers_, rank, &Address::rank);
+  if (writer == writers_.end()) fail("rank {} contributed to key {}, but does not write to it", rank, key);
+  s.waiting[static_cast<std::size_t>(writer - writers_.begin())].emplace(std::move(letter));
+  for (; s.turn < s.waiting.size() && s.waiting[s.turn]; ++s.turn) add_in_turn(s, key);
+  if (s.came == 1 && parts_.sync.kind == Sync::Kind::a_bsp && key == 0) tell_to_hand_in(s, rank);
+}
+
+void ServerShard::add_in_turn(Slice& s, std::uint32_t key) {
+  std::optional<Letter>& letter = s.waiting[s.turn];
+  if (!letter) return;
+  add(s, key, *letter);
+  letter.reset();
 }
 
 void ServerShard::add(Slice& s, std::uint32_t key, const Letter& letter) {
   const std::span<float> sum = s.sum.as<float>();
-  if (s.came == 0) std::ranges::fill(sum, 0.0f), s.shares = 0;
+  if (s.added++ == 0) std::ranges::fill(sum, 0.0f), s.shares = 0;
   const auto from = static_cast<std::size_t>(letter.from);
   if (!s.filters.empty()) {
     const std::span<float> in = contribution_.as<float>().first(sum.size());
@@ -46,10 +71,6 @@ void ServerShard::add(Slice& s, std::uint32_t key, const Letter& letter) {
     fail("rank {} sent {} numbers for key {}, which has {}", letter.from, letter.floats().size(), key, sum.size());
   s.shares += letter.head.number;
   s.lr = std::bit_cast<double>(letter.head.second);
-  s.wanted[from] = 0;
-  s.clocks[from] = letter.head.clock + 1;
-  counts_.contributions += 1;
-  if (++s.came == 1 && parts_.sync.kind == Sync::Kind::a_bsp && key == 0) tell_to_hand_in(s, letter.from);
 }
 
 // The first has finished its part: the others are to hand in what they have. One server says so for all.
@@ -73,14 +94,16 @@ void ServerShard::close_rounds(Slice& s, std::uint32_t key) {
         ++i;
         continue;
       }
-      const Letter letter = std::move(s.early[i]);
+      Letter letter = std::move(s.early[i]);
       s.early.erase(s.early.begin() + static_cast<std::ptrdiff_t>(i));
-      add(s, key, letter);
+      take_contribution(s, key, letter);
     }
   }
 }
 
 void ServerShard::conclude(Slice& s, std::uint32_t key) {
+  for (; s.turn < s.waiting.size(); ++s.turn) add_in_turn(s, key);  // somebody before them does not come
+  s.turn = s.added = 0;
   const std::span<float> sum = s.sum.as<float>();
   if (s.shares > 0) kernels::scale(sum.data(), sum.data(), static_cast<float>(1 / s.shares), sum.size());
   s.shared->conclude(sum, s.lr);
@@ -99,7 +122,8 @@ void ServerShard::conclude(Slice& s, std::uint32_t key) {
 
 void ServerShard::answer_round(Slice& s, std::uint32_t key) {
   const std::span<const std::byte> bytes = encoded_answer(s, key);
-  if (s.answer_codec && parts_.sync.kind == Sync::Kind::quorum) s.last_answer.assign(bytes.begin(), bytes.end());
+  if (s.answer_codec && (parts_.sync.kind == Sync::Kind::quorum || place_.replicas > 1))
+    s.last_answer.assign(bytes.begin(), bytes.end());
   for (const Address& a : writers_) {
     std::int64_t& wanted = s.wanted[static_cast<std::size_t>(a.rank)];
     if (wanted < 0) continue;

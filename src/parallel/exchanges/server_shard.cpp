@@ -28,6 +28,8 @@ ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, 
     if (place_.factors) s.factors = std::make_unique<FactorLetter>(key.range, parts_.trainer->thin_products());
     if (parts_.sync.in_rounds()) s.sum = Buffer(key.range.count() * sizeof(float));
     s.clocks.assign(workers, 0), s.wanted.assign(workers, -1), s.warm.assign(workers, 0);
+    s.awaited.assign(workers, 0);
+    if (parts_.sync.in_rounds()) s.waiting.resize(writers_.size());
     if (parts_.sync.kind == Sync::Kind::value)
       for (std::size_t w = 0; w < workers; ++w) {
         s.read.emplace_back(key.range.count() * sizeof(float));
@@ -42,6 +44,7 @@ ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, 
   contribution_ = Buffer(largest * sizeof(float));
   bytes_ = Buffer(most_bytes);
   site_clocks_.assign(place_.peers.size(), 0);
+  flushes_.assign(workers, 0);
   gone_.assign(workers, 0), began_.assign(workers, -1), interval_.assign(workers, 0);
   const int box = chain_box(place_.position);
   task_ = parts_.world->spawn(box == Exchange::server_box ? "server" : "replica", [this, box] {
@@ -80,21 +83,9 @@ void ServerShard::handle(Letter& letter) {
   if (!is_passed(letter)) return;
   const std::uint32_t key = letter.head.key;
   const auto from = static_cast<std::size_t>(letter.from);
-  if (letter.head.kind == flush) {
-    const bool writes = std::ranges::find(writers_, letter.from, &Address::rank) != writers_.end();
-    gone_[from] = writes;
-    began_[from] = -1;
-    for (std::size_t i = 0; i < slices_.size(); ++i) {
-      const auto k = static_cast<std::uint32_t>(first_ + i);
-      parts_.sync.in_rounds() ? close_rounds(slices_[i], k) : answer_those_who_may(slices_[i], k);
-    }
-    if (writes && !place_.peers.empty()) tell_sites(slices_.front(), static_cast<std::uint32_t>(first_));
-    if (is_last())
-      parts_.mail->post(letter.from,
-                        {.kind = flushed, .box = static_cast<std::uint16_t>(reply_box_[from]), .key = key});
-    if (have_all_left()) std::ranges::fill(gone_, 0);  // they meet now, and all will be there when they go on
-    return;
-  }
+  const bool asks_again = (letter.head.kind & again) != 0;
+  letter.head.kind &= static_cast<std::uint16_t>(~again);
+  if (letter.head.kind == flush) return handle_flush(letter, asks_again);
   if (key < first_ || key - first_ >= slices_.size())
     fail("rank {} wrote to key {}, which is not on this server", letter.from, key);
   Slice& s = slices_[key - first_];
@@ -102,23 +93,51 @@ void ServerShard::handle(Letter& letter) {
   if (parts_.sync.in_rounds() && head.kind != push && head.kind != push_answer)
     fail("rank {} asks for key {} without a contribution (letter of kind {}), and in rounds only those are answered",
          letter.from, key, head.kind);
+  const bool seen = was_seen(s, letter);
+  if (seen && !asks_again) return;
   switch (head.kind) {
     case push:
     case push_answer:
-      gone_[from] = 0;
-      if (parts_.sync.in_rounds()) return join_round(s, key, letter);
-      if (key == first_) measure_speed(letter.from);
-      if (!was_seen(s, letter)) merge(s, letter);
+      if (!seen) gone_[from] = 0;
+      if (parts_.sync.in_rounds()) return join_round(s, key, letter, seen);
+      if (key == first_ && !seen) measure_speed(letter.from);
+      if (!seen) merge(s, letter);
       if (head.kind == push_answer)
         s.wanted[from] =
             parts_.sync.bounded() ? std::max<std::int64_t>(0, must_have_seen(parts_.sync, head.clock + 1)) : 0;
       break;
     case pull: s.wanted[from] = 0; break;
-    case await: s.wanted[from] = std::max<std::int64_t>(0, must_have_seen(parts_.sync, head.clock + 1)); break;
+    case await:
+      s.wanted[from] = std::max<std::int64_t>(0, must_have_seen(parts_.sync, head.clock + 1));
+      s.awaited[from] = head.clock + 1;
+      break;
     case warm: s.warm[from] = head.clock; break;
     default: fail("rank {} sent a server a letter of kind {}", letter.from, head.kind);
   }
   answer_those_who_may(s, key);
+}
+
+void ServerShard::handle_flush(const Letter& letter, bool asks_again) {
+  const auto from = static_cast<std::size_t>(letter.from);
+  const bool seen = place_.replicas > 1 && flushes_[from] >= letter.head.clock;
+  if (seen && !asks_again) return;
+  const bool writes = std::ranges::find(writers_, letter.from, &Address::rank) != writers_.end();
+  if (!seen) {
+    flushes_[from] = letter.head.clock;
+    gone_[from] = writes;
+    began_[from] = -1;
+    for (std::size_t i = 0; i < slices_.size(); ++i) {
+      const auto k = static_cast<std::uint32_t>(first_ + i);
+      parts_.sync.in_rounds() ? close_rounds(slices_[i], k) : answer_those_who_may(slices_[i], k);
+    }
+    if (writes && !place_.peers.empty()) tell_sites(slices_.front(), static_cast<std::uint32_t>(first_));
+  }
+  if (is_last())
+    parts_.mail->post(letter.from, {.kind = flushed,
+                                    .box = static_cast<std::uint16_t>(reply_box_[from]),
+                                    .key = letter.head.key,
+                                    .clock = letter.head.clock});
+  if (have_all_left()) std::ranges::fill(gone_, 0);  // they meet now, and all will be there when they go on
 }
 
 bool ServerShard::have_all_left() const {
@@ -239,65 +258,6 @@ std::int64_t ServerShard::oldest(const Slice& s) const {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (const Address& a : writers_) least = std::min(least, s.clocks[static_cast<std::size_t>(a.rank)]);
   return least;
-}
-
-// A worker computes from when it got an answer that it had asked for, or else from its last push, until it pushes.
-void ServerShard::measure_speed(Rank worker) {
-  const auto w = static_cast<std::size_t>(worker);
-  const double now = parts_.world->now();
-  if (began_[w] >= 0) {
-    const double took = now - began_[w];
-    interval_[w] = interval_[w] > 0 ? 0.8 * interval_[w] + 0.2 * took : took;
-  }
-  began_[w] = now;
-}
-
-double ServerShard::speed_of(Rank worker) const {
-  double sum = 0;
-  int known = 0;
-  for (double i : interval_)
-    if (i > 0) sum += 1 / i, ++known;
-  const double own = interval_[static_cast<std::size_t>(worker)];
-  return own > 0 && known > 0 ? 1 / own / (sum / known) : 1;
-}
-
-double ServerShard::least_speed() const {
-  double least = 1;
-  for (const Address& a : writers_) least = std::min(least, speed_of(a.rank));
-  return least;
-}
-
-void ServerShard::read_model(std::span<float> out, bool is_first) const {
-  if (!is_first) return;
-  for (const Slice& s : slices_)
-    std::ranges::copy(s.shared->model(), out.begin() + static_cast<std::ptrdiff_t>(s.range.begin));
-}
-
-std::vector<StateSpan> ServerShard::state() {
-  std::vector<StateSpan> all;
-  for (std::size_t i = 0; i < slices_.size(); ++i) {
-    Slice& s = slices_[i];
-    auto add = [&](const std::string& name, std::span<std::byte> bytes) {
-      all.push_back({fmt::format("server {} {}", first_ + i, name), bytes});
-    };
-    for (const StateSpan& state : s.shared->state()) add(state.name, state.bytes);
-    if (s.answer_codec)
-      for (const Codec::State& state : s.answer_codec->state()) add("answers " + state.name, state.bytes);
-    add("round", std::as_writable_bytes(std::span(&s.round, 1)));
-    add("version", std::as_writable_bytes(std::span(&s.version, 1)));
-    add("clocks", std::as_writable_bytes(std::span(s.clocks)));
-    for (std::size_t w = 0; w < s.filters.size(); ++w)
-      for (const StateSpan& state : s.filters[w].state()) add(fmt::format("filter {} {}", w, state.name), state.bytes);
-    if (s.changes)
-      for (const StateSpan& state : s.changes->state()) add("sites " + state.name, state.bytes);
-    for (std::size_t w = 0; w < s.read.size(); ++w) add(fmt::format("read by {}", w), s.read[w].as<std::byte>());
-  }
-  all.push_back({"site clocks", std::as_writable_bytes(std::span(site_clocks_))});
-  all.push_back({"site clock told", std::as_writable_bytes(std::span(&told_clock_, 1))});
-  all.push_back({"server dead", std::as_writable_bytes(std::span(&dead_, 1))});
-  all.push_back({"server speeds", std::as_writable_bytes(std::span(interval_))});
-  all.push_back({"server counts", std::as_writable_bytes(std::span(&counts_, 1))});
-  return all;
 }
 
 }  // namespace echelon::exchanges

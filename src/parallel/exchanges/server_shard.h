@@ -12,8 +12,10 @@
 //                                   the slowest worker has read them
 //   async                           contributions are merged as they come, and answered at once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "parallel/exchanges/server_chain.h"
@@ -42,7 +44,8 @@ class ServerShard {
   // While the task is idle (after `settle`):
   std::size_t first_key() const { return first_; }
   const std::vector<Rank>& peers() const { return place_.peers; }
-  void read_model(std::span<float> out, bool is_first = true) const;  // unless an earlier one of its chain has it
+  bool has_the_model() const;  // the first of its chain that has not lost it
+  void read_model(std::span<float> out) const;
   std::vector<StateSpan> state();
   struct Counts {              // since the start, summed over keys
     double updates = 0;        // of the shared side
@@ -52,6 +55,10 @@ class ServerShard {
     double crossed = 0;        // numbers that went to each other site
     double lead = 0;           // the largest number of steps by which a contribution was ahead of the slowest worker
     double moved = 0;  // sync value: the farthest from what the slowest has read at which another one began a step
+    void add(const Counts& o) {
+      updates += o.updates, contributions += o.contributions, staleness += o.staleness, dropped += o.dropped;
+      crossed += o.crossed, lead = std::max(lead, o.lead), moved = std::max(moved, o.moved);
+    }
   };
   const Counts& counts() const { return counts_; }
   double least_speed() const;  // of a worker, relative to the mean; 1 if none is known
@@ -66,21 +73,25 @@ class ServerShard {
     std::unique_ptr<Codec> decoder, answer_codec;  // null: plain numbers
     std::unique_ptr<FactorLetter> factors;         // the same
     std::int64_t version = 0;                      // updates
-    std::vector<std::int64_t> wanted;  // steps that a worker's awaited answer must have seen; -1: it awaits none
-    std::vector<std::int64_t> warm;    // updates that it must have seen; 0: it awaits none
-    std::vector<std::int64_t> clocks;  // steps merged, by worker
-    std::vector<Buffer> read;          // sync value: the weights that each worker has read last
+    std::vector<std::int64_t> wanted;   // steps that a worker's awaited answer must have seen; -1: it awaits none
+    std::vector<std::int64_t> warm;     // updates that it must have seen; 0: it awaits none
+    std::vector<std::int64_t> clocks;   // steps merged, by worker
+    std::vector<std::int64_t> awaited;  // replicas: steps up to which it has awaited an answer without a contribution
+    std::vector<Buffer> read;           // sync value: the weights that each worker has read last
     // In rounds:
     Buffer sum;         // of the round that is open
     double shares = 0;  // that have come to it
     double lr = 0;
     int came = 0;
+    std::size_t added = 0;                       // of those, so many are in the sum
+    std::vector<std::optional<Letter>> waiting;  // the others, by writer: everybody's turn comes in the writers' order
+    std::size_t turn = 0;                        // whose it is
     std::int64_t round = 0;
     bool held = false;                            // concluded, but others are to be answered first
     std::vector<Letter> early;                    // contributions to later rounds
     std::vector<FilterReader> filters;            // by worker
     std::unique_ptr<SignificantChanges> changes;  // sites
-    std::vector<std::byte> last_answer;           // sync quorum with encoded answers: for those who come late
+    std::vector<std::byte> last_answer;  // encoded, of the last round: for who comes late, or has lost its answer
   };
 
   void handle(Letter& letter);
@@ -88,14 +99,20 @@ class ServerShard {
   bool have_all_left() const;
   // server_chain.cpp
   bool is_passed(Letter& letter);
+  void pass_on(const Letter& letter, bool flushes);
+  void learn_of_lost(LostMembers lost);
   bool was_seen(const Slice& s, const Letter& letter) const;
   void lose_state();
-  bool is_last() const { return place_.position + 1 == place_.replicas; }
+  void tell_lost(Rank writer);
+  int next_member() const;
+  Rank member_rank(int position) const;
+  bool is_last() const { return next_member() == place_.replicas; }
   // server_sites.cpp
   void tell_sites(Slice& s, std::uint32_t key);
   void take_site_change(const Letter& letter);
   bool is_ahead_of_sites() const;
   std::int64_t site_clock() const;
+  void handle_flush(const Letter& letter, bool asks_again);
   void merge(Slice& s, const Letter& letter);
   void read_factors(const Slice& s, const Letter& letter, std::span<float> out);
   void answer_those_who_may(Slice& s, std::uint32_t key);
@@ -107,8 +124,10 @@ class ServerShard {
   double speed_of(Rank worker) const;
 
   // server_rounds.cpp
-  void join_round(Slice& s, std::uint32_t key, Letter& letter);
+  void join_round(Slice& s, std::uint32_t key, Letter& letter, bool seen);
+  void take_contribution(Slice& s, std::uint32_t key, Letter& letter);
   void add(Slice& s, std::uint32_t key, const Letter& letter);
+  void add_in_turn(Slice& s, std::uint32_t key);
   void close_rounds(Slice& s, std::uint32_t key);
   void conclude(Slice& s, std::uint32_t key);
   void answer_round(Slice& s, std::uint32_t key);
@@ -123,8 +142,10 @@ class ServerShard {
   Buffer contribution_, bytes_;
   Buffer product_;  // scratch
   Counts counts_;
-  std::size_t next_answer_ = 0;            // in place_.order
-  std::int64_t dead_ = 0;                  // its state is lost
+  std::size_t next_answer_ = 0;  // in place_.order
+  LostMembers lost_ = 0;         // of its chain, perhaps itself, as far as it has heard
+  PassedLetters passed_;
+  std::vector<std::int64_t> flushes_;      // the last that was handled, by worker
   std::vector<std::int64_t> site_clocks_;  // how far other sites are, by peer
   std::int64_t told_clock_ = 0;            // to them
   std::vector<char> gone_;                 // by worker: no contribution of it will come before all have met
