@@ -111,21 +111,19 @@ void Executor::run(const StepContext& step) {
     if (kernel) kernel(step);
 }
 
-void Executor::run_node(const StepContext& step, std::size_t node) {
-  if (kernels_[node]) kernels_[node](step);
+bool Executor::run_node(const StepContext& step, std::size_t node) {
+  if (!kernels_[node]) return false;
+  kernels_[node](step);
+  return true;
 }
 
-void Executor::run_watched(const StepContext& step, const std::function<double()>& now, const Saw& saw,
-                           const std::function<void(std::size_t)>& after) {
+void Executor::run_watched(const StepContext& step, const std::function<double()>& now, const Saw& saw) {
   double before = now();
   for (std::size_t n = 0; n < kernels_.size(); ++n) {
-    if (kernels_[n]) {
-      kernels_[n](step);
-      const double end = now();
-      saw(plan_.graph.nodes()[n], before, end);
-      before = end;
-    }
-    if (after) after(n);
+    if (!run_node(step, n)) continue;
+    const double end = now();
+    saw(plan_.graph.nodes()[n], before, end);
+    before = end;
   }
 }
 

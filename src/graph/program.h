@@ -63,12 +63,12 @@ class Executor {
   const std::map<std::string, std::span<std::byte>>& inputs() const { return inputs_; }
 
   void run(const StepContext& step);
-  void run_node(const StepContext& step, std::size_t node);  // for whoever wants to do something in between
+  // For whoever wants to do something in between. False: the node has nothing to do.
+  bool run_node(const StepContext& step, std::size_t node);
 
   // The same, telling `saw(node, begin, end)` of every node, with times from `now` (seconds).
   using Saw = std::function<void(const Node&, double begin, double end)>;
-  void run_watched(const StepContext& step, const std::function<double()>& now, const Saw& saw,
-                   const std::function<void(std::size_t node)>& after = {});  // after every node, also untimed ones
+  void run_watched(const StepContext& step, const std::function<double()>& now, const Saw& saw);
   // The same, stopping at the first node that writes a number that is not finite; returns that node, or -1.
   int run_until_not_finite(const StepContext& step);
 

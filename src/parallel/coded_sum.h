@@ -34,10 +34,12 @@ class CodedSum {
   };
   // Small encodings of few members are gathered: that is half of the meetings, and the sum is not rounded again.
   static Way usual_way(const Encoding& e, std::size_t numbers, int n) {
-    return e.traits.sparse || e.traits.matrices || n * e.bytes <= static_cast<double>(numbers) ? Way::gather : Way::owners;
+    return e.traits.sparse || e.traits.matrices || n * e.bytes <= static_cast<double>(numbers) ? Way::gather
+                                                                                               : Way::owners;
   }
 
-  // The way that should be quickest for n members, and the seconds it takes on the links, without encoding and decoding.
+  // The way that should be quickest for n members, and the seconds it takes on the links, without encoding and
+  // decoding.
   static double seconds(Way way, const Encoding& e, std::size_t numbers, int n, const Link& link);
   static Way quickest_way(const Encoding& e, std::size_t numbers, int n, const Link& link);
 

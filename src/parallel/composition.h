@@ -47,6 +47,9 @@ struct CompositionFacts {
 // Adds one problem for each reason why these parts cannot work together, with the nearest composition that can.
 void check_composition(const Composition& composition, const CompositionFacts& facts, Problems& problems);
 
+// Why nothing of a gradient can leave while backward still runs, and what to take instead; empty: it can.
+std::string why_not_early(const Composition& composition);
+
 // What all workers together send in a step, on average over the period: the exchange, and what ranks tell each other
 // about their losses and their work. `pieces`: of the model's parameters, in order (for codecs with a scale for each).
 // Where a codec's bytes depend on the numbers they are its usual ones, or the most that can be.

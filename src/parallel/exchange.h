@@ -34,8 +34,15 @@ struct Order {  // in which portions and in which order changes leave
   Kind kind = Kind::backward;
   std::size_t bytes = 0;
   double rate = 1;  // of the model's bytes per step
+
+  // Something leaves while backward still runs.
+  bool is_early() const { return kind != Kind::whole && kind != Kind::magnitude; }
+  // The next forward waits for each answer when it needs it.
+  bool defers() const { return kind == Kind::priority || kind == Kind::enforced; }
+  bool cuts_slices() const { return defers() || kind == Kind::magnitude; }
 };
-Order read_order(OptionReader& options);
+// `usual`: the kind if the table names none.
+Order read_order(OptionReader& options, Order::Kind usual);
 std::vector<std::string> order_names();
 const char* to_text(Order::Kind kind);
 
@@ -128,6 +135,7 @@ struct ExchangeTraits {
   bool gradients = false;        // sends gradients in a form of its own: needs a rule that contributes them as they are
   bool plain_numbers = false;    // knows no codec
   bool chooses_codec = false;    // knows codec auto
+  bool sends_early = false;      // can send portions of a gradient while backward runs
   bool orders_slices = false;    // can send slices in any order
   bool merges_steps = false;     // pushes or fetches only every so many steps
   bool sums_on_the_way = false;  // contributions are added up before they come to where they are merged
@@ -162,9 +170,9 @@ class ExchangeKind {
     std::vector<Range> portions;           // in which a gradient becomes complete; empty: in one
     std::function<double(Range)> encoded;  // bytes of a range by the codec; empty: no codec
     Codec::Traits codec = {};
-    bool sizes_vary = true;                // whether the codec's bytes depend on the numbers
-    bool most = false;                     // the most that can be, where bytes depend on the numbers
-    bool codes_answers = false;            // whether answers are encoded too
+    bool sizes_vary = true;      // whether the codec's bytes depend on the numbers
+    bool most = false;           // the most that can be, where bytes depend on the numbers
+    bool codes_answers = false;  // whether answers are encoded too
     Sync sync;
     Order order;
     RuleTraits rule;

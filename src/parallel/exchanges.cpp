@@ -60,9 +60,9 @@ std::unique_ptr<const ExchangeKind> read_exchange(OptionReader& options) {
   return kind;
 }
 
-Order read_order(OptionReader& options) {
+Order read_order(OptionReader& options, Order::Kind usual) {
   Order order;
-  const std::string name = options.choice("name", "backward", order_names());
+  const std::string name = options.choice("name", to_text(usual), order_names());
   if (const auto found = std::ranges::find(orders, name, [](const NamedOrder& o) { return std::string(o.name); });
       found != orders.end())
     order.kind = found->kind;
@@ -72,7 +72,7 @@ Order read_order(OptionReader& options) {
   // A message of less costs more in meetings than it hides.
   if (order.kind == Order::Kind::backward) order.bytes = bytes(128 << 10);
   if (order.kind == Order::Kind::fusion) order.bytes = bytes(64 << 20);
-  if (order.kind == Order::Kind::priority || order.kind == Order::Kind::enforced) order.bytes = bytes(256 << 10);
+  if (order.defers()) order.bytes = bytes(256 << 10);
   if (order.kind == Order::Kind::magnitude) {
     order.bytes = bytes(16 << 10);
     order.rate = options.number("rate", 0.5, 1e-4, 1);

@@ -164,9 +164,9 @@ void Trainer::compute_phase(TrainerPhase& phase, int core, const data::Batch& ba
       if (keep_going_ && core == 0 && s > range.first && !handed_in_ && !keep_going_()) handed_in_ = true;
       const bool left_out = handed_in_ && s > range.first;
       if (!left_out) samples_done_ += static_cast<std::int64_t>(count);
-      const double started = world.now();
+      if (core == 0) slow_from_ = world.now();
       run_shard(phase, core, batch, context, s + 1 == range.last, left_out);
-      if (core == 0 && slowness_ > 1 && !left_out) world.sleep((slowness_ - 1) * (world.now() - started));
+      if (core == 0 && !left_out) dawdle();
     }
   }
   if (core != 0) return;
@@ -196,6 +196,13 @@ void Trainer::run_phase(TrainerPhase& phase, int core, const data::Batch& batch,
   cores_.barrier();
 }
 
+// Core 0: as if what was computed since the last time had taken so many times as long.
+void Trainer::dawdle() {
+  if (slowness_ <= 1) return;
+  crew_.world().sleep((slowness_ - 1) * (crew_.world().now() - slow_from_));
+  slow_from_ = crew_.world().now();
+}
+
 void Trainer::sum_losses(TrainerPhase& phase) {
   phase.total_loss = phase.total_correct = 0;
   for (double l : phase.loss) phase.total_loss += l;
@@ -216,23 +223,18 @@ void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch,
       for (std::size_t b = 0; b < phase.buckets.size(); ++b) complete(phase, core, b);
   } else {
     std::function<void(Executor&)> execute;
-    if (watch_.saw)
-      execute = [&](Executor& e) {
-        e.run_watched(
-            context, watch_.now,
-            [&](const Node& node, double begin, double end) { watch_.saw(core, node, begin, end); },
-            [&](std::size_t node) {
-              offer_factors(phase, e, batch, shard, node);
-              after_node(phase, core, slice, node, last, false);
-            });
-      };
-    else if (goes_node_by_node())
+    if (watch_.saw || goes_node_by_node())
       execute = [&](Executor& e) {
         for (std::size_t node = 0; node < e.plan().graph.nodes().size(); ++node) {
-          if (before_reading_)
+          if (before_reading_) {
+            const double asked = crew_.world().now();
             for (const Range& r : phase.milestones.at(slice)[node].reads) before_reading_(r);
+            if (core == 0) slow_from_ += crew_.world().now() - asked;  // waiting is not computing
+          }
           const bool taken = offer_factors(phase, e, batch, shard, node);  // somebody else does the product
-          if (!taken) e.run_node(context, node);
+          const double begin = watch_.saw ? watch_.now() : 0;
+          if (!taken && e.run_node(context, node) && watch_.saw)
+            watch_.saw(core, e.plan().graph.nodes()[node], begin, watch_.now());
           after_node(phase, core, slice, node, last, taken);
         }
       };

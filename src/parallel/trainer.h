@@ -148,6 +148,7 @@ class Trainer {
   void after_node(TrainerPhase& phase, int core, std::int64_t slice, std::size_t node, bool last, bool taken);
   void complete(TrainerPhase& phase, int core, std::size_t bucket);
   void update(TrainerPhase& phase, int core, std::span<const PartialSum> sums);
+  void dawdle();
   void sum_losses(TrainerPhase& phase);
   StepResult result_of(const TrainerPhase& phase, std::int64_t samples) const;
   [[noreturn]] void explain_not_finite(TrainerPhase& phase, const data::Batch& batch, StepContext context);
@@ -182,6 +183,7 @@ class Trainer {
   std::int64_t steps_ = 0;  // done by this object
   bool announces_ = false;
   double slowness_ = 1;
+  double slow_from_ = 0;  // when core 0 began what it has not been slow about yet
   std::function<bool()> keep_going_;
   std::atomic<bool> handed_in_ = false;         // somebody does not want the rest of this batch
   std::atomic<std::int64_t> samples_done_ = 0;  // of this batch

@@ -16,8 +16,9 @@ void Trainer::after_node(TrainerPhase& phase, int core, std::int64_t slice, std:
     crew_.world().doing(m.doing);
     if (!taken) crew_.world().compute(m.flops);
   }
-  if (last)
-    for (std::size_t bucket : m.completes) complete(phase, core, bucket);
+  if (!last || m.completes.empty()) return;
+  if (core == 0) dawdle();  // before others see what is complete
+  for (std::size_t bucket : m.completes) complete(phase, core, bucket);
 }
 
 void Trainer::complete(TrainerPhase& phase, int core, std::size_t bucket) {

@@ -230,8 +230,8 @@ SystemAxis orders() {
           {
               {"backward",
                "as soon as it is ready, while lower layers still run",
-               {{"bytes", "131072", "of a message at least, where the exchange is a collective"}}},
-              {"whole", "all of it after backward", {}},
+               {{"bytes", "131072", "of a portion at least"}}},
+              {"whole", "all of it after backward; the default where nothing can leave earlier", {}},
               {"fusion", "small tensors are joined", {{"bytes", "67108864", "of the buffer"}}},
               {"priority", "in slices, those of the first layers first", {{"bytes", "262144", "of a slice"}}},
               {"enforced", "the same order on all workers, from the graph", {{"bytes", "262144", "of a slice"}}},

@@ -48,6 +48,76 @@ TEST(Order, TheModelDoesNotDependOnIt) {
   }
 }
 
+TEST(Order, TheModelDoesNotDependOnItWhereAWorkerHasSeveralCores) {
+  SystemJob job = deep("name = 'whole'");
+  job.shards = 4, job.cores = 2;
+  const auto whole = thread_system(2, job);
+  for (const char* order :
+       {"name = 'backward'\nbytes = 64", "name = 'priority'\nbytes = 1024", "name = 'enforced'\nbytes = 1024"}) {
+    SCOPED_TRACE(order);
+    job.system = deep(order).system;
+    const auto other = thread_system(2, job);
+    EXPECT_TRUE(same_bits(other[0].model, whole[0].model));
+    EXPECT_TRUE(same_bits(other[1].model, whole[0].model));
+  }
+}
+
+TEST(Order, ForwardWaitsForItsWeightsAlsoWhileSomebodyWatches) {
+  SystemJob job = deep("name = 'priority'\nbytes = 1024");
+  const auto alone = simulate_system(4, job, slow_links());
+  int seen = 0;
+  job.prepare = [&](Replica& replica, Rank) {
+    replica.trainer().watch({.now = [] { return 0.0; }, .saw = [&](int, const Node&, double, double) { ++seen; }});
+  };
+  EXPECT_TRUE(same_bits(simulate_system(4, job, slow_links())[0].model, alone[0].model));
+  EXPECT_GT(seen, 0);
+}
+
+TEST(Order, SendingWhileBackwardRunsIsFasterThanAfterIt) {
+  for (const char* sync : {"bsp", "async", "ssp"}) {
+    SCOPED_TRACE(sync);
+    const auto seconds = [&](const std::string& order) {
+      SystemJob job = deep(order, "planned = false");
+      job.system.replace(job.system.find("'all'"), 5, "1");
+      job.system.replace(job.system.find("'bsp'"), 5, fmt::format("'{}'", sync));
+      return figures_of(job)["seconds"];
+    };
+    EXPECT_LT(seconds("name = 'backward'\nbytes = 64"), 0.95 * seconds("name = 'whole'"));
+  }
+}
+
+TEST(Order, WithoutANameItIsBackwardWhereThatIsPossible) {
+  const auto order_of = [](const std::string& system) {
+    Problems problems;
+    const Composition c = composition_of(system, problems);
+    check_composition(c, {.workers = 4}, problems);
+    EXPECT_TRUE(problems.empty()) << system << problems.text("");
+    return std::string(to_text(c.order.kind));
+  };
+  EXPECT_EQ(order_of(""), "backward");
+  EXPECT_EQ(order_of("[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[sync]\nname = 'async'\n"), "backward");
+  EXPECT_EQ(order_of("[rule]\nname = 'param_mean'\n[exchange]\ntau = 4\n"), "whole");
+  EXPECT_EQ(order_of("[rule]\nname = 'grad_mean'\n[exchange]\nname = 'owner_shard'\n"), "whole");
+  EXPECT_EQ(order_of("[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[sync]\nname = 'quorum'\n"), "whole");
+}
+
+TEST(Order, WhatWouldNotBeKeptIsRefused) {
+  const auto refusal = [](const std::string& system) {
+    Problems problems;
+    const Composition c = composition_of(system, problems);
+    check_composition(c, {.workers = 4}, problems);
+    return problems.text("");
+  };
+  const std::string servers = "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n";
+  EXPECT_TRUE(says(refusal("[rule]\nname = 'param_mean'\n[order]\nname = 'fusion'\n"), "take order whole"));
+  EXPECT_TRUE(says(refusal("[exchange]\nname = 'owner_shard'\n[order]\nname = 'backward'\n"), "take order whole"));
+  EXPECT_TRUE(says(refusal(servers + "n_push = 2\n[sync]\nname = 'async'\n[order]\nname = 'backward'\n"), "n_push"));
+  EXPECT_TRUE(says(refusal(servers + "[sync]\nname = 'quorum'\n[order]\nname = 'backward'\n"), "take order whole"));
+  EXPECT_TRUE(says(refusal(servers + "[sync]\nname = 'async'\n[order]\nname = 'priority'\n"), "take sync bsp"));
+  EXPECT_TRUE(says(refusal("[exchange]\nname = 'server'\n[order]\nname = 'enforced'\n"), "take rule grad_push"));
+  EXPECT_TRUE(says(refusal("[order]\nname = 'backward'\nbytes = 1000\n"), "leave it out"));
+}
+
 TEST(Order, TheFirstLayersFirstIsFasterThanFirstComeFirstServed) {
   auto priority = figures_of(deep("name = 'priority'\nbytes = 8192"));
   auto fifo = figures_of(deep("name = 'backward'"));

@@ -14,48 +14,66 @@ using namespace test;
 
 std::vector<SystemResult> simulate(int workers, const SystemJob& job) { return simulate_system(workers, job); }
 
-class Product : public testing::TestWithParam<std::string> {};
+class Product : public testing::TestWithParam<std::string> {
+ protected:
+  int trained_ = 0, refused_ = 0;
+
+  void expect_ten_steps_or_a_reason(const std::string& system) {
+    SCOPED_TRACE(system);
+    Problems problems;
+    const Composition c = composition_of(system, problems);
+    ASSERT_TRUE(problems.empty()) << problems.text("");
+    check_composition(c, {.workers = 4}, problems);
+    if (!problems.empty()) {
+      ++refused_;
+      for (const auto& p : problems.list())
+        EXPECT_TRUE(p.text.find("take ") != std::string::npos || p.text.find("set ") != std::string::npos ||
+                    p.text.find("leave out ") != std::string::npos || p.text.find("run it ") != std::string::npos)
+            << p.text << " names no cure";
+      return;
+    }
+    ++trained_;
+    try {
+      const bool in_memory = c.exchange->traits().shared_memory;  // which a simulation does not have
+      const auto ranks = (in_memory ? thread_system : simulate)(4, {.system = system, .steps = 10});
+      EXPECT_EQ(ranks[0].reached, 10);
+      if (c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp)  // some are left out
+        EXPECT_LE(ranks[0].samples, 10 * 32);
+      else
+        EXPECT_EQ(ranks[0].samples, 10 * 32);
+      EXPECT_TRUE(std::isfinite(ranks[0].loss));
+      for (const SystemResult& r : ranks) EXPECT_TRUE(same_bits(r.model, ranks[0].model));
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << e.what();
+    }
+  }
+
+  std::string system_of(const std::string& rule, const std::string& sync, const std::string& codec) {
+    return fmt::format("[rule]\nname = '{}'\n[exchange]\nname = '{}'\n[sync]\nname = '{}'\n[codec]\nname = '{}'\n",
+                       rule, GetParam(), sync, codec);
+  }
+};
 
 TEST_P(Product, TrainsTenStepsOrIsRefusedWithAReason) {
-  int trained = 0, refused = 0;
+  for (const std::string& rule : merge_rule_names())
+    for (const std::string& sync : sync_names()) {
+      for (const std::string& codec : codec_names()) expect_ten_steps_or_a_reason(system_of(rule, sync, codec));
+      expect_ten_steps_or_a_reason(system_of(rule, sync, "auto"));
+    }
+  EXPECT_GT(trained_, 0) << "an exchange that nothing goes with";
+  EXPECT_GT(refused_, 0);
+  RecordProperty("trained", trained_);
+  RecordProperty("refused", refused_);
+}
+
+TEST_P(Product, WithEveryOrderToo) {
   for (const std::string& rule : merge_rule_names())
     for (const std::string& sync : sync_names())
-      for (const std::string& codec : codec_names()) {
-        const std::string system =
-            fmt::format("[rule]\nname = '{}'\n[exchange]\nname = '{}'\n[sync]\nname = '{}'\n[codec]\nname = '{}'\n",
-                        rule, GetParam(), sync, codec);
-        Problems problems;
-        const Composition c = composition_of(system, problems);
-        ASSERT_TRUE(problems.empty()) << system << problems.text("");
-        check_composition(c, {.workers = 4}, problems);
-        if (!problems.empty()) {
-          ++refused;
-          for (const auto& p : problems.list())
-            EXPECT_TRUE(p.text.find("take ") != std::string::npos || p.text.find("set ") != std::string::npos ||
-                        p.text.find("leave out ") != std::string::npos || p.text.find("run it ") != std::string::npos)
-                << p.text << " names no cure";
-          continue;
-        }
-        ++trained;
-        SCOPED_TRACE(system);
-        try {
-          const bool in_memory = c.exchange->traits().shared_memory;  // which a simulation does not have
-          const auto ranks = (in_memory ? thread_system : simulate)(4, {.system = system, .steps = 10});
-          EXPECT_EQ(ranks[0].reached, 10);
-          if (c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp)  // some are left out
-            EXPECT_LE(ranks[0].samples, 10 * 32);
-          else
-            EXPECT_EQ(ranks[0].samples, 10 * 32);
-          EXPECT_TRUE(std::isfinite(ranks[0].loss));
-          for (const SystemResult& r : ranks) EXPECT_TRUE(same_bits(r.model, ranks[0].model));
-        } catch (const std::exception& e) {
-          ADD_FAILURE() << e.what();
-        }
-      }
-  EXPECT_GT(trained, 0) << "an exchange that nothing goes with";
-  EXPECT_GT(refused, 0);
-  RecordProperty("trained", trained);
-  RecordProperty("refused", refused);
+      for (const std::string& order : order_names())
+        for (const char* codec : {"none", "one_bit"})
+          expect_ten_steps_or_a_reason(system_of(rule, sync, codec) + fmt::format("[order]\nname = '{}'\n", order));
+  EXPECT_GT(trained_, 0) << "an exchange that keeps to no order";
+  EXPECT_GT(refused_, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Exchanges, Product, testing::ValuesIn(exchange_names()),

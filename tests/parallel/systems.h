@@ -37,7 +37,7 @@ struct SystemJob {
   std::string rule = "momentum";
   Options settings = {};  // of the rule
   double lr = 0.05;
-  int steps = 10, batch = 32, shards = 1;
+  int steps = 10, batch = 32, shards = 1, cores = 1;
   std::uint64_t seed = 3;
   std::vector<Straggler> stragglers = {};
   std::int64_t enough = std::numeric_limits<std::int64_t>::max();  // samples with which the round may end
@@ -70,7 +70,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
   const auto data = data::make_synthetic("train", job.network.data);
   const auto model = models::make_model(job.network.name, inputs_of(*data), job.network.options);
   const auto meter = make_metered(world);
-  Cores cores(1);
+  Cores cores(job.cores);
   Crew crew(*meter, cores, true);
   crew.on_late = job.on_late;
   Replica replica({.model = model.get(),

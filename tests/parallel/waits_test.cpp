@@ -30,8 +30,10 @@ TEST(Waits, ARankThatFailsAfterTheLastRoundIsNamedByTheOthers) {
 }
 
 // Portions of its gradient that never become ready are not waited for.
-TEST(Waits, ARankThatFailsInTheMiddleOfAStepEndsAtOnce) {
-  SystemJob job{.system = "[rule]\nname = 'grad_mean'\n", .batch = 30, .shards = 2};
+class FailsInAStep : public testing::TestWithParam<const char*> {};
+
+TEST_P(FailsInAStep, AndAllEndAtOnce) {
+  SystemJob job{.system = GetParam(), .batch = 30, .shards = 2};
   job.prepare = [](Replica& replica, Rank rank) {
     if (rank == 1) replica.trainer().ask_before_shards([]() -> bool { fail("the lights went out"); });
   };
@@ -48,6 +50,12 @@ TEST(Waits, ARankThatFailsInTheMiddleOfAStepEndsAtOnce) {
   for (const std::size_t r : {0u, 1u, 2u})
     EXPECT_TRUE(says(said[r], r == 1 ? "the lights went out" : "rank 1 was lost")) << r;
 }
+
+INSTANTIATE_TEST_SUITE_P(Waits, FailsInAStep,
+                         testing::Values("[rule]\nname = 'grad_mean'\n",
+                                         "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n",
+                                         "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[order]\nname = "
+                                         "'priority'\n"));
 
 // Three ranks, of which the last one sleeps before its first step. What the others say meanwhile, by rank.
 struct Sleeper {

@@ -120,7 +120,9 @@ class Kind : public ExchangeKind {
  public:
   explicit Kind(const Settings& settings) : settings_(settings) {}
   bool is_exact() const override { return !settings_.algorithm && !settings_.is_sparse(); }
-  ExchangeTraits traits() const override { return {.in_lockstep = true, .sums = true, .chooses_codec = true}; }
+  ExchangeTraits traits() const override {
+    return {.in_lockstep = true, .sums = true, .chooses_codec = true, .sends_early = true};
+  }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<AllReduce>(settings_, std::move(parts));
   }
@@ -129,7 +131,7 @@ class Kind : public ExchangeKind {
            "to everybody; other algorithms: docs/collectives.md)";
   }
   Traffic traffic(const Case& c) const override {
-    const bool overlaps = c.rule.moment == RuleTraits::Moment::gradient && c.order.kind != Order::Kind::whole;
+    const bool overlaps = c.order.is_early();
     Traffic sum;
     for (const Range& r : overlaps && !c.portions.empty() ? c.portions : std::vector<Range>{{0, c.floats}})
       sum = sum + portion_traffic(c, r);

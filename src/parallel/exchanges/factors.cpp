@@ -42,7 +42,7 @@ class Kind : public ExchangeKind {
  public:
   explicit Kind(const FactorSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
-    return {.in_lockstep = true, .sums = true, .gradients = true, .plain_numbers = true};
+    return {.in_lockstep = true, .sums = true, .gradients = true, .plain_numbers = true, .sends_early = true};
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return make_factor_broadcast(settings_, std::move(parts));
@@ -52,7 +52,7 @@ class Kind : public ExchangeKind {
            "the other F numbers";
   }
   Traffic traffic(const Case& c) const override {
-    const bool overlaps = c.order.kind != Order::Kind::whole && !c.portions.empty();
+    const bool overlaps = c.order.is_early() && !c.portions.empty();
     Traffic sum;
     for (const Range& r : overlaps ? c.portions : std::vector<Range>{{0, c.floats}}) {
       std::size_t whole = r.count();

@@ -16,8 +16,7 @@ Portions::Portions(const ExchangeParts& parts, WorkerSide& worker, Sum sum)
       add_up_(std::move(sum)),
       sum_(parts.floats() * sizeof(float)),
       lane_(parts.crew->group()) {
-  overlaps_ = parts.rule->traits().moment == RuleTraits::Moment::gradient && parts.period.tau == 1 &&
-              parts.period.probability >= 1 && parts.order.kind != Order::Kind::whole;
+  overlaps_ = parts.order.is_early();
   if (!overlaps_) {
     add({0, parts.floats()});
     return;

@@ -20,6 +20,7 @@ class Kind : public ExchangeKind {
     return {.in_lockstep = false,
             .gradients = settings_.factors,
             .plain_numbers = settings_.filters.any() || settings_.factors,
+            .sends_early = true,
             .orders_slices = true,
             .merges_steps = settings_.n_push > 1 || settings_.n_fetch > 1 || settings_.warm_start > 0,
             .sums_on_the_way = settings_.overlay.kind != Overlay::Kind::flat,

@@ -105,11 +105,7 @@ Address ServerClient::gate(std::size_t k) const {
 }
 
 void ServerClient::before_step(const StepMoment& moment) {
-  moment_ = moment;
   if (factors_) factors_->begin(moment.samples, parts_.sync.in_rounds() ? moment.share : 1);
-  if (overlaps_) std::ranges::fill(missing_, 0);
-  for (const auto& keys : keys_of_bucket_)
-    for (const std::uint32_t k : keys) ++missing_[k];
   if (settings_.warm_start > 0 && warm_ == 0) {  // everybody else begins with what the first worker has made
     if (parts_.rank() != 0) {
       for (std::uint32_t k = 0; k < keys_.size(); ++k)
@@ -119,16 +115,18 @@ void ServerClient::before_step(const StepMoment& moment) {
     }
     warm_ = 1;
   }
-  if (parts_.sync.kind != Sync::Kind::essp) return;
-  Letter letter;
-  while (parts_.mail->try_take(worker_box, letter)) take(letter);
-  const std::int64_t needed = must_have_seen(parts_.sync, moment.clock);
-  const double begin = parts_.world->now();
-  while (seen() < needed) take_next();
-  waited_ += parts_.world->now() - begin;
+  if (parts_.sync.kind == Sync::Kind::essp) {
+    Letter letter;
+    while (parts_.mail->try_take(worker_box, letter)) take(letter);
+    const std::int64_t needed = must_have_seen(parts_.sync, moment.clock);
+    const double begin = parts_.world->now();
+    while (seen() < needed) take_next();
+    waited_ += parts_.world->now() - begin;
+  }
+  if (overlap_) begin_overlapped(moment);
 }
 
-bool ServerClient::asks(const StepMoment& moment) {
+bool ServerClient::asks(const StepMoment& moment) const {
   switch (parts_.sync.kind) {
     case Sync::Kind::essp: return false;
     case Sync::Kind::ssp: return seen() < must_have_seen(parts_.sync, moment.clock + 1);
@@ -137,34 +135,39 @@ bool ServerClient::asks(const StepMoment& moment) {
 }
 
 double ServerClient::exchange(const StepMoment& moment) {
-  ++steps_, epoch_ = moment.epoch;
+  if (!overlap_) ++steps_, asks_ = asks(moment);
+  epoch_ = moment.epoch;
   parts_done_ += moment.done, parts_count_ += 1, ages_ += static_cast<double>(moment.clock - seen());
   missed_ = 0;
   if (parts_.sync.kind == Sync::Kind::soft) return exchange_softly(moment);
   if (parts_.sync.kind == Sync::Kind::essp) own_steps_.begin(parts_.view().weights);
-  const bool asks_now = asks(moment);
+  if (overlap_ && overlap_->defers) {
+    end_overlapped();
+    return 0;
+  }
+  const std::int64_t round = round_;
+  if (overlap_)
+    end_overlapped();
+  else
+    push_or_pull(moment);
+  if (asks_ && parts_.sync.in_rounds()) missed_ = round_ - round - 1;
+  if (parts_.rule->traits().local_step) return 1;
+  return asks_ ? 0 : moment.share;  // what it pushes, its own copy has to make too
+}
+
+void ServerClient::push_or_pull(const StepMoment& moment) {
   if (settings_.n_push > 1) merge(moment);
   if (budget_) {
-    push_most_significant(moment, asks_now);
+    push_most_significant(moment, asks_);
   } else if (steps_ % settings_.n_push == 0) {
-    push_all(moment, asks_now);
-    if (defers_) {  // backward is over: what has come may be written into the weights
-      Letter letter;
-      while (parts_.mail->try_take(worker_box, letter)) take(letter);
-      return 0;
-    }
-  } else if (asks_now) {
+    push_all(moment, asks_);
+  } else if (asks_) {
     for (std::uint32_t k = 0; k < keys_.size(); ++k)
       parts_.mail->post(keys_[k].server, {.kind = pull, .box = server_box, .key = k});
   }
-  if (asks_now) {
-    const std::int64_t round = round_;
-    expect_answers();
-    wait_for_answers();
-    if (parts_.sync.in_rounds()) missed_ = round_ - round - 1;
-  }
-  if (parts_.rule->traits().local_step) return 1;
-  return asks_now ? 0 : moment.share;  // what it pushes, its own copy has to make too
+  if (!asks_) return;
+  expect_answers();
+  wait_for_answers();
 }
 
 // A new contribution goes out when the last one has been merged; the worker never waits for that, unless it is late.
@@ -263,7 +266,7 @@ void ServerClient::take_answer(Letter& letter) {
   version_[k] = static_cast<std::int64_t>(letter.head.second);
   own_in_[k] = parts_.sync.kind == Sync::Kind::essp ? static_cast<std::int64_t>(letter.head.number) : pushes_;
   --awaited_, answer_due_[k] = 0;
-  if (defers_) note_arrival(k);
+  if (overlap_ && overlap_->defers) note_arrival(k);
   if (parts_.sync.in_rounds()) {
     round_ = std::max(round_, letter.head.clock);
     return;

@@ -20,6 +20,7 @@
 #include "parallel/exchanges/server_chain.h"
 #include "parallel/exchanges/server_factors.h"
 #include "parallel/exchanges/server_keys.h"
+#include "parallel/exchanges/server_overlap.h"
 #include "parallel/exchanges/server_relay.h"
 #include "parallel/exchanges/server_shard.h"
 #include "parallel/letters.h"
@@ -29,6 +30,7 @@ namespace echelon::exchanges {
 class ServerClient : public Exchange {
  public:
   ServerClient(const ServerSettings& settings, ExchangeParts parts);
+  ~ServerClient() override;
 
   void before_step(const StepMoment& moment) override;
   double exchange(const StepMoment& moment) override;
@@ -55,12 +57,17 @@ class ServerClient : public Exchange {
   void settle_sites();
   // server_overlap.cpp
   void plan_overlap();
-  void bucket_is_ready(const Bucket& bucket);
+  void plan_deferring();
+  void begin_overlapped(const StepMoment& moment);
+  void carry_letters(const StepMoment& moment, std::uint64_t number, bool asks);
+  void end_overlapped();
+  void let_everybody_go();
   void wait_for_range(Range range);
   void note_arrival(std::uint32_t k);
   std::vector<std::size_t> answering_order(std::size_t first, std::size_t count) const;
   bool gradients() const { return parts_.rule->traits().moment == RuleTraits::Moment::gradient; }
-  bool asks(const StepMoment& moment);
+  bool asks(const StepMoment& moment) const;
+  void push_or_pull(const StepMoment& moment);
   void merge(const StepMoment& moment);  // the gradient into what will be pushed
   void push_all(const StepMoment& moment, bool asks);
   std::span<const float> contribution(std::uint32_t k, double share);
@@ -92,16 +99,9 @@ class ServerClient : public Exchange {
   std::vector<float> significance_;               // by key
   std::vector<UnansweredPush> unanswered_;        // by key; replicated servers only
   std::vector<LostMembers> lost_servers_;         // by key: who of its chain has lost its state
-  bool overlaps_ = false;                         // keys are pushed while backward runs
-  bool defers_ = false;                           // answers are waited for when forward needs them
-  StepMoment moment_;                             // of the present step
-  std::vector<std::vector<std::uint32_t>> keys_of_bucket_;
-  std::vector<int> missing_;           // buckets that a key still waits for in this step
-  std::vector<char> arrived_;          // by key: the answer to its last push
-  std::vector<std::size_t> reading_;   // by key: its place in the order in which forward reads them
-  std::vector<std::size_t> furthest_;  // of the answers to the last push that have come, by server
-  double out_of_order_ = 0;            // answers that came after one from the same server that is read later
-  std::vector<int> sites_;             // by rank; sync approximate only
+  bool asks_ = false;                             // for answers to the present step's push
+  double out_of_order_ = 0;                       // answers that came after one from the same server that is read later
+  std::vector<int> sites_;                        // by rank; sync approximate only
   Buffer contribution_, bytes_;
   Buffer merged_;            // n_push > 1: gradients times their rates, since the last push
   double merged_rate_ = 0;   // the sum of these rates
@@ -120,6 +120,7 @@ class ServerClient : public Exchange {
   double waited_ = 0, parts_done_ = 0, parts_count_ = 0, ages_ = 0;  // figures
   std::vector<std::unique_ptr<ServerShard>> shards_;  // on this rank: its own, then those that it replicates
   std::unique_ptr<ServerRelay> relay_;                // null where everybody writes to servers
+  std::unique_ptr<ServerOverlap> overlap_;            // null: letters go and come after backward. Last: it has a task
 };
 
 }  // namespace echelon::exchanges

@@ -29,7 +29,7 @@ void ServerClient::flush_servers() {
 }
 
 void ServerClient::leave() {
-  if (defers_) wait_for_answers();
+  if (overlap_) overlap_->last.wait(std::numeric_limits<double>::infinity());
   if (merged_rate_ > 0) push_all({.clock = pushes_ * settings_.n_push, .epoch = epoch_}, false);
   if (budget_) push_pending({.clock = steps_ - 1, .epoch = epoch_});
   flush_servers();
@@ -135,7 +135,7 @@ std::vector<Figure> ServerClient::figures() {
     figures.emplace_back("mean_staleness", sum[contributions] > 0 ? sum[staleness] / sum[contributions] : 0);
     figures.emplace_back("least_speed", least[speed]);
   }
-  if (defers_) figures.emplace_back("answers_out_of_order", sum[unordered]);
+  if (overlap_ && overlap_->defers) figures.emplace_back("answers_out_of_order", sum[unordered]);
   if (sync.bounded()) {
     figures.emplace_back("mean_age", sum[parts] > 0 ? sum[ages] / sum[parts] : 0);
     figures.emplace_back("most_lead", most[lead]);

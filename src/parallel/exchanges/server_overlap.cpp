@@ -1,71 +1,125 @@
-// Exchange beside computation, for servers in rounds. With order `fusion`, `priority` or `enforced` a key is pushed as
-// soon as its gradient is complete, while backward still runs (wait-free backward, Poseidon). With the latter two the
-// worker also goes on when all is pushed, and waits for a key's answer only when the next forward pass reads its
-// parameters (P3, TicTac).
+// Exchange beside computation, for gradients that go to servers. A key is pushed as soon as its gradient is complete,
+// while backward still runs (wait-free backward, Poseidon). With order `priority` or `enforced` the worker also goes on
+// when all is pushed, and waits for a key's answer only when the next forward pass reads its parameters (P3, TicTac).
 //
-// Answers are taken only after backward, because that still reads the weights which they replace. Only where a worker
-// has one core: then all of this happens in its own thread.
+// Answers are taken only after backward, because that still reads the weights which they replace. Between
+// `begin_overlapped` and the moment when the step's `Pending` is done, everything about pushes and answers is the
+// task's: the worker's thread leaves it alone.
+
+#include "parallel/exchanges/server_overlap.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "parallel/exchanges/server_client.h"
 
 namespace echelon::exchanges {
 
 namespace {
+constexpr double forever = std::numeric_limits<double>::infinity();  // letters are waited for with their own patience
 bool overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
 }  // namespace
 
 void ServerClient::plan_overlap() {
-  const Order::Kind order = parts_.order.kind;
-  overlaps_ = gradients() && parts_.sync.kind == Sync::Kind::bsp && parts_.members.empty() &&
-              parts_.crew->cores().count() == 1 && settings_.replicas == 1 &&
-              (order == Order::Kind::priority || order == Order::Kind::enforced || order == Order::Kind::fusion);
-  if (!overlaps_) return;
-  missing_.assign(keys_.size(), 0);
-  parts_.trainer->send_buckets(order == Order::Kind::fusion ? parts_.order.bytes : 1,
-                               [this](const Bucket& b) { bucket_is_ready(b); });
-  for (const Bucket& b : parts_.trainer->buckets()) {
-    keys_of_bucket_.emplace_back();
-    for (std::uint32_t k = 0; k < keys_.size(); ++k)
-      if (overlap(keys_[k].range, {b.begin, b.end})) keys_of_bucket_.back().push_back(k);
+  if (parts_.workers() == 1 || !parts_.order.is_early()) return;
+  World& world = *parts_.world;
+  overlap_ = std::make_unique<ServerOverlap>();
+  overlap_->defers = parts_.order.defers();
+  overlap_->computed = world.make_event(), overlap_->pushed = world.make_event();
+  parts_.trainer->send_buckets(overlap_->defers ? 1 : parts_.order.bytes, [this](const Bucket& bucket) {
+    for (auto& p : overlap_->portions)
+      if (p.begin == bucket.begin) p.ready->notify();
+  });
+  const std::vector<Bucket>& buckets = parts_.trainer->buckets();
+  for (const Bucket& b : buckets) overlap_->portions.push_back({b.begin, {}, world.make_event()});
+  for (std::uint32_t k = 0; k < keys_.size(); ++k) {
+    std::vector<std::uint32_t>* list = &overlap_->rest;
+    for (std::size_t b = 0; b < buckets.size(); ++b)
+      if (overlap(keys_[k].range, {buckets[b].begin, buckets[b].end})) list = &overlap_->portions[b].keys;
+    list->push_back(k);
   }
-  defers_ = (order == Order::Kind::priority || order == Order::Kind::enforced) && !parts_.rule->traits().local_step;
-  arrived_.assign(keys_.size(), 1);
-  if (order == Order::Kind::priority) parts_.mail->leave_by_key(parts_.order.bytes);
-  if (!defers_) return;
-  const std::vector<std::size_t> in_order = answering_order(0, keys_.size());
-  reading_.resize(keys_.size());
-  for (std::size_t i = 0; i < in_order.size(); ++i) reading_[in_order[i]] = i + 1;
-  furthest_.assign(static_cast<std::size_t>(parts_.workers()), 0);
+  if (overlap_->defers) plan_deferring();
+  overlap_->lane = std::make_unique<Lane>(parts_.crew->group());
+}
+
+void ServerClient::plan_deferring() {
+  if (parts_.order.kind == Order::Kind::priority) parts_.mail->leave_by_key(parts_.order.bytes);
+  overlap_->reading.resize(keys_.size());
+  for (std::size_t place = 1; const std::size_t k : answering_order(0, keys_.size())) overlap_->reading[k] = place++;
+  for (std::size_t k = 0; k < keys_.size(); ++k) overlap_->arrived.push_back(parts_.world->make_event());
+  overlap_->furthest.resize(static_cast<std::size_t>(parts_.workers()));
   parts_.trainer->before_reading([this](Range range) { wait_for_range(range); });
 }
 
-void ServerClient::bucket_is_ready(const Bucket& bucket) {
-  const auto& buckets = parts_.trainer->buckets();
-  const auto found = std::ranges::find(buckets, bucket.begin, &Bucket::begin);
-  for (const std::uint32_t k : keys_of_bucket_[static_cast<std::size_t>(found - buckets.begin())]) {
-    if (--missing_[k] > 0) continue;
-    if (defers_) wait_for_answers();  // of parameters that forward did not read
-    push_key(k, moment_, true);
-    missing_[k] = -1;  // pushed
+ServerClient::~ServerClient() {
+  if (!overlap_) return;
+  overlap_->closing = true;
+  let_everybody_go();
+}
+
+// What was waited for will not come.
+void ServerClient::let_everybody_go() {
+  for (auto& p : overlap_->portions) p.ready->notify();
+  for (auto& key : overlap_->arrived) key->notify();
+  overlap_->computed->notify(), overlap_->pushed->notify();
+}
+
+void ServerClient::begin_overlapped(const StepMoment& moment) {
+  ++steps_, asks_ = asks(moment);
+  const std::uint64_t number = ++overlap_->steps;
+  const bool asks = asks_;
+  overlap_->last = overlap_->lane->start([this, moment, number, asks](Group&) {
+    try {
+      carry_letters(moment, number, asks);
+    } catch (...) {
+      overlap_->failed = true;
+      let_everybody_go();
+      throw;
+    }
+  });
+}
+
+// In the task: all letters of a step.
+void ServerClient::carry_letters(const StepMoment& moment, std::uint64_t number, bool asks) {
+  for (const ServerOverlap::Portion& p : overlap_->portions) {
+    p.ready->wait(number, forever);
+    if (overlap_->closing) return;
+    for (const std::uint32_t k : p.keys) push_key(k, moment, asks);
   }
+  overlap_->computed->wait(number, forever);
+  if (overlap_->closing) return;
+  for (const std::uint32_t k : overlap_->rest) push_key(k, moment, asks);
+  ++pushes_;
+  std::ranges::fill(overlap_->furthest, 0);
+  if (asks) expect_answers();
+  overlap_->pushed->notify();
+  while (awaited_ > 0) take_next();
+}
+
+// Backward is over. Returns when the gradient is free again; unless answers are deferred, when they are there.
+void ServerClient::end_overlapped() {
+  const double begin = parts_.world->now();
+  overlap_->computed->notify();
+  overlap_->pushed->wait(overlap_->steps, forever);
+  if (!overlap_->defers || overlap_->failed) overlap_->last.wait(forever);
+  waited_ += parts_.world->now() - begin;
 }
 
 void ServerClient::note_arrival(std::uint32_t k) {
-  arrived_[k] = 1;
-  std::size_t& furthest = furthest_[static_cast<std::size_t>(keys_[k].server)];
-  if (reading_[k] < furthest) out_of_order_ += 1;
-  furthest = std::max(furthest, reading_[k]);
+  overlap_->arrived[k]->notify();
+  std::size_t& furthest = overlap_->furthest[static_cast<std::size_t>(keys_[k].server)];
+  if (overlap_->reading[k] < furthest) out_of_order_ += 1;
+  furthest = std::max(furthest, overlap_->reading[k]);
 }
 
+// Asked by every core of the worker, in a forward pass: the last step's answers.
 void ServerClient::wait_for_range(Range range) {
-  if (awaited_ == 0) return;
+  const std::uint64_t answers = overlap_->steps - 1;  // of the present step there are none yet
   const double begin = parts_.world->now();
   for (std::size_t k = 0; k < keys_.size(); ++k)
-    if (overlap(keys_[k].range, range))
-      while (!arrived_[k]) take_next();
-  waited_ += parts_.world->now() - begin;
+    if (overlap(keys_[k].range, range)) overlap_->arrived[k]->wait(answers, forever);
+  const double waited = (parts_.world->now() - begin) / parts_.crew->cores().count();
+  std::atomic_ref(waited_).fetch_add(waited);
 }
 
 // The keys from `first` on, counted from there, in the order in which forward reads them: the same on all ranks,

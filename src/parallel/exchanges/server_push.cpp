@@ -61,13 +61,7 @@ void ServerClient::merge(const StepMoment& moment) {
 }
 
 void ServerClient::push_all(const StepMoment& moment, bool asks) {
-  if (defers_) wait_for_answers();
-  for (std::uint32_t k = 0; k < keys_.size(); ++k)
-    if (!overlaps_ || missing_[k] >= 0) push_key(k, moment, asks);
-  if (defers_) {
-    expect_answers();
-    std::ranges::fill(arrived_, 0), std::ranges::fill(furthest_, 0);
-  }
+  for (std::uint32_t k = 0; k < keys_.size(); ++k) push_key(k, moment, asks);
   ++pushes_;
   if (settings_.n_push > 1) std::ranges::fill(merged_.as<float>(), 0.0f), merged_rate_ = 0;
 }

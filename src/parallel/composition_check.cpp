@@ -1,0 +1,316 @@
+// Which parts fit together. Every refusal says why, and which composition near this one works.
+
+#include "parallel/composition.h"
+
+namespace echelon {
+
+namespace {
+
+class Fitting {
+ public:
+  Fitting(const Composition& composition, const CompositionFacts& composition_facts, Problems& problems)
+      : c(composition), facts(composition_facts), problems_(problems) {}
+
+  void check() {
+    check_rule_and_exchange();
+    check_sync();
+    check_server_options();
+    check_codec();
+    check_period();
+    check_order();
+    check_model_and_world();
+  }
+
+ private:
+  void refuse(bool when, const std::string& why) {
+    if (when) problems_.add({}, why);
+  }
+  void check_rule_and_exchange();
+  void check_sync();
+  void check_server_options();
+  void check_codec();
+  void check_period();
+  void check_order();
+  void check_model_and_world();
+
+  const Composition& c;
+  const CompositionFacts& facts;
+  Problems& problems_;
+  const RuleTraits rule = c.rule->traits();
+  const ExchangeTraits exchange = c.exchange->traits();
+  const bool in_lockstep = !c.uses_letters();
+  const bool gradients = rule.moment == RuleTraits::Moment::gradient;
+  const std::string r = c.rule_name, e = c.exchange_name, s = to_text(c.sync.kind), o = to_text(c.order.kind);
+};
+
+void Fitting::check_rule_and_exchange() {
+  refuse(exchange.peers && !rule.peers,
+         fmt::format("exchange {} is between equals, but rule {} needs a place where contributions meet: take rule "
+                     "neighbour_mean or gossip_sum, or exchange server",
+                     e, r));
+  refuse(!exchange.peers && rule.peers,
+         fmt::format("rule {} is between equals, but exchange {} has a place where contributions meet: take exchange "
+                     "neighbour or random_peer, or rule param_mean",
+                     r, e));
+  refuse(exchange.sums && !exchange.peers && !rule.peers && !rule.sums,
+         fmt::format("exchange {} adds contributions up, but rule {} merges them one by one: take exchange server with "
+                     "sync async{}",
+                     e, r, r == "elastic" ? ", or rule sma, which is its synchronous form" : ""));
+  refuse(exchange.adds_what_comes && !rule.answers_mean,
+         fmt::format("exchange {} adds contributions to each worker's own as they come, but rule {} makes something "
+                     "else of them: take rule grad_mean, or exchange server",
+                     e, r));
+  refuse(
+      exchange.pairs && !(rule.movable && rule.moment == RuleTraits::Moment::weights),
+      fmt::format("exchange {} has workers that draw each other, but rule {} needs a place where contributions meet: "
+                  "take rule elastic, or exchange server",
+                  e, r));
+  refuse(exchange.adds && !rule.adds,
+         fmt::format("exchange {} adds to common weights where they lie, which rule {} does not: take rule "
+                     "movement_add, or exchange server",
+                     e, r));
+  refuse(exchange.learners &&
+             !(rule.sums && rule.moment == RuleTraits::Moment::weights && rule.model == RuleTraits::Model::shared),
+         fmt::format("exchange {} draws many learners towards a common model, which rule {} does not have: take rule "
+                     "sma or outer_momentum, or exchange all_reduce",
+                     e, r));
+  refuse(
+      rule.decoupled && !(c.sync.kind == Sync::Kind::soft && e == "server"),
+      fmt::format("rule {} is for workers that go on while their contributions travel: take exchange server with sync "
+                  "soft, or rule param_mean",
+                  r));
+}
+
+void Fitting::check_sync() {
+  refuse(exchange.either_pace && c.sync.kind != Sync::Kind::bsp && c.sync.kind != Sync::Kind::async,
+         fmt::format("between neighbours nobody knows how far all the others are, which is what sync {} needs: take "
+                     "sync bsp or async",
+                     s));
+  refuse((exchange.peers || exchange.adds_what_comes) && !exchange.either_pace && c.sync.kind != Sync::Kind::async,
+         fmt::format("in exchange {} nobody waits for anybody, so sync {} has no meaning there: take sync async{}", e,
+                     s, exchange.peers ? ", or exchange neighbour with graph one_peer" : ""));
+  refuse(exchange.in_lockstep && !exchange.either_pace && c.sync.kind != Sync::Kind::bsp,
+         fmt::format("exchange {} has all workers at the same step, so sync {} has no meaning there: take sync bsp, or "
+                     "exchange server",
+                     e, s));
+  if (!in_lockstep && !exchange.peers && !rule.peers && !exchange.adds_what_comes) {
+    refuse(c.sync.in_rounds() && !rule.sums,
+           fmt::format("sync {} closes rounds, but rule {} merges contributions one by one: take sync async", s, r));
+    refuse(!c.sync.in_rounds() && !rule.one_by_one,
+           fmt::format("sync {} merges contributions as they come, but rule {} needs whole rounds: take sync bsp{}", s,
+                       r, r == "grad_mean" ? ", or rule grad_push" : ""));
+    refuse(
+        c.sync.kind == Sync::Kind::quorum && rule.moment == RuleTraits::Moment::gradient && rule.local_step,
+        fmt::format("with sync {} a worker can miss a round, and with rule {} its weights would then differ for ever: "
+                    "take rule grad_push, which makes the same step where all can read the result",
+                    s, r));
+    refuse(c.sync.bounded() && rule.moment == RuleTraits::Moment::weights,
+           fmt::format("sync {} bounds how stale gradients are, but rule {} exchanges weights: take sync async", s, r));
+    refuse(c.sync.kind == Sync::Kind::value && rule.moment == RuleTraits::Moment::weights,
+           fmt::format("sync value bounds how far gradients may move the weights, but rule {} exchanges weights: take "
+                       "sync async",
+                       r));
+  }
+  refuse(exchange.own_parts && c.sync.common_work,
+         fmt::format("exchange {} has workers that step together, so each must do its own part: set sync.work=own", e));
+  refuse(exchange.pairs && c.sync.kind != Sync::Kind::async,
+         fmt::format("in exchange {} nobody waits for anybody: take sync async", e));
+  refuse(c.sync.kind == Sync::Kind::soft && !rule.decoupled,
+         fmt::format("sync soft lets workers go on while their answers travel, which rule {} does not bear: take sync "
+                     "bsp, or rule mpca",
+                     r));
+  refuse(c.sync.kind == Sync::Kind::approximate && !exchange.sites,
+         fmt::format("sync approximate is between sites with servers of their own, which exchange {} has not: take "
+                     "exchange server without fanout, two_level and replicas, or sync async",
+                     e));
+  refuse(c.sync.kind == Sync::Kind::approximate && !(rule.movable && rule.moment == RuleTraits::Moment::gradient),
+         fmt::format("sync approximate sends changes of weights between sites, and rule {} does not take them: take "
+                     "rule grad_push, or sync async",
+                     r));
+  refuse(exchange.adds && c.sync.kind != Sync::Kind::async,
+         fmt::format("nobody waits where all write at once, so sync {} has no meaning there: take sync async", s));
+}
+
+void Fitting::check_server_options() {
+  refuse(
+      exchange.gradients && !rule.gradient_itself,
+      fmt::format("exchange {} sends the factors of gradients, but rule {} exchanges something else: take rule {}", e,
+                  r, in_lockstep ? "grad_mean, or exchange all_reduce" : "grad_push, or leave out exchange.factors"));
+  refuse(exchange.no_own_gradient && (c.sync.kind == Sync::Kind::ssp || c.sync.kind == Sync::Kind::essp),
+         fmt::format("with exchange.factors a worker has no gradient of its own to step by, but with sync {} not every "
+                     "push is answered: take sync delay, bsp or async, or leave out exchange.factors",
+                     s));
+  refuse(exchange.no_own_gradient && c.sync.kind == Sync::Kind::a_bsp,
+         "exchange.factors are of all samples of a worker's part, but with sync a_bsp it may have done only some of "
+         "them: take sync quorum, or leave out exchange.factors");
+  if (exchange.sums_on_the_way) {
+    refuse(!rule.sums, fmt::format("exchange {} adds contributions up on the way, but rule {} merges them one by one: "
+                                   "leave out exchange.fanout and two_level{}",
+                                   e, r, r == "elastic" ? ", or take exchange elastic_tree" : ""));
+    refuse(c.sync.kind != Sync::Kind::bsp && c.sync.kind != Sync::Kind::async && c.sync.kind != Sync::Kind::soft,
+           fmt::format("sync {} looks at every worker's clock, but exchange {} adds contributions up on the way: take "
+                       "sync bsp or async, or leave out exchange.fanout and two_level",
+                       s, e));
+  }
+  refuse(exchange.answers_pushes && (c.sync.kind == Sync::Kind::ssp || c.sync.kind == Sync::Kind::essp ||
+                                     c.sync.kind == Sync::Kind::soft || c.sync.kind == Sync::Kind::a_bsp),
+         fmt::format("an update on replicated servers counts when its answer is there, but with sync {} not every push "
+                     "gets one: take sync delay, bsp or async, or leave out exchange.replicas",
+                     s));
+  refuse(
+      exchange.merges_steps && !gradients,
+      fmt::format("n_push, n_fetch and warm_start are about gradients, but rule {} exchanges weights: leave them out, "
+                  "and take exchange.tau",
+                  r));
+  refuse(
+      exchange.merges_steps && c.sync.kind != Sync::Kind::async,
+      fmt::format("with n_push, n_fetch or warm_start workers are not at the same step, but sync {} counts steps: take "
+                  "sync async, or leave them out",
+                  s));
+}
+
+void Fitting::check_codec() {
+  refuse(c.sync.kind == Sync::Kind::soft && c.codec,
+         fmt::format("sync soft answers with plain weights: take codec none instead of {}", c.codec_name));
+  refuse(exchange.plain_numbers && c.codec,
+         fmt::format("exchange {} sends plain numbers: take codec none, or exchange all_reduce for codec {}", e,
+                     c.codec_name));
+  refuse(!c.codec_choice.empty() && !exchange.chooses_codec,
+         fmt::format("exchange {} cannot change its codec on the way: name one instead of auto, or take exchange "
+                     "all_reduce",
+                     e));
+  for (const NamedCodec& codec : c.codec_choice)
+    refuse(!rule.changes && !codec.maker({{64, 8}})->traits().weights,
+           fmt::format("codec {} is too coarse for weights, which is what rule {} sends: leave it out of "
+                       "codec.candidates, or take a rule that sends changes (param_mean, sma, grad_mean)",
+                       codec.name, r));
+  if (c.codec && !rule.changes) {
+    const Codec::Traits codec = c.codec({{64, 8}})->traits();
+    refuse(!codec.weights,
+           fmt::format("codec {} is too coarse for weights, which is what rule {} sends: take codec fp16 or none, or a "
+                       "rule that sends changes (param_mean, sma, grad_mean)",
+                       c.codec_name, r));
+  }
+}
+
+void Fitting::check_period() {
+  refuse(c.period.at_end && rule.moment == RuleTraits::Moment::gradient,
+         fmt::format("rule {} exchanges gradients, which nobody has any more at the end: at_end goes with rule "
+                     "param_mean",
+                     r));
+  refuse(
+      c.period.probability < 1 && c.sync.in_rounds() && !in_lockstep,
+      fmt::format("with sync {} every worker comes to every round: leave out exchange.probability, or take async", s));
+  refuse(c.period.probability < 1 && (in_lockstep || exchange.adds_what_comes) &&
+             rule.moment == RuleTraits::Moment::gradient,
+         "a gradient that is not exchanged is lost: exchange.probability goes with rules that exchange weights");
+  refuse((c.period.tau > 1 || c.period.probability < 1) && gradients && !in_lockstep && !exchange.adds_what_comes,
+         fmt::format("rule {} would lose the gradients that are not exchanged: leave out exchange.tau and probability, "
+                     "and take exchange.n_push for merging some of them first, or rule param_mean",
+                     r));
+  refuse(
+      (c.period.tau > 1 || c.period.at_end) && gradients && in_lockstep,
+      fmt::format("rule {} steps only from exchanged gradients: leave out exchange.tau, or take rule param_mean", r));
+  refuse(c.period.at_end && rule.moment == RuleTraits::Moment::weights && rule.model == RuleTraits::Model::shared,
+         fmt::format("rule {} has a common model that only exchanges move, and at_end leaves them all out: take rule "
+                     "param_mean, or leave out exchange.at_end",
+                     r));
+}
+
+void Fitting::check_order() {
+  const std::string why = why_not_early(c);
+  refuse(c.order.is_early() && !why.empty(), fmt::format("order {} sends while backward still runs, but {}", o, why));
+  refuse(c.order.cuts_slices() && !exchange.orders_slices,
+         fmt::format("order {} sends slices one by one, which exchange {} does not: take exchange server, or order "
+                     "whole",
+                     o, e));
+  refuse(
+      c.order.cuts_slices() && exchange.no_own_gradient,
+      fmt::format("order {} cuts layers into slices, but exchange.factors are of whole layers: take order backward or "
+                  "fusion, or leave out exchange.factors",
+                  o));
+  refuse(c.order.kind == Order::Kind::magnitude && !c.sync.bounded(),
+         fmt::format("order magnitude sends some slices later than others, but with sync {} nobody knows how late they "
+                     "may be: take sync ssp",
+                     s));
+  refuse(
+      c.order.kind == Order::Kind::magnitude && c.sync.bounded() &&
+          c.order.rate * static_cast<double>(c.sync.staleness + 1) < 1,
+      fmt::format("every slice must go out within {} steps, and order.rate={:g} has no room for that: set order.rate "
+                  "to at least {:.3g}",
+                  c.sync.staleness + 1, c.order.rate, 1 / static_cast<double>(c.sync.staleness + 1)));
+  refuse(c.order.kind == Order::Kind::magnitude && c.codec,
+         "order magnitude chooses what is sent, and so would a codec with error feedback: take codec none");
+  refuse(c.order.defers() && c.sync.kind != Sync::Kind::bsp,
+         fmt::format("with order {} the next forward waits for each answer, but with sync {} not every step has one "
+                     "from all: take sync bsp, or order backward",
+                     o, s));
+  refuse(c.order.defers() && rule.local_step,
+         fmt::format("with order {} the next forward waits for the weights that servers send, but with rule {} every "
+                     "worker makes the step itself: take rule grad_push, or order backward",
+                     o, r));
+}
+
+void Fitting::check_model_and_world() {
+  refuse(
+      facts.workers < exchange.least_workers,
+      fmt::format("every replica of a server is on another rank: with {} workers set exchange.replicas to at most {}",
+                  facts.workers, facts.workers));
+  if (const std::string why = c.exchange->problem(facts.workers, static_cast<bool>(c.codec)); !why.empty())
+    problems_.add({}, why);
+  refuse(c.sync.kind == Sync::Kind::approximate && facts.workers > 1 && c.sync.sites > facts.workers,
+         fmt::format("{} sites are more than the {} workers: set sync.sites to at most {}", c.sync.sites, facts.workers,
+                     facts.workers));
+  refuse(c.sync.kind == Sync::Kind::quorum && c.sync.backups >= facts.workers,
+         fmt::format("sync quorum with {} backups needs more than {} workers", c.sync.backups, facts.workers));
+  refuse(facts.phases > 1,
+         "a model that trains in phases (a GAN) has one gradient for each: only the system bsp does that");
+  refuse(facts.carries && c.sync.common_work,
+         "a model that carries values from batch to batch must get the following batch each time: set sync.work=own");
+  refuse(facts.has_momentum && c.codec && c.codec({})->traits().momentum,
+         fmt::format("codec {} has the momentum in it, and the optimizer has one too: take optim.name sgd, or set "
+                     "codec.momentum=0",
+                     c.codec_name));
+  const bool at_server = !rule.local_step;
+  refuse(
+      at_server && facts.needs_norms,
+      "lars and lamb need the norms of whole parameters, but servers hold parts of them: take optim.name momentum or "
+      "adam, or rule grad_mean");
+  refuse(at_server && facts.clips_by_norm,
+         "optim.clip_norm is of the whole gradient, but servers hold parts of it: take optim.clip_value, or rule "
+         "grad_mean");
+  refuse(
+      exchange.shared_memory && !facts.shares_memory,
+      fmt::format("exchange {} writes into memory that all workers see: run it with --world threads or processes and "
+                  "without --link, or take exchange server with sync async",
+                  e));
+}
+
+}  // namespace
+
+std::string why_not_early(const Composition& c) {
+  const RuleTraits rule = c.rule->traits();
+  const ExchangeTraits exchange = c.exchange->traits();
+  if (!exchange.sends_early)
+    return fmt::format(
+        "exchange {} begins when the gradient is whole: take order whole, or exchange all_reduce or "
+        "server",
+        c.exchange_name);
+  if (rule.moment != RuleTraits::Moment::gradient)
+    return fmt::format("rule {} exchanges weights, which change after it: take order whole, or rule grad_mean",
+                       c.rule_name);
+  if (c.period.tau > 1 || c.period.probability < 1 || c.period.at_end)
+    return "not every step has an exchange: take order whole, or leave out exchange.tau, probability and at_end";
+  if (exchange.merges_steps)
+    return "with n_push, n_fetch or warm_start not every step has an exchange: take order whole, or leave them out";
+  if (c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp)
+    return fmt::format("sync {} takes or leaves a worker's gradient as a whole: take order whole, or sync bsp",
+                       to_text(c.sync.kind));
+  return {};
+}
+
+void check_composition(const Composition& composition, const CompositionFacts& facts, Problems& problems) {
+  Fitting(composition, facts, problems).check();
+}
+
+}  // namespace echelon
