@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/system_traffic.h"
 #include "cli/verbs.h"
+#include "parallel/composition.h"
 #include "recipe/graph_file.h"
 #include "recipe/system_file.h"
 #include "recipe/system_parts.h"
@@ -143,10 +144,21 @@ std::string wrapped(const std::string& text, int columns) {
   return out + "  " + line + "\n";
 }
 
+// For people: complete, with the graph of a file, and an order that follows from the other parts by its name.
+SystemFile system_to_show(Disk& disk, const std::string& name) {
+  SystemFile s = read_system(disk, name);
+  Problems problems;
+  take_in_graph(disk, s.exchange, problems);
+  const Composition c = read_composition({s.name, s.rule, s.exchange, s.sync, s.codec, s.order}, problems);
+  problems.throw_if_any(s.path);
+  s.order.items.try_emplace("name", Option{std::string(to_text(c.order.kind))});
+  return s;
+}
+
 void list(bool json) {
   const auto disk = make_real_disk();
   std::vector<SystemFile> all;
-  for (const std::string& name : system_names(*disk)) all.push_back(read_system(*disk, name));
+  for (const std::string& name : system_names(*disk)) all.push_back(system_to_show(*disk, name));
   std::ranges::stable_sort(all, {}, &SystemFile::section);
   if (json) {
     Json j = Json::array();
@@ -214,10 +226,7 @@ void print_composition(const SystemFile& s) {
 
 void show(const std::string& name, int workers, std::size_t batch, bool json) {
   const auto disk = make_real_disk();
-  SystemFile s = read_system(*disk, name);
-  Problems problems;
-  take_in_graph(*disk, s.exchange, problems);
-  problems.throw_if_any(s.path);
+  const SystemFile s = system_to_show(*disk, name);
   const char* model = "lenet5";
   const SystemTraffic t = traffic_of(s, model, workers, batch);
   if (json) {

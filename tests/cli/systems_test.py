@@ -65,6 +65,11 @@ class Systems(unittest.TestCase):
         tau = [k for k in shown["composition"]["exchange"]["settings"] if k["key"] == "exchange.tau"]
         self.assertEqual((tau[0]["value"], tau[0]["default"], tau[0]["set"]), ("10", "1", True))
 
+    def test_an_order_that_follows_from_the_other_parts_is_shown(self):
+        order = {s["name"]: s["composition"]["order"]["name"] for s in json.loads(run("systems", "--json").stdout)}
+        self.assertEqual([order[n] for n in ("bsp", "ssp", "easgd", "bigdl", "horovod")],
+                         ["backward", "backward", "whole", "whole", "fusion"])
+
     def test_a_field_has_one_type_in_all_systems(self):
         types = {}
 

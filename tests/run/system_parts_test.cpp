@@ -95,7 +95,7 @@ std::map<std::string, Option> defaults_in_code(const std::string& axis, const st
     if (axis == "rule") read_rule(reader);
     if (axis == "exchange") read_exchange(reader), read_period(period);
     if (axis == "sync") read_sync(reader);
-    if (axis == "order") read_order(reader);
+    if (axis == "order") read_order(reader, Order::Kind::backward);
     if (axis == "codec" && part == "auto") read_codec_choice(reader);
     if (axis == "codec" && part != "auto") read_codec(reader);
     for (const OptionReader* r : {&reader, &period})
