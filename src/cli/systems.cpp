@@ -158,7 +158,7 @@ SystemFile system_to_show(Disk& disk, const std::string& name) {
 void list(bool json) {
   const auto disk = make_real_disk();
   std::vector<SystemFile> all;
-  for (const std::string& name : system_names(*disk)) all.push_back(system_to_show(*disk, name));
+  for (const std::string& name : system_names(*disk)) all.push_back(read_system(*disk, name));
   std::ranges::stable_sort(all, {}, &SystemFile::section);
   if (json) {
     Json j = Json::array();

@@ -51,10 +51,6 @@ Composition read_composition(const CompositionTables& t, Problems& problems) {
   else if (CodecMaker maker = read_codec(codec); c.codec_name != "none")
     c.codec = std::move(maker);
   c.order = read_order(order, why_not_early(c).empty() ? Order::Kind::backward : Order::Kind::whole);
-  if (c.is_exact() && t.order.items.contains("bytes"))
-    problems.add(
-        {},
-        "order.bytes: exact training measures how large its portions should be: leave it out, or take order fusion");
   return c;
 }
 

@@ -37,6 +37,10 @@ std::shared_ptr<const Composition> composition_of(const Recipe& r) {
   Problems problems;
   auto c = std::make_shared<Composition>(
       read_composition({r.system, r.rule, r.exchange, r.sync, r.codec, r.order}, problems));
+  if (c->is_exact() && r.order.items.contains("bytes"))
+    problems.add({},
+                 "order.bytes: exact training measures how large its portions should be: leave out order.bytes, or "
+                 "take order fusion");
   problems.throw_if_any(r.path);
   return c->is_exact() ? nullptr : c;
 }

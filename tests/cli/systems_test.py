@@ -66,9 +66,9 @@ class Systems(unittest.TestCase):
         self.assertEqual((tau[0]["value"], tau[0]["default"], tau[0]["set"]), ("10", "1", True))
 
     def test_an_order_that_follows_from_the_other_parts_is_shown(self):
-        order = {s["name"]: s["composition"]["order"]["name"] for s in json.loads(run("systems", "--json").stdout)}
-        self.assertEqual([order[n] for n in ("bsp", "ssp", "easgd", "bigdl", "horovod")],
-                         ["backward", "backward", "whole", "whole", "fusion"])
+        for name, order in (("bsp", "backward"), ("ssp", "backward"), ("easgd", "whole"), ("horovod", "fusion")):
+            shown = json.loads(run("systems", "show", name, "--json").stdout)
+            self.assertEqual(shown["composition"]["order"]["name"], order, name)
 
     def test_a_field_has_one_type_in_all_systems(self):
         types = {}
@@ -139,6 +139,16 @@ class Systems(unittest.TestCase):
         for name, bound in (("bsp", False), ("a_bsp", True)):
             self.assertEqual("): at most " in run("systems", "show", name).stdout, bound, name)
             self.assertEqual(json.loads(run("systems", "show", name, "--json").stdout)["traffic"]["at_most"], bound)
+
+    def test_an_order_that_would_not_be_kept_is_refused(self):
+        for system, setting, cure in (("bsp", "order.bytes=100000", "leave out order.bytes"),
+                                      ("bigdl", "order.name=fusion", "take order whole"),
+                                      ("easgd", "order.name=backward", "take order whole")):
+            with tempfile.TemporaryDirectory() as empty:
+                done = run("train", RECIPE, "--system", system, "--workers", "2", "--set", setting, cwd=empty, ok=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(cure, done.stderr)
+                self.assertEqual(os.listdir(empty), [])
 
     def test_a_misspelt_name_is_refused_with_the_nearest(self):
         for words in (("systems", "show", "esgd"), ("train", RECIPE, "--system", "esgd"), ("check", RECIPE, "--system", "esgd"),

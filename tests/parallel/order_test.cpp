@@ -115,7 +115,6 @@ TEST(Order, WhatWouldNotBeKeptIsRefused) {
   EXPECT_TRUE(says(refusal(servers + "[sync]\nname = 'quorum'\n[order]\nname = 'backward'\n"), "take order whole"));
   EXPECT_TRUE(says(refusal(servers + "[sync]\nname = 'async'\n[order]\nname = 'priority'\n"), "take sync bsp"));
   EXPECT_TRUE(says(refusal("[exchange]\nname = 'server'\n[order]\nname = 'enforced'\n"), "take rule grad_push"));
-  EXPECT_TRUE(says(refusal("[order]\nname = 'backward'\nbytes = 1000\n"), "leave it out"));
 }
 
 TEST(Order, TheFirstLayersFirstIsFasterThanFirstComeFirstServed) {
