@@ -26,13 +26,13 @@ std::vector<data::Field> fields_of(const models::InputSpec& inputs) {
 }
 
 // The portions in which a gradient leaves are a run's own affair (its graph, its exchange and its order decide), so a
-// run is set up, as far as to its first step, on a few simulated workers. None where there is one, and for exact
-// training, which measures how many pay.
+// run is set up, as far as to its first step, on a few simulated workers. None where there is one, where letters travel
+// (they are cut otherwise), and for exact training, which measures how many pay.
 std::vector<Range> portions_of(const Composition& c, const models::Model& model, int workers) {
   const int ranks = std::min(workers, 8);
   Problems problems;
   check_composition(c, {.workers = ranks, .shares_memory = false}, problems);
-  if (ranks == 1 || c.is_exact() || !problems.empty()) return {};
+  if (ranks == 1 || c.is_exact() || c.uses_letters() || !problems.empty()) return {};
   std::vector<Range> portions;
   run_in_simulation(SimCluster::uniform(ranks, 1e-5, 1e9), {}, [&](World& world) {
     const auto meter = make_metered(world);
@@ -52,6 +52,8 @@ std::vector<Range> portions_of(const Composition& c, const models::Model& model,
 SystemTraffic traffic_of(const SystemFile& s, const std::string& model_name, int workers, std::size_t batch) {
   Problems problems;
   const Composition c = read_composition({s.name, s.rule, s.exchange, s.sync, s.codec, s.order}, problems);
+  if (const std::string why = c.exchange->problem(workers, static_cast<bool>(c.codec)); !why.empty())
+    problems.add({}, why);
   problems.throw_if_any(s.path);
 
   const auto model = models::make_model(model_name, models::find_model(model_name).usual_inputs());

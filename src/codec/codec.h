@@ -23,8 +23,8 @@
 
 namespace echelon {
 
-// The run that a codec works on: where it begins in the model's flat buffer, and the sizes of the parameters in it, one
-// after the other. Codecs with a scale for each layer have one for each of these. A matrix has rows and columns (low
+// One of the pieces of which a codec's numbers consist, one after the other: a parameter, or a part of it. Codecs with a
+// scale for each layer have one for each piece. A matrix has rows and columns (low
 // rank needs them); for anything else `rows` is 1. Half a matrix is no matrix, but still has whole rows.
 struct CodecPiece {
   std::size_t size = 0;

@@ -78,6 +78,12 @@ void Update::run_alone(const StepScale& step) {
   for (int phase = 0; phase < phases(); ++phase) run(phase, all()), fold(phase);
 }
 
+void Update::move_statistics() {
+  step_.grad_scale = 1;
+  for (const Block& block : blocks_)
+    if (segments_[block.segment].statistic) move_statistic(block);
+}
+
 void Update::run(int phase, Range range) {
   const Phase what = phases_[static_cast<std::size_t>(phase)];
   for (std::size_t i = range.first; i < range.last;) {

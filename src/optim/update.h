@@ -81,6 +81,7 @@ class Update {
   void run(int phase, Range range);  // may overwrite the contributions
   void fold(int phase);
   void run_alone(const StepScale& step);  // all of it, on this core
+  void move_statistics();                 // nothing else: somebody else makes the step. Contributions are means
 
   // Of the mean gradient, before clipping by norm; 0 unless something needed it. After the last phase.
   double gradient_norm() const { return gradient_norm_; }

@@ -267,6 +267,12 @@ void Fitting::check_model_and_world() {
          "a model that trains in phases (a GAN) has one gradient for each: only the system bsp does that");
   refuse(facts.carries && c.sync.common_work,
          "a model that carries values from batch to batch must get the following batch each time: set sync.work=own");
+  for (const NamedCodec& codec : c.codec_choice)
+    refuse(
+        facts.has_momentum && codec.maker({})->traits().momentum,
+        fmt::format("codec {} has a momentum in it, and the optimizer has one too: leave it out of codec.candidates, "
+                    "or take optim.name sgd",
+                    codec.name));
   refuse(facts.has_momentum && c.codec && c.codec({})->traits().momentum,
          fmt::format("codec {} has the momentum in it, and the optimizer has one too: take optim.name sgd, or set "
                      "codec.momentum=0",

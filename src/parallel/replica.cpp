@@ -94,7 +94,10 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
   const RuleTraits rule = composition_.rule->traits();
   if (rule.moment == RuleTraits::Moment::gradient) {
     const double part = due ? exchange_->exchange(moment) : moment.share;
-    if (part > 0) trainer_->update(static_cast<std::uint64_t>(clock_), moment.lr * part);
+    if (part > 0)
+      trainer_->update(static_cast<std::uint64_t>(clock_), moment.lr * part);
+    else
+      trainer_->move_statistics();
   } else {
     exchange_->on_gradient();
     trainer_->update(static_cast<std::uint64_t>(clock_), moment.lr);

@@ -222,22 +222,22 @@ void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch,
     if (last)
       for (std::size_t b = 0; b < phase.buckets.size(); ++b) complete(phase, core, b);
   } else {
-    std::function<void(Executor&)> execute;
-    if (watch_.saw || goes_node_by_node())
-      execute = [&](Executor& e) {
-        for (std::size_t node = 0; node < e.plan().graph.nodes().size(); ++node) {
-          if (before_reading_) {
-            const double asked = crew_.world().now();
-            for (const Range& r : phase.milestones.at(slice)[node].reads) before_reading_(r);
-            if (core == 0) slow_from_ += crew_.world().now() - asked;  // waiting is not computing
-          }
-          const bool taken = offer_factors(phase, e, batch, shard, node);  // somebody else does the product
-          const double begin = watch_.saw ? watch_.now() : 0;
-          if (!taken && e.run_node(context, node) && watch_.saw)
-            watch_.saw(core, e.plan().graph.nodes()[node], begin, watch_.now());
-          after_node(phase, core, slice, node, last, taken);
+    const auto node_by_node = [&](Executor& e) {
+      for (std::size_t node = 0; node < e.plan().graph.nodes().size(); ++node) {
+        if (before_reading_) {
+          const double asked = crew_.world().now();
+          for (const Range& r : phase.milestones.at(slice)[node].reads) before_reading_(r);
+          if (core == 0) slow_from_ += crew_.world().now() - asked;  // waiting is not computing
         }
-      };
+        const bool taken = offer_factors(phase, e, batch, shard, node);  // somebody else does the product
+        const double begin = watch_.saw ? watch_.now() : 0;
+        if (!taken && e.run_node(context, node) && watch_.saw)
+          watch_.saw(core, e.plan().graph.nodes()[node], begin, watch_.now());
+        after_node(phase, core, slice, node, last, taken);
+      }
+    };
+    std::function<void(Executor&)> execute;
+    if (watch_.saw || goes_node_by_node()) execute = std::ref(node_by_node);  // a copy would be on the heap
     CarryStore* carries = phase.carries.empty() ? nullptr : &phase.carries;
     Executor& e = phase.runners[static_cast<std::size_t>(core)].run(batch, fields_, context, carries, execute);
     phase.loss[shard] = *reinterpret_cast<const float*>(e.output("loss").data());

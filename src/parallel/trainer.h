@@ -71,6 +71,7 @@ class Trainer {
   StepResult compute(std::uint64_t step, const data::Batch& batch, double mean_over);
   std::span<float> gradient() { return total_; }
   void update(std::uint64_t step, double lr);
+  void move_statistics();                            // instead of `update`, where the weights come from somebody else
   const std::vector<TrainedSpan>& segments() const;  // what is trained, in the order of offsets
   // For `compute`: buckets in the order in which they become complete, and whom to tell. It is called once for each, by
   // any core, while others still compute. An empty `ready`: nobody.

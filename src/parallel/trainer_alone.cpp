@@ -29,6 +29,9 @@ StepResult Trainer::compute(std::uint64_t step, const data::Batch& batch, double
     }
   });
   if (!phase.finite) explain_not_finite(phase, batch, context);
+  if (batch.samples() == 0)  // nothing was seen: statistics stay where they are
+    for (const TrainedSpan& s : phase.segments)
+      if (s.statistic) kernels::copy(total_.data() + s.offset, parameters_.data() + s.offset, s.size);
   ++steps_;
   const std::int64_t done = samples_done_;
   if (handed_in_ && done > 0)
@@ -42,6 +45,8 @@ void Trainer::update(std::uint64_t step, double lr) {
   phase.update->begin({.number = static_cast<std::int64_t>(step) + 1, .lr = lr, .grad_scale = 1});
   cores_.run([&](int core) { update(phase, core, summed_); });
 }
+
+void Trainer::move_statistics() { phases_.front()->update->move_statistics(); }
 
 const std::vector<TrainedSpan>& Trainer::segments() const { return phases_.front()->segments; }
 

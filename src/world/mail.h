@@ -72,7 +72,7 @@ class Mail {
   // the world is given up, so that nobody waits for ever.
   ~Mail();
 
-  // Failure if the payload is longer than `most_bytes` or the mail is closed; PeerLost if an earlier letter met it.
+  // Failure if the payload is longer than `most_bytes` or the mail is closed. Whom an earlier letter did not reach, `take` tells.
   void post(Rank to, const LetterHead& head, std::span<const std::byte> payload = {});
   void post(Rank to, const LetterHead& head, std::span<const float> payload) { post(to, head, std::as_bytes(payload)); }
 

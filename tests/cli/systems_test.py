@@ -140,6 +140,16 @@ class Systems(unittest.TestCase):
             self.assertEqual("): at most " in run("systems", "show", name).stdout, bound, name)
             self.assertEqual(json.loads(run("systems", "show", name, "--json").stdout)["traffic"]["at_most"], bound)
 
+    def test_show_refuses_as_many_workers_as_the_graph_has_no_room_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = pathlib.Path(SYSTEMS, "d_psgd.toml").read_text().replace('name = "neighbour"', 'name = "neighbour"\ngraph = "hypercube"')
+            path = pathlib.Path(folder, "cube.toml")
+            path.write_text("\n".join(l for l in text.splitlines() if not l.startswith('graph = "ring"')))
+            run("systems", "show", str(path), "--workers", "8")
+            done = run("systems", "show", str(path), "--workers", "6", ok=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("hypercube", done.stderr)
+
     def test_an_order_that_would_not_be_kept_is_refused(self):
         for system, setting, cure in (("bsp", "order.bytes=100000", "leave out order.bytes"),
                                       ("bigdl", "order.name=fusion", "take order whole"),

@@ -188,5 +188,39 @@ TEST(GradPush, WithoutLambdaCompensationIsPlainAsynchrony) {
   EXPECT_FALSE(same_bits(plain[0].model, some[0].model));
 }
 
+// The running statistics of every rank's own replica, after some steps of a network with batch norm.
+std::vector<std::vector<float>> statistics_of(const std::string& system, int workers, int batch) {
+  SystemJob job{.system = system, .network = cases()[2], .steps = 2, .batch = batch};
+  std::vector<std::vector<float>> all(static_cast<std::size_t>(workers));
+  run_in_simulation(SimCluster::uniform(workers, 1e-5, 1e9), {.seed = 7}, [&](World& world) {
+    run_system(world, job, [&](Replica& replica) {
+      for (const TrainedSpan& s : replica.trainer().segments())
+        if (s.statistic)
+          for (std::size_t i = 0; i < s.size; ++i)
+            all[static_cast<std::size_t>(world.rank())].push_back(replica.trainer().parameters()[s.offset + i]);
+    });
+  }).throw_if_failed();
+  return all;
+}
+
+TEST(GradPush, StatisticsMoveWhereTheWorkerIsThoughTheStepIsMadeElsewhere) {
+  const auto here = statistics_of("[rule]\nname = 'grad_mean'\n", 2, 8);
+  const auto there = statistics_of("[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n", 2, 8);
+  ASSERT_FALSE(here[0].empty());
+  for (std::size_t r = 0; r < 2; ++r)
+    for (std::size_t i = 0; i < here[r].size(); ++i)
+      ASSERT_NEAR(there[r][i], here[r][i], 1e-4 * (1 + std::abs(here[r][i]))) << r << " " << i;
+}
+
+TEST(GradPush, AWorkerThatHasSeenNothingLeavesItsStatisticsAlone) {
+  for (const std::string system :
+       {"[rule]\nname = 'grad_mean'\n", "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n"}) {
+    int untouched = 0;  // one of four has no sample
+    for (const auto& own : statistics_of(system, 4, 3))
+      untouched += std::ranges::all_of(own, [](float x) { return x == 0 || x == 1; });
+    EXPECT_EQ(untouched, 1);
+  }
+}
+
 }  // namespace
 }  // namespace echelon

@@ -117,10 +117,30 @@ TEST(Order, WhatWouldNotBeKeptIsRefused) {
   EXPECT_TRUE(says(refusal("[exchange]\nname = 'server'\n[order]\nname = 'enforced'\n"), "take rule grad_push"));
 }
 
+TEST(Order, EveryPortionDrawsItsOwnRandomNumbers) {
+  SystemJob job{.system = "[codec]\nname = 'random_k'\nshare = 0.5\n[order]\nname = 'fusion'\nbytes = 64\n",
+                .rule = "sgd",
+                .steps = 1};
+  job.network.options = table({{"hidden", integers({16, 16})}});  // two matrices of the same size
+  SystemJob none = job;
+  none.lr = 0;
+  const auto moved = simulate_system(2, job)[0], before = simulate_system(2, none)[0];
+  std::vector<std::vector<char>> masks;
+  for (const Range& r : moved.portions)
+    if (r.count() == 256) {
+      masks.emplace_back();
+      for (std::size_t i = r.begin; i < r.end; ++i) masks.back().push_back(moved.model[i] != before.model[i]);
+    }
+  ASSERT_EQ(masks.size(), 2u);
+  EXPECT_NE(masks[0], masks[1]);
+}
+
 TEST(Order, TheFirstLayersFirstIsFasterThanFirstComeFirstServed) {
   auto priority = figures_of(deep("name = 'priority'\nbytes = 8192"));
   auto fifo = figures_of(deep("name = 'backward'"));
+  auto same_slices = figures_of(deep("name = 'enforced'\nbytes = 8192"));  // waited for as late, sent as they come
   EXPECT_LT(priority["seconds"], 0.97 * fifo["seconds"]);
+  EXPECT_LT(priority["seconds"], 0.97 * same_slices["seconds"]);
 }
 
 TEST(Order, EnforcedMeansThatAnswersComeInTheOrderOfForwardEverywhere) {

@@ -71,7 +71,9 @@ TEST_P(Product, WithEveryOrderToo) {
     for (const std::string& sync : sync_names())
       for (const std::string& order : order_names())
         for (const char* codec : {"none", "one_bit"})
-          expect_ten_steps_or_a_reason(system_of(rule, sync, codec) + fmt::format("[order]\nname = '{}'\n", order));
+          expect_ten_steps_or_a_reason(system_of(rule, sync, codec) +
+                                       fmt::format("[order]\nname = '{}'\n{}", order,
+                                                   order == "whole" ? "" : "bytes = 64\n"));  // several portions
   EXPECT_GT(trained_, 0) << "an exchange that keeps to no order";
   EXPECT_GT(refused_, 0);
 }

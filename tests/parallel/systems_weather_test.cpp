@@ -33,6 +33,11 @@ std::vector<Weathered> systems() {
       {"d_psgd", "[rule]\nname = 'neighbour_mean'\n[exchange]\nname = 'neighbour'\n", true},
       {"chain_in_rounds", gradients_to_servers("servers = 'all'\nreplicas = 3\nkill_server = '0.1@4, 1.2@5'", "bsp"),
        true},
+      {"priority", gradients_to_servers("servers = 'all'", "bsp") + "[order]\nname = 'priority'\nbytes = 256\n", true},
+      {"enforced_chain",
+       gradients_to_servers("servers = 'all'\nreplicas = 3\nkill_server = '0.1@4, 1.2@5'", "bsp") +
+           "[order]\nname = 'enforced'\nbytes = 256\n",
+       true},
       {"dgc", "[exchange]\nname = 'all_reduce'\n[codec]\nname = 'dgc'\nshare = 0.1\nwarmup_epochs = 0\n", true, "sgd"}};
 }
 

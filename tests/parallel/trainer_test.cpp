@@ -74,6 +74,29 @@ TEST(Trainer, AStepAllocatesNothing) {
   }
 }
 
+TEST(Trainer, AStepInTwoHalvesThatSendsPortionsAllocatesNothing) {
+  if (!test::allocations_are_counted()) GTEST_SKIP() << "a sanitizer has its own malloc";
+  const Case c = cases()[1];
+  const auto data = data::make_synthetic("train", c.data);
+  const auto model = models::make_model(c.name, inputs_of(*data), c.options);
+  LoneCrew alone(2);
+  data::Loader loader(data, {.batches = {{0, 16}}, .drop_partial = true, .shards = 4, .prefetch = 0});
+  Trainer trainer(
+      *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.crew);
+  std::atomic<int> portions = 0;
+  trainer.announce();
+  trainer.send_buckets(1, [&](const Bucket&) { ++portions; });
+  const auto step = [&](std::uint64_t s) {
+    trainer.compute(s, loader.at(s), 16);
+    trainer.update(s, 0.01);
+  };
+  for (std::uint64_t s = 0; s < 3; ++s) step(s);
+  const std::int64_t before = test::allocations();
+  for (std::uint64_t s = 3; s < 8; ++s) step(s);
+  EXPECT_EQ(test::allocations() - before, 0);
+  EXPECT_GT(portions, 8);
+}
+
 TEST(Trainer, ThePlanSaysHowMuchMemoryIsUsed) {
   const Case c = cases()[1];
   const auto data = data::make_synthetic("train", c.data);

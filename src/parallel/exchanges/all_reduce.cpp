@@ -90,8 +90,9 @@ class AllReduce : public Exchange {
   void sum(Group& group, std::size_t portion, std::span<float> out) {
     const bool gradient = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
     worker_->contribute(portions_.range(portion), gradient ? moment_.share : 1.0 / parts_.workers(), out);
-    const CodecStep step{
-        .number = portions_.rounds(), .epoch = moment_.epoch, .random = parts_.random("codec", moment_.clock)};
+    const CodecStep step{.number = portions_.rounds(),
+                         .epoch = moment_.epoch,
+                         .random = parts_.random("codec", moment_.clock, static_cast<std::uint32_t>(portion))};
     const Coding& coding = codings_[portion];
     if (coding.coded)
       coding.coded->run(group, out, step);

@@ -34,7 +34,8 @@ class Learners : public Exchange {
         shared_(parts_.rule->make_shared(parts_.place({0, parts_.floats()}))),
         sum_(parts_.floats() * sizeof(float)),
         one_(parts_.floats() * sizeof(float)) {
-    for (const Trainer::State& s : parts_.trainer->state()) optimizer_bytes_ += s.bytes.size();
+    for (const Trainer::State& s : parts_.trainer->state())
+      optimizer_.push_back(s.bytes), optimizer_bytes_ += s.bytes.size();
     const std::int64_t places = settings.autotune ? settings.most : settings.start.learners;
     for (std::int64_t l = 0; l < places; ++l) {
       Learner& learner = learners_.emplace_back();
@@ -124,18 +125,18 @@ class Learners : public Exchange {
   void put_away() {
     std::ranges::copy(parts_.trainer->parameters(), active().weights.as<float>().begin());
     std::byte* to = active().optimizer.as<std::byte>().data();
-    for (const Trainer::State& s : parts_.trainer->state()) {
-      std::memcpy(to, s.bytes.data(), s.bytes.size());
-      to += s.bytes.size();
+    for (const std::span<std::byte> s : optimizer_) {
+      std::memcpy(to, s.data(), s.size());
+      to += s.size();
     }
   }
 
   void take_out() {
     std::ranges::copy(active().weights.as<float>(), parts_.trainer->parameters().begin());
     const std::byte* from = active().optimizer.as<std::byte>().data();
-    for (const Trainer::State& s : parts_.trainer->state()) {
-      std::memcpy(s.bytes.data(), from, s.bytes.size());
-      from += s.bytes.size();
+    for (const std::span<std::byte> s : optimizer_) {
+      std::memcpy(s.data(), from, s.size());
+      from += s.size();
     }
   }
 
@@ -167,6 +168,7 @@ class Learners : public Exchange {
   std::vector<Learner> learners_;
   std::unique_ptr<SharedSide> shared_;
   Buffer sum_, one_;
+  std::vector<std::span<std::byte>> optimizer_;  // the trainer's state
   std::size_t optimizer_bytes_ = 0;
   std::int64_t active_ = 0, sides_for_ = 0, meetings_ = 0;
   double samples_ = 0, measured_from_ = 0;

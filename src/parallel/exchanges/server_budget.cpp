@@ -18,8 +18,11 @@ SliceBudget::SliceBudget(std::size_t slices, std::size_t most, std::int64_t stal
 const std::vector<std::uint32_t>& SliceBudget::choose(std::span<const float> significance) {
   const std::size_t n = waits_.size();
   std::iota(by_age_.begin(), by_age_.end(), 0u);
-  std::ranges::stable_sort(by_age_, [&](std::uint32_t a, std::uint32_t b) {
-    return waits_[a] != waits_[b] ? waits_[a] > waits_[b] : significance[a] > significance[b];
+  const auto matters_more = [&](std::uint32_t a, std::uint32_t b) {
+    return significance[a] != significance[b] ? significance[a] > significance[b] : a < b;
+  };
+  std::ranges::sort(by_age_, [&](std::uint32_t a, std::uint32_t b) {
+    return waits_[a] != waits_[b] ? waits_[a] > waits_[b] : matters_more(a, b);
   });
   // The i + 1 oldest must all be gone when the youngest of them is due: those that do not fit later, go now.
   std::size_t now = 0;
@@ -29,11 +32,9 @@ const std::vector<std::uint32_t>& SliceBudget::choose(std::span<const float> sig
     if (i + 1 > room) now = std::max(now, i + 1 - room);
   }
   now = std::min(now, most_);
-  std::ranges::stable_sort(by_age_.begin() + static_cast<std::ptrdiff_t>(now), by_age_.end(),
-                           [&](std::uint32_t a, std::uint32_t b) { return significance[a] > significance[b]; });
+  std::ranges::sort(by_age_.begin() + static_cast<std::ptrdiff_t>(now), by_age_.end(), matters_more);
   chosen_.assign(by_age_.begin(), by_age_.begin() + static_cast<std::ptrdiff_t>(std::min(most_, n)));
-  std::ranges::stable_sort(chosen_,
-                           [&](std::uint32_t a, std::uint32_t b) { return significance[a] > significance[b]; });
+  std::ranges::sort(chosen_, matters_more);
   for (std::int64_t& w : waits_) ++w;
   for (const std::uint32_t c : chosen_) waits_[c] = 0;
   return chosen_;

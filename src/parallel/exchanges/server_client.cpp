@@ -1,13 +1,7 @@
 #include "parallel/exchanges/server_client.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <limits>
 
-#include "collective/all_reduce.h"
-#include "collective/collectives.h"
 #include "parallel/exchanges/server_sites.h"
 #include "parallel/rules/common.h"
 

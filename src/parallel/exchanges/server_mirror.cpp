@@ -28,7 +28,6 @@ void ServerShard::tell_sites(Slice& s, std::uint32_t key) {
   told_clock_ = clock;
   for (const Rank peer : place_.peers)
     parts_.mail->post(peer, {.kind = site_change, .box = Exchange::server_box, .key = key, .clock = clock}, bytes);
-  counts_.crossed += static_cast<double>(bytes.size() / 8);
 }
 
 void ServerShard::take_site_change(const Letter& letter) {

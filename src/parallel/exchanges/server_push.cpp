@@ -4,14 +4,10 @@
 #include "parallel/exchanges/server_client.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include "collective/all_reduce.h"
-#include "collective/collectives.h"
-#include "parallel/exchanges/server_sites.h"
 #include "parallel/rules/common.h"
 
 namespace echelon::exchanges {
@@ -32,7 +28,8 @@ void ServerClient::push_most_significant(const StepMoment& moment, bool asks) {
       change += std::abs(pending[i]), size += std::abs(weights[range.begin + i]);
     }
     pending_rate_[k] += rate;
-    significance_[k] = change / size;
+    const float share = change / size;
+    significance_[k] = std::isfinite(share) ? share : std::numeric_limits<float>::max();  // it is compared
   }
   const std::vector<std::uint32_t>& chosen = budget_->choose(significance_);
   for (const std::uint32_t k : chosen) push_key(k, moment, asks);

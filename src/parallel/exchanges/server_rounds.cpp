@@ -1,4 +1,4 @@
-// A server's rounds: contributions that are added up and concluded together (bsp, quorum, a_bsp).
+// A server's rounds: contributions that are added up and concluded together (bsp, quorum, a_bsp, soft).
 //
 // With a quorum the keys of a model may close their rounds with different workers, and a worker that was late goes on
 // with the newest round that any of them told it. So a contribution may be early at a key that has not come so far; it

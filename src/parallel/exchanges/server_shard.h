@@ -10,7 +10,8 @@
 //                                   them whenever the slowest has made a step, without asking)
 //   value                           the same, but what holds an answer back is how far the weights have moved since
 //                                   the slowest worker has read them
-//   async                           contributions are merged as they come, and answered at once
+//   async, approximate              contributions are merged as they come, and answered at once (approximate: what has
+//                                   changed enough also goes to the other sites)
 
 #include <algorithm>
 #include <atomic>
@@ -42,7 +43,6 @@ class ServerShard {
   ~ServerShard();
 
   // While the task is idle (after `settle`):
-  std::size_t first_key() const { return first_; }
   const std::vector<Rank>& peers() const { return place_.peers; }
   bool has_the_model() const;  // the first of its chain that has not lost it
   void read_model(std::span<float> out) const;
@@ -52,12 +52,11 @@ class ServerShard {
     double contributions = 0;  // merged
     double staleness = 0;      // sum over them: others' updates since the weights were read
     double dropped = 0;        // came too late
-    double crossed = 0;        // numbers that went to each other site
     double lead = 0;           // the largest number of steps by which a contribution was ahead of the slowest worker
     double moved = 0;  // sync value: the farthest from what the slowest has read at which another one began a step
     void add(const Counts& o) {
       updates += o.updates, contributions += o.contributions, staleness += o.staleness, dropped += o.dropped;
-      crossed += o.crossed, lead = std::max(lead, o.lead), moved = std::max(moved, o.moved);
+      lead = std::max(lead, o.lead), moved = std::max(moved, o.moved);
     }
   };
   const Counts& counts() const { return counts_; }
@@ -107,11 +106,12 @@ class ServerShard {
   int next_member() const;
   Rank member_rank(int position) const;
   bool is_last() const { return next_member() == place_.replicas; }
-  // server_sites.cpp
+  // server_mirror.cpp
   void tell_sites(Slice& s, std::uint32_t key);
   void take_site_change(const Letter& letter);
   bool is_ahead_of_sites() const;
   std::int64_t site_clock() const;
+
   void handle_flush(const Letter& letter, bool asks_again);
   void merge(Slice& s, const Letter& letter);
   void read_factors(const Slice& s, const Letter& letter, std::span<float> out);

@@ -62,6 +62,16 @@ class SharedMemoryExchange : public Exchange {
     barrier(parts_.crew->group(), "everybody's reading of them");  // before somebody moves them on
   }
 
+  std::vector<Figure> figures() override {
+    std::vector<double> all(2 * static_cast<std::size_t>(parts_.workers()));
+    const std::size_t own = 2 * static_cast<std::size_t>(parts_.rank());
+    all[own] = static_cast<double>(staleness_), all[own + 1] = static_cast<double>(pushes_);
+    parts_.crew->share(all, std::vector<std::size_t>(static_cast<std::size_t>(parts_.workers()), 2));
+    double staleness = 0, updates = 0;
+    for (std::size_t i = 0; i < all.size(); i += 2) staleness += all[i], updates += all[i + 1];
+    return {{"updates", updates}, {"mean_staleness", updates > 0 ? staleness / updates : 0}};
+  }
+
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
     for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
