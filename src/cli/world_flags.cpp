@@ -198,6 +198,8 @@ void run_on_world(const WorldFlags& flags, const LaunchOptions& options, const P
   } else if (world == "processes") {
     run_in_processes(flags.workers, options, program);
   } else if (world == "sim") {
+    if (flags.cores > 1)
+      bad_input("a simulated worker has one core, as fast as the cluster file says: leave out --cores");
     const ClusterFile file = sim_cluster(flags);
     run_in_simulation(file.cluster, {.seed = options.seed, .faults = file.faults}, program).throw_if_failed();
   } else if (world == "mpi") {

@@ -219,11 +219,13 @@ void Fitting::check_period() {
 
 void Fitting::check_order() {
   const std::string why = why_not_early(c);
+  if (c.order.cuts_slices() && !exchange.orders_slices) {  // the rest would be about a composition that is far away
+    refuse(true, fmt::format("order {} sends slices one by one, which exchange {} does not: take order {}, or exchange "
+                             "server with rule grad_push",
+                             o, e, why.empty() ? "backward" : "whole"));
+    return;
+  }
   refuse(c.order.is_early() && !why.empty(), fmt::format("order {} sends while backward still runs, but {}", o, why));
-  refuse(c.order.cuts_slices() && !exchange.orders_slices,
-         fmt::format("order {} sends slices one by one, which exchange {} does not: take exchange server, or order "
-                     "whole",
-                     o, e));
   refuse(
       c.order.cuts_slices() && exchange.no_own_gradient,
       fmt::format("order {} cuts layers into slices, but exchange.factors are of whole layers: take order backward or "

@@ -87,8 +87,11 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
                     .samples = batch.samples(),
                     .due = due};
   trainer_->slow_down(slowness(settings_.stragglers, world_.rank(), world_.size(), item.step, settings_.seed));
+  const double begin = world_.now(), waited = trainer_->waited_for_weights();
   exchange_->before_step(moment);
+  const double ready = world_.now();
   const StepResult result = trainer_->compute(static_cast<std::uint64_t>(item.step), batch, std::max(1.0, samples));
+  const double computed = world_.now();
   if (samples > 0) moment.done = static_cast<double>(result.samples) / samples;
   moment.share *= moment.done;
   const RuleTraits rule = composition_.rule->traits();
@@ -104,6 +107,11 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
     if (due) exchange_->exchange(moment);
   }
   exchange_->after_step(moment);
+  const double end = world_.now(), for_weights = trainer_->waited_for_weights() - waited;
+  times_.compute += computed - ready - for_weights;
+  times_.exchange += end - begin - (computed - ready) + for_weights;
+  trainer_->tell_watch("exchange and update", computed, end);
+  trainer_->tell_watch("step", begin, end);
   ++clock_;
   if (const std::int64_t missed = desk_ ? exchange_->missed_steps() : 0; missed > 0) {
     clock_ += missed;
@@ -116,7 +124,9 @@ std::int64_t Replica::run(const ReplicaRound& round) {
   round_start_ = world_.sent().bytes;
   const std::int64_t reached = desk_ ? run_at_own_pace(round) : run_in_lockstep(round);
   world_.doing("the end of a round");
+  const double begin = world_.now();
   exchange_->settle();
+  times_.exchange += world_.now() - begin;
   own_bytes_ += static_cast<double>(world_.sent().bytes - round_start_);
   std::vector<double> sent(static_cast<std::size_t>(world_.size()));
   sent[static_cast<std::size_t>(world_.rank())] = own_bytes_;
@@ -190,7 +200,9 @@ std::int64_t Replica::run_at_own_pace(const ReplicaRound& round) {
     desk_->done(piece, round.wants_to_stop());
     tell(desk_->totals());
   }
+  const double left = world_.now();
   exchange_->leave();
+  times_.exchange += world_.now() - left;
   // What the office had not heard of yet.
   constexpr std::size_t each = 6;
   const auto ranks = static_cast<std::size_t>(world_.size());

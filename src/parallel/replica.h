@@ -80,6 +80,7 @@ class Replica {
   // Collective.
   void close();
   double bytes_sent() const { return bytes_; }  // by everybody while training, as of the last round
+  RankTimes times() const { return times_; }    // of its steps; waiting is a part of the exchange
 
  private:
   std::vector<StateSpan> own_state();
@@ -102,6 +103,7 @@ class Replica {
   std::unique_ptr<Mail> mail_;      // only if letters are used
   std::unique_ptr<WorkDesk> desk_;  // the same
   std::unique_ptr<Exchange> exchange_;
+  RankTimes times_;
   std::int64_t clock_ = 0;  // steps that this replica has done
   double bytes_ = 0;        // sent by all in earlier rounds
   double own_bytes_ = 0;    // sent by this rank in earlier rounds

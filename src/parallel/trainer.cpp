@@ -227,7 +227,8 @@ void Trainer::run_shard(TrainerPhase& phase, int core, const data::Batch& batch,
         if (before_reading_) {
           const double asked = crew_.world().now();
           for (const Range& r : phase.milestones.at(slice)[node].reads) before_reading_(r);
-          if (core == 0) slow_from_ += crew_.world().now() - asked;  // waiting is not computing
+          const double waited = crew_.world().now() - asked;  // which is not computing
+          if (core == 0) slow_from_ += waited, waited_for_weights_ += waited;
         }
         const bool taken = offer_factors(phase, e, batch, shard, node);  // somebody else does the product
         const double begin = watch_.saw ? watch_.now() : 0;

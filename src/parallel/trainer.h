@@ -48,7 +48,7 @@ struct StepResult {
 struct RankTimes {
   double compute = 0;               // forward and backward
   double exchange = 0;              // summing, sending, updating
-  std::vector<double> waiting_for;  // by rank
+  std::vector<double> waiting_for;  // by rank; empty where waiting is a part of the exchange
 };
 
 struct TrainerPhase;  // parallel/trainer_phase.h
@@ -128,6 +128,10 @@ class Trainer {
     std::function<void(const char* what, double begin, double end)> did = {};  // the driving core, besides operations
   };
   void watch(Watch watch) { watch_ = std::move(watch); }
+  void tell_watch(const char* what, double begin, double end) const {
+    if (watch_.did) watch_.did(what, begin, end);
+  }
+  double waited_for_weights() const { return waited_for_weights_; }  // seconds of core 0 (before_reading)
 
   // Seconds that each node of each phase's graph took in a step on core 0's first shard, and the graphs themselves.
   struct Profile {
@@ -184,6 +188,7 @@ class Trainer {
   std::int64_t steps_ = 0;  // done by this object
   bool announces_ = false;
   double slowness_ = 1;
+  double waited_for_weights_ = 0;
   double slow_from_ = 0;  // when core 0 began what it has not been slow about yet
   std::function<bool()> keep_going_;
   std::atomic<bool> handed_in_ = false;         // somebody does not want the rest of this batch

@@ -103,7 +103,7 @@ std::string find_system(Disk& disk, const std::string& name_or_path, const Syste
       if (const std::string path = place + "/" + name_or_path + ".toml"; disk.exists(path)) return path;
   const std::vector<std::string> names = system_names(disk, places);
   if (names.empty()) bad_input("no systems were found in recipes/systems; name a file: --system PATH.toml");
-  bad_input("there is no system '{}'{}; `echelon systems` lists them, or name a file: --system PATH.toml", name_or_path,
+  bad_input("there is no system '{}'{} (`echelon systems` lists them; or name a file: --system PATH.toml)", name_or_path,
             did_you_mean(name_or_path, names));
 }
 

@@ -247,7 +247,7 @@ void Training::share_times(RunSummary& summary, double waited_for_input) {
   const auto ranks = static_cast<std::size_t>(world.size());
   const std::size_t each = 4 + ranks;
   std::vector<double> all(ranks * each);
-  const RankTimes mine = trainer().times();
+  const RankTimes mine = replica_ ? replica_->times() : trainer().times();
   const std::span own = std::span(all).subspan(static_cast<std::size_t>(world.rank()) * each, each);
   own[0] = waited_for_input, own[1] = mine.compute, own[2] = mine.exchange;
   own[3] = meter_ ? static_cast<double>(meter_->sent().bytes) : 0;
@@ -259,6 +259,7 @@ void Training::share_times(RunSummary& summary, double waited_for_input) {
     if (meter_ && !replica_) summary.bytes += of[3];
     summary.ranks.push_back(
         {.input = of[0], .times = {.compute = of[1], .exchange = of[2], .waiting_for = {of.begin() + 4, of.end()}}});
+    if (replica_) summary.ranks.back().times.waiting_for.clear();
   }
 }
 

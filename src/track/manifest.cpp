@@ -51,7 +51,7 @@ void expect_same_training(const Moment& saved, const Moment& wanted, const std::
   compare("model", saved.model, wanted.model);
   compare("data", saved.data, wanted.data);
   compare("seed", fmt::to_string(saved.seed), fmt::to_string(wanted.seed));
-  compare("batch, shards, optim or schedule", saved.recipe, wanted.recipe);
+  compare("batch, shards, optim, schedule or system", saved.recipe, wanted.recipe);
   if (saved.workers && wanted.workers)
     compare("workers, each of which goes on from a state of its own", fmt::to_string(*saved.workers),
             fmt::to_string(*wanted.workers));

@@ -150,9 +150,28 @@ class Systems(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("hypercube", done.stderr)
 
+    def test_the_time_of_every_worker_is_accounted_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for system in ("priority", "horovod", "easgd"):
+                done = run("train", RECIPE, "--system", system, "--workers", "2", "--set", "train.epochs=1", "--link", "200mbit",
+                           "--json", "--trace", "--run", os.path.join(folder, system))
+                result = json.loads(done.stdout.splitlines()[-1])
+                for rank in result["ranks"]:
+                    self.assertGreater(rank["compute_s"], 0)
+                    self.assertGreater(rank["exchange_s"], 0)
+                    self.assertLessEqual(rank["compute_s"] + rank["exchange_s"], result["seconds"])
+                traced = pathlib.Path(folder, system, "trace.json").read_text()
+                self.assertGreaterEqual(traced.count('"exchange and update"'), result["steps"])
+
+    def test_a_simulated_worker_has_one_core(self):
+        done = run("train", RECIPE, "--world", "sim", "--workers", "2", "--cores", "2", ok=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("leave out --cores", done.stderr)
+
     def test_an_order_that_would_not_be_kept_is_refused(self):
         for system, setting, cure in (("bsp", "order.bytes=100000", "leave out order.bytes"),
                                       ("bigdl", "order.name=fusion", "take order whole"),
+                                      ("bigdl", "order.name=priority", "take order whole"),
                                       ("easgd", "order.name=backward", "take order whole")):
             with tempfile.TemporaryDirectory() as empty:
                 done = run("train", RECIPE, "--system", system, "--workers", "2", "--set", setting, cwd=empty, ok=False)
