@@ -61,7 +61,7 @@ TEST(TcpHandshake, AProofServesNothingElse) {
   EXPECT_FALSE(same(good, dialler_proof(secret, h, nonce, {})));
   EXPECT_FALSE(same(good, dialler_proof(make_secret(), h, nonce, channel)));
   for (const auto change : {+[](Hello& x) { x.role = Role::node; }, +[](Hello& x) { x.from = 4; },
-                            +[](Hello& x) { x.to = 2; }, +[](Hello& x) { x.version = 2; },
+                            +[](Hello& x) { x.to = 2; }, +[](Hello& x) { ++x.version; },
                             +[](Hello& x) { x.job = sha256("another"); }, +[](Hello& x) { x.nonce = make_nonce(); }}) {
     Hello other = h;
     change(other);

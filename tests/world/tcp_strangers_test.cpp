@@ -132,6 +132,48 @@ TEST_P(TcpStrangers, AFriendComesIn) {
   wait_for([&] { return house.friends() == 1; });
 }
 
+// A listener whose patience ends while the dialler's proof is on its way: it hangs up on somebody who has done all that
+// was asked of him. Then dials again, instead of taking a connection for good that is none.
+TEST_P(TcpStrangers, WhoIsHungUpOnWithTheProofInHandKnocksAgain) {
+  const Gate gate = make_gate(GetParam());
+  asio::io_context io;
+  std::uint16_t port = 0;
+  asio::ip::tcp::acceptor acceptor(io);
+  acceptor.assign(asio::ip::tcp::v4(), listen_on_loopback(port));
+  std::unique_ptr<Door> door;
+  std::vector<Wire> inside;
+  bool proven = false;
+  const auto impatient = [&]() -> asio::awaitable<void> {
+    Wire wire(co_await acceptor.async_accept(asio::use_awaitable));
+    std::vector<std::byte> channel;
+    if (gate.tls) {
+      wire.use_tls(gate.tls->accept(wire.socket().native_handle()));
+      for (Flow f = wire.handshake(); f != Flow::done; f = wire.handshake()) co_await wire.wait_for(f);
+      const Bytes32 binding = wire.tls()->channel_binding();
+      channel.assign(binding.begin(), binding.end());
+    }
+    HelloBytes first;
+    co_await wire.read_all(first);
+    Challenge challenge;
+    challenge.nonce = make_nonce();
+    challenge.proof = listener_proof(gate.secret, decode_hello(first), challenge.nonce, channel);
+    co_await wire.write_all(encode(challenge));
+    Bytes32 proof;
+    co_await wire.read_all(proof);
+    proven = same(proof, dialler_proof(gate.secret, decode_hello(first), challenge.nonce, channel));
+    wire.socket().close();
+    door = std::make_unique<Door>(
+        std::move(acceptor), gate, [](const Hello&) { return Verdict::welcome; },
+        [&](Wire w, const Hello&) { inside.push_back(std::move(w)), door->close(); });
+  };
+  asio::co_spawn(io, impatient(), asio::detached);
+  std::thread listener([&] { io.run(); });
+  EXPECT_EQ(knock(port, gate), "");
+  listener.join();
+  EXPECT_TRUE(proven);
+  EXPECT_EQ(inside.size(), 1u);
+}
+
 TEST_P(TcpStrangers, GarbageIsShownOut) {
   Gate gate = make_gate(GetParam());
   gate.handshake_seconds = 0.3;

@@ -34,9 +34,12 @@ asio::awaitable<void> pause(double seconds) {
 }
 
 asio::awaitable<void> shake_tls(Wire& wire) {
-  for (Flow flow = wire.tls()->handshake(); flow != Flow::done; flow = wire.tls()->handshake()) {
-    co_await wire.wait_for(flow);
-  }
+  for (Flow flow = wire.handshake(); flow != Flow::done; flow = wire.handshake()) co_await wire.wait_for(flow);
+}
+
+void close_socket(Wire& wire) {
+  std::error_code ignored;
+  wire.socket().close(ignored);
 }
 
 // What the proofs bind: the TLS connection, or nothing.
@@ -61,15 +64,13 @@ std::string explain(const Challenge& challenge) {
   return "no reason given";
 }
 
-asio::awaitable<Wire> dial_once(tcp::endpoint to, const Gate& gate, Hello hello, double seconds) {
+// From the first knock to the proof. Returns the wire on which the listener is to answer it.
+asio::awaitable<std::shared_ptr<Wire>> knock(tcp::endpoint to, const Gate& gate, Hello hello, double seconds) {
   const auto executor = co_await asio::this_coro::executor;
   tcp::socket socket(executor);
   socket.open(to.protocol());
   auto wire = std::make_shared<Wire>(std::move(socket));
-  const Alarm alarm(executor, seconds, [wire] {
-    std::error_code ignored;
-    wire->socket().close(ignored);
-  });
+  const Alarm alarm(executor, seconds, [wire] { close_socket(*wire); });
   co_await wire->socket().async_connect(to, use_awaitable);
   if (wire->socket().local_endpoint() == wire->socket().remote_endpoint()) fail("nobody listens there");
   if (gate.tls) {
@@ -89,7 +90,17 @@ asio::awaitable<Wire> dial_once(tcp::endpoint to, const Gate& gate, Hello hello,
     throw Refused("it does not have the same secret (or somebody stands between)");
   }
   co_await wire->write_all(dialler_proof(gate.secret, hello, challenge.nonce, channel));
-  co_return std::move(*wire);
+  co_return wire;
+}
+
+// Once the listener may have the proof, it alone decides: it answers or hangs up. Who dials must not give up before the
+// very end, for the other side may count on this connection.
+asio::awaitable<void> be_let_in(std::shared_ptr<Wire> wire, double seconds) {
+  const auto executor = co_await asio::this_coro::executor;
+  const Alarm alarm(executor, seconds, [wire] { close_socket(*wire); });
+  std::byte word{};
+  co_await wire->read_all({&word, 1});
+  if (word != entered) fail("it answers in words that nobody knows");
 }
 
 }  // namespace
@@ -143,10 +154,7 @@ asio::awaitable<void> Door::receive(std::shared_ptr<State> state, std::uint64_t 
   const std::shared_ptr<Wire> wire = found->second;
   const Gate& gate = state->gate;
   try {
-    const Alarm alarm(state->acceptor.get_executor(), gate.handshake_seconds, [wire] {
-      std::error_code ignored;
-      wire->socket().close(ignored);
-    });
+    const Alarm alarm(state->acceptor.get_executor(), gate.handshake_seconds, [wire] { close_socket(*wire); });
     if (gate.tls) {
       wire->use_tls(gate.tls->accept(wire->socket().native_handle()));
       co_await shake_tls(*wire);
@@ -172,6 +180,7 @@ asio::awaitable<void> Door::receive(std::shared_ptr<State> state, std::uint64_t 
       co_await wire->read_all(proof);
       const bool proven = same(proof, dialler_proof(gate.secret, hello, challenge.nonce, channel));
       if (proven && state->open && state->judge(hello) == Verdict::welcome) {
+        co_await wire->write_all({&entered, 1});  // one byte into an empty buffer: nothing happens in between
         state->strangers.erase(number);
         state->welcome(std::move(*wire), hello);
         co_return;
@@ -180,20 +189,23 @@ asio::awaitable<void> Door::receive(std::shared_ptr<State> state, std::uint64_t 
   } catch (const std::exception&) {
     // A stranger's mistakes are not ours: the connection ends, nothing else happens.
   }
-  std::error_code ignored;
-  wire->socket().close(ignored);
+  close_socket(*wire);
   state->strangers.erase(number);
 }
 
 asio::awaitable<Wire> dial(tcp::endpoint to, const Gate& gate, Hello hello,
                            std::chrono::steady_clock::time_point deadline) {
   std::string reason = "no answer in time";
+  const auto seconds_left = [&] {
+    return std::chrono::duration<double>(deadline - std::chrono::steady_clock::now()).count();
+  };
   for (;;) {
-    const auto now = std::chrono::steady_clock::now();
-    const double left = std::chrono::duration<double>(deadline - now).count();
+    const double left = seconds_left();
     if (left <= 0) fail("{}", reason);
     try {
-      co_return co_await dial_once(to, gate, hello, std::min(left, gate.handshake_seconds));
+      const auto wire = co_await knock(to, gate, hello, std::min(left, gate.handshake_seconds));
+      co_await be_let_in(wire, std::max(seconds_left(), 0.0));
+      co_return std::move(*wire);
     } catch (const Refused&) {
       throw;
     } catch (const std::system_error& e) {

@@ -2,9 +2,10 @@
 // How connections begin: a Door lets in who knows the job's secret and nobody else; `dial` knocks at one. Both ends do
 // TLS first (if the gate has it), then the handshake of world/tcp/handshake.h.
 //
-// Strangers cost little: nothing is allocated for them beyond a fixed buffer, they have two seconds, and at most
-// `max_strangers` are in conversation at once: one more pushes out the one who has been there longest, so that a crowd
-// of silent ones cannot keep a friend (who needs milliseconds) outside.
+// Strangers cost little: nothing is allocated for them beyond a fixed buffer, they have eight seconds (a friend on a
+// machine with too much to do may need some of them), and at most `max_strangers` are in conversation at once: one more
+// pushes out the one who has been there longest, so that a crowd of silent ones cannot keep a friend (who needs
+// milliseconds) outside.
 //
 // Everything runs on the thread that runs the io_context.
 
@@ -22,7 +23,7 @@ struct Gate {  // what all processes of a job know
   Secret secret;
   Bytes32 job = {};
   std::shared_ptr<const Tls> tls;  // null: plain
-  double handshake_seconds = 2;
+  double handshake_seconds = 8;
   std::size_t max_strangers = 64;
 };
 

@@ -5,6 +5,11 @@
 //   dialler -> listener   Hello      what I am (role), who I am, whom I want, which job, my fresh number
 //   listener -> dialler   Challenge  my fresh number, and HMAC(secret, "listener", Hello, my number, channel)
 //   dialler -> listener   Proof      HMAC(secret, "dialler", Hello, listener's number, channel)
+//   listener -> dialler   Entered    one byte: the connection counts from now on, for both
+//
+// Without the last word a dialler could take a connection for good that the listener, whose patience with strangers is
+// short, has closed while the proof was on its way. So until then the dialler tries again, and only the listener may
+// give up.
 //
 // `channel` is what both ends of a TLS connection, and nobody between them, can compute (RFC 5705); empty without TLS.
 // So a man in the middle who ends the TLS on both sides fails, a recorded conversation is worth nothing (the numbers
@@ -24,7 +29,8 @@
 
 namespace echelon::tcp {
 
-constexpr std::uint16_t protocol_version = 1;
+constexpr std::uint16_t protocol_version = 2;
+constexpr std::byte entered{1};
 
 enum class Role : std::uint8_t {
   node = 1,  // the launcher of a machine, at the rendezvous

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <thread>
 
 #include "world/channels.h"
@@ -82,6 +83,7 @@ class TcpWorld final : public World, public LinkHost {
   void beat();
   void fail_links();
   void tell_neighbours();
+  void on_io_thread(std::function<void()> act);
 
   void wake() override;
   void lost(int rank, const std::string& reason) override;
@@ -351,14 +353,24 @@ void TcpWorld::finish() {
   if (fate_.known()) fate_.throw_peer_lost("the end of the program");
 }
 
+// Waits for its end, which depends on this process alone: on a machine that is too busy that may take longer than
+// others should be waited for.
+void TcpWorld::on_io_thread(std::function<void()> act) {
+  const auto done = std::make_shared<std::promise<void>>();
+  asio::post(io_, [done, act = std::move(act)] {
+    act();
+    done->set_value();
+  });
+  done->get_future().wait_for(std::chrono::seconds(60));
+}
+
 // Reads until the other side has nothing more to say: a connection that is closed with bytes unread is reset, and then
 // the other side might lose our last words.
 TcpWorld::~TcpWorld() {
-  if (fate_.known()) {  // the others should hear the reason before the line goes dead
-    asio::post(io_, [this] { changed(); });
-    wait_for(1, [&] { return quiet_; });
-  }
-  asio::post(io_, [this] {
+  on_io_thread([this] { changed(); });  // after all that was said before
+  if (fate_.known())
+    wait_for(1, [&] { return quiet_; });  // the others should hear the reason before the line goes dead
+  on_io_thread([this] {
     for (auto& link : links_) {
       if (link) link->hang_up();
     }

@@ -35,8 +35,11 @@ Wire::Wire(asio::ip::tcp::socket socket) : socket_(std::move(socket)) {
   set_options(socket_.native_handle());
 }
 
+Flow Wire::handshake() { return socket_.is_open() ? tls_->handshake() : Flow::closed; }
+
 Flow Wire::read(std::span<const iovec> pieces, std::size_t& bytes) {
   bytes = 0;
+  if (!socket_.is_open()) return Flow::closed;
   if (tls_) {
     for (const iovec& piece : pieces) {
       std::size_t n = 0;
@@ -59,6 +62,7 @@ Flow Wire::read(std::span<const iovec> pieces, std::size_t& bytes) {
 
 Flow Wire::write(std::span<const iovec> pieces, std::size_t& bytes) {
   bytes = 0;
+  if (!socket_.is_open()) return Flow::closed;
   if (tls_) {
     for (const iovec& piece : pieces) {
       std::size_t n = 0;
@@ -79,7 +83,10 @@ Flow Wire::write(std::span<const iovec> pieces, std::size_t& bytes) {
   return flow_of(n, Flow::wants_output);
 }
 
-Flow Wire::flush() { return tls_ ? tls_->flush() : Flow::done; }
+Flow Wire::flush() {
+  if (!socket_.is_open()) return Flow::closed;
+  return tls_ ? tls_->flush() : Flow::done;
+}
 
 asio::awaitable<void> Wire::wait_for(Flow flow) {
   using Socket = asio::ip::tcp::socket;

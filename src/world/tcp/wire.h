@@ -1,6 +1,7 @@
 #pragma once
 // A connected socket, plain or with TLS, that never waits: each call moves what can be moved now. Who has to wait does
-// so with Asio on `socket()`. For one thread at a time.
+// so with Asio on `socket()`, and may find it closed by somebody else meanwhile: then nothing is touched any more, for
+// the number of its descriptor may be another connection's. For one thread at a time.
 
 #include <sys/uio.h>
 
@@ -21,6 +22,7 @@ class Wire {
   asio::ip::tcp::socket& socket() { return socket_; }
   void use_tls(std::unique_ptr<TlsSession> session) { tls_ = std::move(session); }
   TlsSession* tls() { return tls_.get(); }
+  Flow handshake();  // of TLS
 
   // At least one byte into the pieces, in order (done), or why not.
   Flow read(std::span<const iovec> pieces, std::size_t& bytes);
