@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <list>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "world/tcp/notes.h"
 
 namespace echelon::tcp {
 
 using asio::use_awaitable;
 using asio::ip::tcp;
-using nlohmann::json;
 
 namespace {
 
@@ -22,19 +23,15 @@ asio::awaitable<void> write_note(Wire& wire, std::string text) {
   co_await wire.write_all(std::as_bytes(std::span(note)));
 }
 
-// What an authenticated peer says, in JSON; a Failure if it is longer than `limit`.
-asio::awaitable<json> read_note(Wire& wire, std::uint32_t limit) {
+// What an authenticated peer says; a Failure if it is longer than `limit`.
+asio::awaitable<std::string> read_note(Wire& wire, std::uint32_t limit) {
   std::uint32_t size = 0;
   co_await wire.read_all(std::as_writable_bytes(std::span(&size, 1)));
   if (size > limit) fail("a note of {} bytes, at most {} are allowed", size, limit);
   std::string text(size, '\0');
   co_await wire.read_all(std::as_writable_bytes(std::span(text)));
-  json note = json::parse(text, nullptr, false);
-  if (!note.is_object()) fail("a note that is no JSON object");
-  co_return note;
+  co_return text;
 }
-
-std::string hex(const Bytes32& bytes) { return to_hex({bytes}); }
 
 struct Guest {
   Wire wire;
@@ -70,12 +67,12 @@ class Server {
  private:
   asio::awaitable<void> attend(std::shared_ptr<Guest> guest) {
     try {
-      const json note = co_await read_note(guest->wire, 256u << 10);
-      read_offer(note, *guest);
+      const std::string note = co_await read_note(guest->wire, 256u << 10);
+      take_offer(read_offer(note), *guest);
       if (!guest->error.empty() || decided_) {
-        json refusal;
-        refusal["error"] = decided_ ? "the job has begun without this node" : guest->error;
-        co_await write_note(guest->wire, refusal.dump());
+        const std::string why = decided_ ? "the job has begun without this node" : guest->error;
+        std::string refusal = write_refusal(why);
+        co_await write_note(guest->wire, std::move(refusal));
         co_return;
       }
       guest->registered = true;
@@ -94,14 +91,11 @@ class Server {
     }
   }
 
-  void read_offer(const json& note, Guest& guest) {
-    guest.node_rank = note.value("node_rank", -1);
-    guest.offer.host_id = note.value("host", "");
-    guest.offer.address = note.value("address", "");
+  void take_offer(OfferNote note, Guest& guest) {
+    guest.node_rank = note.node_rank;
+    guest.offer = std::move(note.offer);
     if (guest.offer.address.empty()) guest.offer.address = guest.seen_address;
-    guest.offer.ports = note.value("ports", std::vector<std::uint16_t>());
-    guest.offer.seed = note.value("seed", std::uint64_t{0});
-    const int least = note.value("min_nodes", 0), most = note.value("max_nodes", 0);
+    const int least = note.min_nodes, most = note.max_nodes;
     if (least != options_.min_nodes || most != options_.max_nodes) {
       guest.error = fmt::format("this node was told {}:{} nodes, the one at the rendezvous {}:{}", least, most,
                                 options_.min_nodes, options_.max_nodes);
@@ -143,19 +137,19 @@ class Server {
     for (auto& place : order) {
       if (!place) place = *next++;
     }
-    json table;
-    table["seed"] = order.front()->offer.seed;
-    table["session"] = hex(make_nonce());
+    JobTable table;
+    table.seed = order.front()->offer.seed;
+    table.session = make_nonce();
     std::map<std::string, int> hosts;
     std::vector<int> first;
     for (const auto& guest : order) {
       const int host = hosts.emplace(guest->offer.host_id, static_cast<int>(hosts.size())).first->second;
-      first.push_back(static_cast<int>(table["peers"].size()));
-      for (const auto port : guest->offer.ports) table["peers"].push_back({host, guest->offer.address, port});
+      first.push_back(static_cast<int>(table.peers.size()));
+      for (const auto port : guest->offer.ports) table.peers.push_back({host, guest->offer.address, port});
     }
     unanswered_ = nodes();
     for (std::size_t i = 0; i < order.size(); ++i) {
-      table["first_rank"] = first[i];
+      table.first_rank = first[i];
       asio::co_spawn(
           io_,
           [](std::shared_ptr<Guest> guest, std::string text) -> asio::awaitable<void> {
@@ -165,7 +159,7 @@ class Server {
               std::error_code ignored;
               guest->wire.socket().close(ignored);  // its reader counts it
             }
-          }(order[i], table.dump()),
+          }(order[i], write_table(table)),
           asio::detached);
     }
   }
@@ -179,33 +173,16 @@ class Server {
   Door door_;
 };
 
-JobTable read_table(const json& note) {
-  if (note.contains("error")) bad_input("the rendezvous refused this node: {}", note["error"].get<std::string>());
-  JobTable table;
-  table.first_rank = note.at("first_rank").get<int>();
-  table.seed = note.at("seed").get<std::uint64_t>();
-  table.session = parse_secret(note.at("session").get<std::string>(), "the table of the job").bytes;
-  for (const auto& peer : note.at("peers")) {
-    table.peers.push_back({peer.at(0).get<int>(), peer.at(1).get<std::string>(), peer.at(2).get<std::uint16_t>()});
-  }
-  return table;
-}
-
 asio::awaitable<JobTable> ask(tcp::endpoint endpoint, Gate gate, RendezvousOptions options, NodeOffer offer,
                               std::chrono::steady_clock::time_point deadline) {
   Hello hello;
   hello.role = Role::node;
   Wire wire = co_await dial(endpoint, gate, hello, deadline);
-  json note;
-  note["node_rank"] = options.node_rank;
-  note["host"] = offer.host_id;
-  note["address"] = offer.address;
-  note["ports"] = offer.ports;
-  note["seed"] = offer.seed;
-  note["min_nodes"] = options.min_nodes;
-  note["max_nodes"] = options.max_nodes;
-  co_await write_note(wire, note.dump());
-  const JobTable table = read_table(co_await read_note(wire, longest_note));
+  // One thing at a time: GCC 12 destroys what is made on the way in an expression with co_await once too often.
+  std::string brings = write_offer({offer, options.node_rank, options.min_nodes, options.max_nodes});
+  co_await write_note(wire, std::move(brings));
+  const std::string answer = co_await read_note(wire, longest_note);
+  const JobTable table = read_table(answer, offer.ports.size());
   const std::byte thanks{1};
   co_await wire.write_all({&thanks, 1});
   co_return table;
@@ -273,8 +250,8 @@ JobTable meet(const RendezvousOptions& options, const Gate& gate, const NodeOffe
     bad_input("the rendezvous at {} refused: {}", where, e.what());
   } catch (const std::system_error& e) {
     fail("the rendezvous at {} broke off: {}", where, e.code().message());
-  } catch (const json::exception&) {
-    fail("the rendezvous at {} sent a table that cannot be read", where);
+  } catch (const BadNote& e) {
+    fail("the rendezvous at {} sent a table that cannot be read: {}", where, e.what());
   } catch (const BadInput&) {
     throw;
   } catch (const Failure& e) {
