@@ -36,7 +36,8 @@ template <std::size_t n>
 std::optional<double> read_quantity(std::string_view text, const std::array<Unit, n>& units) {
   for (const auto& [name, size] : units)
     if (text.ends_with(name))
-      if (const auto value = read_number(text.substr(0, text.size() - name.size())); value && *value > 0)
+      if (const auto value = read_number(text.substr(0, text.size() - name.size()));
+          value && *value > 0 && std::isfinite(*value * size))
         return *value * size;
   return std::nullopt;
 }
@@ -54,7 +55,7 @@ LinkLimit read_link(const std::string& given) {
   const auto parts = split(text, ',');
   const auto rate = read_quantity(parts[0], rates);
   const auto latency = parts.size() == 2 ? read_quantity(parts[1], times) : 0;
-  if (!rate || !latency || parts.size() > 2)
+  if (!rate || *rate < 1 || !latency || parts.size() > 2)  // a bit takes at most a second
     bad_input(
         "--link is the speed of every worker's link and, if it matters, its latency: 100mbit, 2.5gbit or 100mbit,1ms "
         "(kbit, mbit, gbit; us, ms, s), not '{}'{}",

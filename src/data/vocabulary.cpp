@@ -10,6 +10,7 @@ namespace echelon::data {
 namespace {
 
 constexpr char32_t beyond = 0x110000;
+bool is_character(char32_t p) { return p < beyond && !(p >= 0xD800 && p < 0xE000); }  // half of a UTF-16 pair is none
 
 // The code point that begins at `at`, and its length in bytes. Overlong forms and surrogates are not UTF-8.
 struct Character {
@@ -31,7 +32,7 @@ Character character_at(std::string_view text, std::size_t at, std::string_view n
     point = point << 6 | (byte(i) & 0x3F);
   }
   constexpr char32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (!good || point < least[length] || point >= beyond || (point >= 0xD800 && point < 0xE000))
+  if (!good || point < least[length] || !is_character(point))
     bad_input("{}: at byte {}: expected UTF-8 text, found byte {:#04x} (use level = \"byte\" for other bytes)", name,
               at, first);
   return {point, length};
@@ -79,11 +80,11 @@ Vocabulary Vocabulary::from_text(std::string_view text) {
     if (!rest.starts_with(" U+")) wrong();
     rest.remove_prefix(3);
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), point, 16);
-    if (error != std::errc{} || point >= beyond || (!v.points_.empty() && point <= v.points_.back())) wrong();
+    if (error != std::errc{} || !is_character(point) || (!v.points_.empty() && point <= v.points_.back())) wrong();
     v.points_.push_back(point);
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
   }
-  if (v.points_.empty()) wrong();
+  if (v.points_.empty() || v.to_text() != text) wrong();  // "U+a" is U+000A too, but not as we write it
   return v;
 }
 

@@ -48,7 +48,7 @@ TEST(Vocabulary, RefusesWhatIsNotUtf8) {
   for (const char* s : {"a\xff", "a\xC3", "a\xC0\x80", "a\xED\xA0\x80", "a\xF4\x90\x80\x80", "a\x80", "a\xE2\x82"})
     EXPECT_TRUE(says(complaint_of([&] { Vocabulary::characters(s, "f"); }), "f: at byte 1: expected UTF-8")) << s;
   for (const char* s : {"", "byte", "characters", "characters U+0041 U+0041", "characters U+0042 U+0041",
-                        "characters U+110000", "characters 41"})
+                        "characters U+110000", "characters 41", "characters U+a", "characters U+D800"})
     EXPECT_THROW(Vocabulary::from_text(s), BadInput) << s;
 }
 

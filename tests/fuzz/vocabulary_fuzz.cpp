@@ -1,0 +1,35 @@
+// Any text is either refused with BadInput or is, byte by byte, what writing its vocabulary gives; and any text is
+// either refused with BadInput or has characters that spell it again.
+
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "data/vocabulary.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace echelon;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  std::optional<data::Vocabulary> stored;
+  try {
+    stored = data::Vocabulary::from_text(text);
+  } catch (const BadInput&) {
+  }
+  if (stored) {
+    invariant(stored->to_text() == text, "a vocabulary was accepted that nobody wrote");
+    std::vector<std::int32_t> tokens(stored->size());
+    std::iota(tokens.begin(), tokens.end(), 0);
+    invariant(stored->encode(stored->decode(tokens), "again") == tokens, "a token is no character");
+  }
+  try {
+    const auto characters = data::Vocabulary::characters(text, "input");
+    invariant(characters.decode(characters.encode(text, "input")) == text, "a text changes when encoded and decoded");
+    invariant(data::Vocabulary::from_text(characters.to_text()) == characters, "a vocabulary is read as it is written");
+    invariant(characters.encode_packed(text, "input").size() % characters.packed_width() == 0, "tokens are whole");
+  } catch (const BadInput&) {
+  }
+  return 0;
+}
