@@ -29,7 +29,8 @@ class Experiments(unittest.TestCase):
         return result("bench", "collective", "--bytes", "64K", "--algorithm", "ring", "--repeats", "3", "--json", *words)
 
     def test_a_link_has_a_speed_and_perhaps_a_latency(self):
-        for wrong in ("100", "100mb", "fast", "-1mbit", "0mbit", "nanmbit", "infgbit", "1e305gbit", "1e-9kbit", "1mbit,", "1mbit,5", "1mbit,1ms,1ms"):
+        for wrong in ("100", "100mb", "fast", "-1mbit", "0mbit", "nanmbit", "infgbit", "1e305gbit", "1e-9kbit",
+                      "1mbit,", "1mbit,5", "1mbit,1ms,1ms"):
             self.refuse("100mbit,1ms", "--workers", "2", "--link=" + wrong)
 
     def test_a_link_is_read_in_large_and_small_letters(self):

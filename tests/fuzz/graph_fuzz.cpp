@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0 || size > 2000) return 0;  // every worker looks at every edge
   const int workers = 1 + data[0] % 24;
   try {
-    const auto edges = parse_edges({reinterpret_cast<const char*>(data + 1), size - 1}, "input");
+    const auto edges = parse_edges({reinterpret_cast<const char*>(data + 1), size - 1});
     for (const auto& [a, b] : edges) invariant(a >= 0 && b >= 0 && a != b, "an edge joins two workers");
     if (!PeerGraph::problem(PeerGraph::Kind::edges, workers, edges).empty()) return 0;
     const PeerGraph graph(PeerGraph::Kind::edges, workers, edges);
