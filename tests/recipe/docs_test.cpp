@@ -40,13 +40,13 @@ TEST(AddingASystem, ShowsWhatIsThere) {
     EXPECT_NE(page.find(line_with(file, "sign_majority")), std::string::npos) << line_with(file, "sign_majority");
   for (const auto& [word, file] : std::initializer_list<std::pair<const char*, const char*>>{
            {"CountsHeadsAndNotSizes", "tests/parallel/averaging_test.cpp"},
-           {"void check_composition", "src/parallel/composition.cpp"},
+           {"void check_composition", "src/parallel/composition_check.cpp"},
            {"tools/systems_page", "tests/CMakeLists.txt"},
            {"one_bit(OptionReader&)", "src/codec/codecs.h"},
            {"all_reduce(OptionReader&", "src/parallel/exchanges/exchanges.h"},
-           {"Order::Kind", "src/parallel/exchanges/portions.cpp"},
+           {"order.is_early", "src/parallel/exchanges/portions.cpp"},
            {"Order::Kind", "src/parallel/exchanges/server_overlap.cpp"},
-           {"Order::Kind", "src/parallel/exchanges/server_keys.cpp"},
+           {"order.cuts_slices", "src/parallel/exchanges/server_keys.cpp"},
            {"Sync::Kind", "src/parallel/exchanges/server_client.cpp"},
            {"Sync::Kind", "src/parallel/exchanges/server_rounds.cpp"},
            {"Sync::Kind", "src/parallel/exchanges/server_shard.cpp"}})
