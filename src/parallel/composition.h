@@ -1,6 +1,7 @@
 #pragma once
 // A system as five parts that do not know each other: rule, exchange, sync, codec and order, read from a recipe's
-// tables. Whether they fit together, and fit the model and the world, is decided here, before the first step.
+// tables. Whether they fit together, and fit the model and the world, is decided before the first step
+// (composition_check.cpp).
 
 #include <memory>
 #include <string>

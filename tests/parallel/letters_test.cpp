@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <set>
 
 #include "parallel/exchanges/server_keys.h"
@@ -81,6 +82,14 @@ TEST(Letters, AServerInRoundsRefusesToBeAskedWithoutAContribution) {
   for (const auto kind : {exchanges::pull, exchanges::await, exchanges::warm})
     EXPECT_TRUE(says(failure_of(gradients_to_servers("", "bsp"), 1, 0, {.kind = kind, .box = Exchange::server_box}),
                      "rank 1 asks for key 0 without a contribution"));
+}
+
+TEST(Letters, AServerRefusesStepsThatNobodyReaches) {
+  for (const std::int64_t clock : {std::numeric_limits<std::int64_t>::max(), std::int64_t{-1}})
+    for (const char* sync : {"bsp", "async", "ssp"})
+      EXPECT_TRUE(says(failure_of(gradients_to_servers("", sync), 1, 0,
+                                  {.kind = exchanges::push, .box = Exchange::server_box, .clock = clock}),
+                       "rank 1 says that it is at step"));
 }
 
 // Every step's and key's random numbers are their own, however many keys there are.

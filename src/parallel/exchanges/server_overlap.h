@@ -1,6 +1,7 @@
 #pragma once
 // What a worker of parameter servers needs for exchanging beside its computation (server_overlap.cpp). A task of its
-// own carries each step's letters: it pushes keys as backward completes them, and takes the answers.
+// own carries each step's letters: it pushes keys as backward completes them, and takes the answers. Belongs to the
+// ServerClient, which says there who may touch what when; what goes wrong in the task is rethrown by `last.wait`.
 
 #include <atomic>
 #include <cstddef>

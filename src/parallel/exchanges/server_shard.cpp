@@ -8,6 +8,10 @@
 
 namespace echelon::exchanges {
 
+namespace {
+constexpr std::int64_t most_clock = std::int64_t{1} << 62;  // it comes from a wire, and is added to
+}  // namespace
+
 ServerShard::ServerShard(const ExchangeParts& parts, std::span<const Key> keys, const ServerPlace& place)
     : parts_(parts), place_(place), first_(place.first), writers_(place.writers) {
   const auto workers = static_cast<std::size_t>(parts_.workers());
@@ -90,6 +94,8 @@ void ServerShard::handle(Letter& letter) {
     fail("rank {} wrote to key {}, which is not on this server", letter.from, key);
   Slice& s = slices_[key - first_];
   const LetterHead head = letter.head;
+  if (head.clock < 0 || head.clock > most_clock)
+    fail("rank {} says that it is at step {}, which nobody reaches", letter.from, head.clock);
   if (parts_.sync.in_rounds() && head.kind != push && head.kind != push_answer)
     fail("rank {} asks for key {} without a contribution (letter of kind {}), and in rounds only those are answered",
          letter.from, key, head.kind);
