@@ -105,13 +105,16 @@ std::uint64_t number_in(Replica& replica, const std::string& name) {
 
 RaceResult race(const std::string& settings) {
   std::vector<RaceResult> all(ranks);
+  std::vector<Straggler> pauses;  // between reading and writing, so that others write in between on a single core too
+  for (Rank r = 0; r < ranks; ++r) pauses.push_back({.rank = r, .factor = 2});
   run_in_threads(ranks, {}, [&](World& world) {
     RaceResult& mine = all[static_cast<std::size_t>(world.rank())];
     const SystemJob job{.system = fmt::format("[rule]\nname = 'movement_add'\n[exchange]\nname = 'shared_memory'\n{}\n"
                                               "[sync]\nname = 'async'\nwork = 'own'\n",
                                               settings),
                         .lr = 0.02,
-                        .steps = 120};
+                        .steps = 120,
+                        .stragglers = pauses};
     mine.accuracy = run_system(world, job, [&](Replica& r) {
                       mine.staleness = number_in(r, "staleness");
                       mine.pushes = number_in(r, "pushes");
