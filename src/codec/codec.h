@@ -20,12 +20,13 @@
 
 #include "base/options.h"
 #include "base/random.h"
+#include "base/state.h"
 
 namespace echelon {
 
-// One of the pieces of which a codec's numbers consist, one after the other: a parameter, or a part of it. Codecs with a
-// scale for each layer have one for each piece. A matrix has rows and columns (low
-// rank needs them); for anything else `rows` is 1. Half a matrix is no matrix, but still has whole rows.
+// One of the pieces of which a codec's numbers consist, one after the other: a parameter, or a part of it. Codecs with
+// a scale for each layer have one for each piece. A matrix has rows and columns (low rank needs them); for anything
+// else `rows` is 1. Half a matrix is no matrix, but still has whole rows.
 struct CodecPiece {
   std::size_t size = 0;
   std::size_t rows = 1;  // size = rows * columns
@@ -50,10 +51,7 @@ class Codec {
     bool momentum = false;  // what it sends has momentum in it
     bool weights = false;   // precise enough for weights themselves, not only for changes of them
   };
-  struct State {
-    std::string name;
-    std::span<std::byte> bytes;
-  };
+  using State = StateSpan;
 
   virtual ~Codec() = default;
   virtual Traits traits() const = 0;

@@ -122,11 +122,10 @@ void AutoSum::run(Group& group, std::span<float> values, const CodecStep& step, 
   }
 }
 
-std::vector<StateSpan> AutoSum::state(const std::string& prefix) {
+std::vector<StateSpan> AutoSum::state() {
   std::vector<StateSpan> all;
-  for (std::size_t i = 0; i < sums_.size(); ++i)
-    for (const StateSpan& s : sums_[i]->state(prefix + " " + candidates_[i].name)) all.push_back(s);
-  all.push_back({prefix + " chosen", std::as_writable_bytes(std::span(&chosen_, 1))});
+  for (std::size_t i = 0; i < sums_.size(); ++i) add_states(all, candidates_[i].name + " ", sums_[i]->state());
+  all.push_back(as_state("chosen", chosen_));
   return all;
 }
 

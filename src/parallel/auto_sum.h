@@ -36,7 +36,7 @@ class AutoSum {
   void run(Group& group, std::span<float> values, const CodecStep& step, const Plain& plain);
   // What was taken last; "none" before the first exchange.
   std::string chosen() const { return chosen_ < 0 ? "none" : candidates_[static_cast<std::size_t>(chosen_)].name; }
-  std::vector<StateSpan> state(const std::string& prefix);
+  std::vector<StateSpan> state();
 
   static constexpr std::int64_t first_check = 8, check_every = 256, measure_again = 4096;  // exchanges
 

@@ -202,7 +202,7 @@ void CodedSum::give_back(std::span<float> values) {
     // Which numbers the codec is for: of the owners' way the last one has the sums of this member's own part.
     const Range part = way_ == Way::owners ? parts_[i < parts_.size() ? i : static_cast<std::size_t>(index_)]
                                            : Range{0, values.size()};
-    for (const Codec::State& s : codecs_[i]->state()) {
+    for (const StateSpan& s : codecs_[i]->state()) {
       if (s.name == "residual")
         for (std::size_t k = 0; k < part.count(); ++k) {
           float left = 0;
@@ -214,11 +214,9 @@ void CodedSum::give_back(std::span<float> values) {
   }
 }
 
-std::vector<StateSpan> CodedSum::state(const std::string& prefix) {
+std::vector<StateSpan> CodedSum::state() {
   std::vector<StateSpan> all;
-  for (std::size_t i = 0; i < codecs_.size(); ++i)
-    for (const Codec::State& s : codecs_[i]->state())
-      all.push_back({fmt::format("{} {} {}", prefix, i, s.name), s.bytes});
+  for (std::size_t i = 0; i < codecs_.size(); ++i) add_states(all, fmt::format("{} ", i), codecs_[i]->state());
   return all;
 }
 

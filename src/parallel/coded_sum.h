@@ -49,7 +49,7 @@ class CodedSum {
            bool may_switch = true);
 
   void run(Group& group, std::span<float> values, const CodecStep& step);
-  std::vector<StateSpan> state(const std::string& prefix);
+  std::vector<StateSpan> state();
   // Adds what error feedback still holds to the values and forgets it: when the codec is no longer used.
   void give_back(std::span<float> values);
 

@@ -244,16 +244,16 @@ void Replica::read_model() {
 }
 
 std::vector<StateSpan> Replica::own_state() {
-  std::vector<StateSpan> all{{"weights", std::as_writable_bytes(trainer_->parameters())}};
-  for (const Trainer::State& s : trainer_->state()) all.push_back({"own " + s.name, s.bytes});
-  for (const StateSpan& s : exchange_->state()) all.push_back(s);
-  all.push_back({"clock", std::as_writable_bytes(std::span(&clock_, 1))});
-  all.push_back({"bytes", std::as_writable_bytes(std::span(&own_bytes_, 1))});
+  std::vector<StateSpan> all{as_state("weights", trainer_->parameters())};
+  add_states(all, "own ", trainer_->state());
+  add_states(all, "", exchange_->state());
+  all.push_back(as_state("clock", clock_));
+  all.push_back(as_state("bytes", own_bytes_));
   return all;
 }
 
-std::vector<Trainer::State> Replica::state() {
-  std::vector<Trainer::State> all;
+std::vector<StateSpan> Replica::state() {
+  std::vector<StateSpan> all;
   std::size_t at = 0;
   for (std::size_t r = 0; r < state_sizes_.size(); ++r) {
     const auto size = static_cast<std::size_t>(state_sizes_[r]);

@@ -70,7 +70,7 @@ class Replica {
 
   // For checkpoints: everything that every rank remembers, gathered on rank 0. All ranks call gather(), then rank 0
   // reads state(); or rank 0 fills in state(), then all ranks call scatter().
-  std::vector<Trainer::State> state();
+  std::vector<StateSpan> state();
   void gather();
   void scatter();
 

@@ -21,17 +21,13 @@
 
 #include "base/options.h"
 #include "base/random.h"
+#include "base/state.h"
 #include "collective/topology.h"
 #include "optim/optim.h"
 #include "tensor/buffer.h"
 #include "world/world.h"
 
 namespace echelon {
-
-struct StateSpan {  // for checkpoints: the same names and sizes in every run of the same composition
-  std::string name;
-  std::span<std::byte> bytes;
-};
 
 struct RuleTraits {
   enum class Moment {

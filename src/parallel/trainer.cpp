@@ -302,13 +302,12 @@ void Trainer::explain_not_finite(TrainerPhase& phase, const data::Batch& batch, 
   throw NotFinite(fmt::format("step {}: the loss is not a number", context.step));
 }
 
-std::vector<Trainer::State> Trainer::state() {
-  std::vector<State> all;
+std::vector<StateSpan> Trainer::state() {
+  std::vector<StateSpan> all;
   for (auto& phase : phases_) {
     const std::string prefix = phases_.size() > 1 ? phase->name + "." : "";
-    for (const Update::Slot& slot : phase->update->slots())
-      all.push_back({prefix + slot.name, std::as_writable_bytes(slot.values)});
-    if (!phase->carries.empty()) all.push_back({prefix + "carries", phase->carries.all()});
+    for (const Update::Slot& slot : phase->update->slots()) all.push_back(as_state(prefix + slot.name, slot.values));
+    if (!phase->carries.empty()) all.push_back(as_state(prefix + "carries", phase->carries.all()));
   }
   return all;
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/state.h"
 #include "collective/shard_tree.h"
 #include "data/loader.h"
 #include "graph/program.h"
@@ -101,11 +102,7 @@ class Trainer {
   std::span<float> parameters() { return parameters_; }
 
   // All that a checkpoint must hold besides the parameters, by name: the optimizer's state and the carried values.
-  struct State {
-    std::string name;
-    std::span<std::byte> bytes;
-  };
-  std::vector<State> state();
+  std::vector<StateSpan> state();
   // Before parameters and state are read on rank 0 to be saved: all ranks call it, and it is all there. Afterwards all
   // ranks call end_of_reading(), and may go on.
   void begin_reading();

@@ -208,7 +208,7 @@ void Trainer::spread() {
   if (crew_.world().size() == 1) return;
   if (!rank_sum_) return cores_.run([&](int core) { crew_.barrier(core, "the start"); });
   crew_.broadcast(std::as_writable_bytes(parameters_));
-  for (State& s : state()) crew_.broadcast(s.bytes);
+  for (const StateSpan& s : state()) crew_.broadcast(s.bytes);
 }
 
 RankTimes Trainer::times() const {

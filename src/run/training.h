@@ -105,7 +105,7 @@ class Training {
   std::int64_t enough_samples(std::int64_t step) const;  // from that step on, with which its epoch may end
   std::int64_t next_meeting() const;  // the step after which something is due for which all ranks meet
   data::LoaderOptions loader_options() const;
-  std::vector<Trainer::State> state() { return replica_ ? replica_->state() : trainer_->state(); }
+  std::vector<StateSpan> state() { return replica_ ? replica_->state() : trainer_->state(); }
   void do_evaluation(const StopFlag& stop);
   bool wants_to_stop(const StopFlag& stop) const;
   void save(Checkpointer::IfBusy if_busy);

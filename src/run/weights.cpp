@@ -10,7 +10,7 @@ std::vector<TensorView> weight_views(const ParameterTable& table, std::span<cons
   return views;
 }
 
-std::vector<TensorView> state_views(const std::vector<Trainer::State>& state) {
+std::vector<TensorView> state_views(const std::vector<StateSpan>& state) {
   std::vector<TensorView> views;
   for (const auto& s : state)
     views.push_back({s.name, DType::u8, Shape{static_cast<std::int64_t>(s.bytes.size())}, s.bytes});
@@ -25,7 +25,7 @@ void load_weights(SafetensorsFile& file, const ParameterTable& table, std::span<
   file.read_all(slots);
 }
 
-void load_state(SafetensorsFile& file, const std::vector<Trainer::State>& state) {
+void load_state(SafetensorsFile& file, const std::vector<StateSpan>& state) {
   std::vector<TensorSlot> slots;
   for (const auto& s : state)
     slots.push_back({s.name, DType::u8, Shape{static_cast<std::int64_t>(s.bytes.size())}, s.bytes});

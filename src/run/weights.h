@@ -12,10 +12,10 @@
 namespace echelon {
 
 std::vector<TensorView> weight_views(const ParameterTable& table, std::span<const float> parameters);
-std::vector<TensorView> state_views(const std::vector<Trainer::State>& state);
+std::vector<TensorView> state_views(const std::vector<StateSpan>& state);
 
 // BadInput naming what is missing, left over or of another shape; then nothing has been changed.
 void load_weights(SafetensorsFile& file, const ParameterTable& table, std::span<float> parameters);
-void load_state(SafetensorsFile& file, const std::vector<Trainer::State>& state);
+void load_state(SafetensorsFile& file, const std::vector<StateSpan>& state);
 
 }  // namespace echelon

@@ -29,7 +29,7 @@ std::vector<float> decoded(const Codec& codec, const Bytes& bytes, std::size_t n
 
 std::vector<std::byte> state_of(Codec& codec) {
   std::vector<std::byte> all;
-  for (const Codec::State& state : codec.state()) all.insert(all.end(), state.bytes.begin(), state.bytes.end());
+  for (const StateSpan& state : codec.state()) all.insert(all.end(), state.bytes.begin(), state.bytes.end());
   return all;
 }
 
@@ -153,8 +153,8 @@ TEST_P(EveryCodec, GoesOnFromItsStateAsIfNothingHadHappened) {
 TEST_P(EveryCodec, LosesNothingOverTimeWithErrorFeedback) {
   const auto codec = make();
   const auto states = codec->state();
-  const auto residual = std::ranges::find(states, "residual", &Codec::State::name);
-  if (residual == states.end() || std::ranges::count(states, "velocity", &Codec::State::name) > 0)
+  const auto residual = std::ranges::find(states, "residual", &StateSpan::name);
+  if (residual == states.end() || std::ranges::count(states, "velocity", &StateSpan::name) > 0)
     return;  // it has no error feedback, or momentum besides
   std::vector<double> wanted(n_), got(n_);
   for (int step = 0; step < 30; ++step) {

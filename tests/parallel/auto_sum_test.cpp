@@ -126,7 +126,7 @@ void fall_back(bool resumed) {
         fail("{} is chosen after exchange {}", sum->chosen(), i);
       if (resumed && i + 1 == AutoSum::first_check) {
         auto again = fresh();
-        const auto from = sum->state(""), to = again->state("");
+        const auto from = sum->state(), to = again->state();
         for (std::size_t k = 0; k < from.size(); ++k) std::ranges::copy(from[k].bytes, to[k].bytes.begin());
         sum = std::move(again);
       }

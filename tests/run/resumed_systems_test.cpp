@@ -130,7 +130,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
   static void save(World& world, Replica& replica, Saved& saved) {
     replica.gather();
     if (world.rank() != 0) return;
-    for (const Trainer::State& s : replica.state()) saved.state.emplace_back(s.bytes.begin(), s.bytes.end());
+    for (const StateSpan& s : replica.state()) saved.state.emplace_back(s.bytes.begin(), s.bytes.end());
     saved.model.assign(replica.model().begin(), replica.model().end());
   }
 

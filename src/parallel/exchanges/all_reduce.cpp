@@ -52,14 +52,13 @@ class AllReduce : public Exchange {
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
-    for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
+    add_states(all, "worker ", worker_->state());
     for (std::size_t i = 0; i < codings_.size(); ++i) {
-      if (codings_[i].coded)
-        for (const StateSpan& s : codings_[i].coded->state(fmt::format("codec {}", i))) all.push_back(s);
-      if (codings_[i].chosen)
-        for (const StateSpan& s : codings_[i].chosen->state(fmt::format("codec {}", i))) all.push_back(s);
+      const std::string prefix = fmt::format("codec {} ", i);
+      if (codings_[i].coded) add_states(all, prefix, codings_[i].coded->state());
+      if (codings_[i].chosen) add_states(all, prefix, codings_[i].chosen->state());
     }
-    for (const StateSpan& s : portions_.state()) all.push_back(s);
+    add_states(all, "", portions_.state());
     return all;
   }
 

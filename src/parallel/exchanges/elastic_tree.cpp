@@ -76,8 +76,8 @@ class ElasticTree : public Exchange {
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
-    for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
-    all.push_back({"steps", std::as_writable_bytes(std::span(&steps_, 1))});
+    add_states(all, "worker ", worker_->state());
+    all.push_back(as_state("steps", steps_));
     return all;
   }
 

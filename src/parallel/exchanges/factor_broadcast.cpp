@@ -54,8 +54,8 @@ class FactorBroadcast : public Exchange {
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
-    for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
-    for (const StateSpan& s : portions_.state()) all.push_back(s);
+    add_states(all, "worker ", worker_->state());
+    add_states(all, "", portions_.state());
     return all;
   }
 

@@ -45,8 +45,7 @@ std::span<const float> ModelCoder::decode(std::span<const std::byte> bytes, Rank
 
 std::vector<StateSpan> ModelCoder::state() {
   std::vector<StateSpan> all;
-  if (codec_)
-    for (const Codec::State& s : codec_->state()) all.push_back({"codec " + s.name, s.bytes});
+  if (codec_) add_states(all, "codec ", codec_->state());
   return all;
 }
 
@@ -122,8 +121,8 @@ void Gossip::settle() {
 
 std::vector<StateSpan> Gossip::state() {
   std::vector<StateSpan> all = coder_.state();
-  for (const StateSpan& s : peer_->state()) all.push_back({"peer " + s.name, s.bytes});
-  all.push_back({"exchanges", std::as_writable_bytes(std::span(&exchanges_, 1))});
+  add_states(all, "peer ", peer_->state());
+  all.push_back(as_state("exchanges", exchanges_));
   return all;
 }
 

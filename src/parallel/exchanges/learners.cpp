@@ -34,7 +34,7 @@ class Learners : public Exchange {
         shared_(parts_.rule->make_shared(parts_.place({0, parts_.floats()}))),
         sum_(parts_.floats() * sizeof(float)),
         one_(parts_.floats() * sizeof(float)) {
-    for (const Trainer::State& s : parts_.trainer->state())
+    for (const StateSpan& s : parts_.trainer->state())
       optimizer_.push_back(s.bytes), optimizer_bytes_ += s.bytes.size();
     const std::int64_t places = settings.autotune ? settings.most : settings.start.learners;
     for (std::int64_t l = 0; l < places; ++l) {
@@ -83,15 +83,14 @@ class Learners : public Exchange {
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
     for (std::size_t l = 0; l < learners_.size(); ++l) {
-      all.push_back({fmt::format("learner {}", l), learners_[l].weights.as<std::byte>()});
-      all.push_back({fmt::format("optimizer {}", l), learners_[l].optimizer.as<std::byte>()});
-      for (const StateSpan& s : learners_[l].side->state())
-        all.push_back({fmt::format("side {} {}", l, s.name), s.bytes});
+      all.push_back(as_state(fmt::format("learner {}", l), learners_[l].weights));
+      all.push_back(as_state(fmt::format("optimizer {}", l), learners_[l].optimizer));
+      add_states(all, fmt::format("side {} ", l), learners_[l].side->state());
     }
-    for (const StateSpan& s : shared_->state()) all.push_back({"shared " + s.name, s.bytes});
+    add_states(all, "shared ", shared_->state());
     all.push_back({"tuner", tuner_.state()});
-    all.push_back({"active", std::as_writable_bytes(std::span(&active_, 1))});
-    all.push_back({"meetings", std::as_writable_bytes(std::span(&meetings_, 1))});
+    all.push_back(as_state("active", active_));
+    all.push_back(as_state("meetings", meetings_));
     return all;
   }
 

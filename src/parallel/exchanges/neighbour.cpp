@@ -91,8 +91,8 @@ class InLockstep : public Exchange {
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all = coder_.state();
-    for (const StateSpan& s : peer_->state()) all.push_back({"peer " + s.name, s.bytes});
-    all.push_back({"rounds", std::as_writable_bytes(std::span(&rounds_, 1))});
+    add_states(all, "peer ", peer_->state());
+    all.push_back(as_state("rounds", rounds_));
     return all;
   }
 

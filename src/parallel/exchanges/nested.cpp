@@ -94,7 +94,7 @@ class Nested : public Exchange {
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all = outer_->state();
-    for (const StateSpan& s : worker_->state()) all.push_back({"member " + s.name, s.bytes});
+    add_states(all, "member ", worker_->state());
     return all;
   }
 

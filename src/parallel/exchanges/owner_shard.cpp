@@ -47,8 +47,8 @@ class OwnerShard : public Exchange {
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
-    for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
-    for (const StateSpan& s : shared_->state()) all.push_back({"owned " + s.name, s.bytes});
+    add_states(all, "worker ", worker_->state());
+    add_states(all, "owned ", shared_->state());
     return all;
   }
 

@@ -96,14 +96,13 @@ class Partial : public Exchange {
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
-    for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
-    for (std::size_t f = 0; f < owed_.size(); ++f) all.push_back({fmt::format("owed {}", f), owed_[f].as<std::byte>()});
+    add_states(all, "worker ", worker_->state());
+    for (std::size_t f = 0; f < owed_.size(); ++f) all.push_back(as_state(fmt::format("owed {}", f), owed_[f]));
     for (std::size_t i = 0; i < encoders_.size(); ++i)
-      for (const Codec::State& s : encoders_[i]->state())
-        all.push_back({fmt::format("codec {} {}", i, s.name), s.bytes});
-    all.push_back({"arrived", arrived_.as<std::byte>()});
-    all.push_back({"sent", std::as_writable_bytes(std::span(sent_))});
-    all.push_back({"usual step", std::as_writable_bytes(std::span(&usual_step_, 1))});
+      add_states(all, fmt::format("codec {} ", i), encoders_[i]->state());
+    all.push_back(as_state("arrived", arrived_));
+    all.push_back(as_state("sent", sent_));
+    all.push_back(as_state("usual step", usual_step_));
     return all;
   }
 

@@ -84,10 +84,8 @@ void Portions::read_model(std::span<float> out) const {
 std::vector<StateSpan> Portions::state() {
   std::vector<StateSpan> all;
   for (std::size_t i = 0; i < portions_.size(); ++i)
-    if (portions_[i]->shared)
-      for (const StateSpan& s : portions_[i]->shared->state())
-        all.push_back({fmt::format("shared {} {}", i, s.name), s.bytes});
-  all.push_back({"rounds", std::as_writable_bytes(std::span(&rounds_, 1))});
+    if (portions_[i]->shared) add_states(all, fmt::format("shared {} ", i), portions_[i]->shared->state());
+  all.push_back(as_state("rounds", rounds_));
   return all;
 }
 

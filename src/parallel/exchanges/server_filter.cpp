@@ -75,9 +75,7 @@ std::span<const std::byte> PushFilter::write(std::span<const float> values, std:
   return {bytes_.data(), static_cast<std::size_t>(at - bytes_.data())};
 }
 
-std::vector<StateSpan> PushFilter::state() {
-  return {rules::as_state("kept", kept_.as<float>()), {"cached", std::as_writable_bytes(std::span(cached_))}};
-}
+std::vector<StateSpan> PushFilter::state() { return {as_state("kept", kept_), as_state("cached", cached_)}; }
 
 FilterReader::FilterReader(const FilterSettings& settings, std::size_t floats)
     : settings_(settings), cached_(blocks_of(settings, floats) + 1) {}
@@ -110,6 +108,6 @@ void FilterReader::read(std::span<const std::byte> bytes, std::span<float> out) 
   if (!bytes.empty()) fail("a filtered push has {} bytes too many", bytes.size());
 }
 
-std::vector<StateSpan> FilterReader::state() { return {{"cached", std::as_writable_bytes(std::span(cached_))}}; }
+std::vector<StateSpan> FilterReader::state() { return {as_state("cached", cached_)}; }
 
 }  // namespace echelon::exchanges

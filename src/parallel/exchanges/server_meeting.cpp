@@ -76,31 +76,23 @@ void ServerClient::agree_on_round() {
 
 std::vector<StateSpan> ServerClient::state() {
   std::vector<StateSpan> all;
-  for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
+  add_states(all, "worker ", worker_->state());
   for (std::size_t k = 0; k < keys_.size(); ++k)
-    if (encoders_[k])
-      for (const Codec::State& s : encoders_[k]->state())
-        all.push_back({fmt::format("codec {} {}", k, s.name), s.bytes});
+    if (encoders_[k]) add_states(all, fmt::format("codec {} ", k), encoders_[k]->state());
   for (std::size_t p = 0; p < shards_.size(); ++p)
-    if (shards_[p])
-      for (const StateSpan& s : shards_[p]->state()) all.push_back({fmt::format("{} {}", p, s.name), s.bytes});
-  for (std::size_t k = 0; k < filters_.size(); ++k)
-    for (const StateSpan& s : filters_[k].state()) all.push_back({fmt::format("filter {} {}", k, s.name), s.bytes});
+    if (shards_[p]) add_states(all, fmt::format("{} ", p), shards_[p]->state());
+  for (std::size_t k = 0; k < filters_.size(); ++k) add_states(all, fmt::format("filter {} ", k), filters_[k].state());
   if (budget_) {
-    all.push_back(rules::as_state("pending", pending_.as<float>()));
-    all.push_back({"pending rates", std::as_writable_bytes(std::span(pending_rate_))});
-    all.push_back({"waits", std::as_writable_bytes(budget_->waits())});
+    all.push_back(as_state("pending", pending_));
+    all.push_back(as_state("pending rates", pending_rate_));
+    all.push_back(as_state("waits", budget_->waits()));
   }
-  all.push_back({"lost servers", std::as_writable_bytes(std::span(lost_servers_))});
-  if (relay_)
-    for (const StateSpan& s : relay_->state()) all.push_back(s);
-  auto add = [&](const char* name, auto& value) {
-    all.push_back({name, std::as_writable_bytes(std::span(&value, 1))});
-  };
-  all.push_back({"seen", std::as_writable_bytes(std::span(seen_))});
-  all.push_back({"version", std::as_writable_bytes(std::span(version_))});
+  all.push_back(as_state("lost servers", lost_servers_));
+  if (relay_) add_states(all, "", relay_->state());
+  auto add = [&](const char* name, auto& value) { all.push_back(as_state(name, value)); };
+  add("seen", seen_), add("version", version_);
   add("pushes", pushes_), add("steps", steps_), add("round", round_), add("warm", warm_);
-  all.push_back({"own in", std::as_writable_bytes(std::span(own_in_))});
+  add("own in", own_in_);
   add("waited", waited_), add("parts done", parts_done_), add("parts", parts_count_), add("ages", ages_);
   add("pushed at", pushed_at_), add("out of order", out_of_order_);
   return all;

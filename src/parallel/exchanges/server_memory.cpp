@@ -41,26 +41,22 @@ std::vector<StateSpan> ServerShard::state() {
   std::vector<StateSpan> all;
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     Slice& s = slices_[i];
-    auto add = [&](const std::string& name, std::span<std::byte> bytes) {
-      all.push_back({fmt::format("server {} {}", first_ + i, name), bytes});
-    };
-    for (const StateSpan& state : s.shared->state()) add(state.name, state.bytes);
-    if (s.answer_codec)
-      for (const Codec::State& state : s.answer_codec->state()) add("answers " + state.name, state.bytes);
-    add("round", std::as_writable_bytes(std::span(&s.round, 1)));
-    add("version", std::as_writable_bytes(std::span(&s.version, 1)));
-    add("clocks", std::as_writable_bytes(std::span(s.clocks)));
+    std::vector<StateSpan> own = s.shared->state();
+    if (s.answer_codec) add_states(own, "answers ", s.answer_codec->state());
+    own.push_back(as_state("round", s.round));
+    own.push_back(as_state("version", s.version));
+    own.push_back(as_state("clocks", s.clocks));
     for (std::size_t w = 0; w < s.filters.size(); ++w)
-      for (const StateSpan& state : s.filters[w].state()) add(fmt::format("filter {} {}", w, state.name), state.bytes);
-    if (s.changes)
-      for (const StateSpan& state : s.changes->state()) add("sites " + state.name, state.bytes);
-    for (std::size_t w = 0; w < s.read.size(); ++w) add(fmt::format("read by {}", w), s.read[w].as<std::byte>());
+      add_states(own, fmt::format("filter {} ", w), s.filters[w].state());
+    if (s.changes) add_states(own, "sites ", s.changes->state());
+    for (std::size_t w = 0; w < s.read.size(); ++w) own.push_back(as_state(fmt::format("read by {}", w), s.read[w]));
+    add_states(all, fmt::format("server {} ", first_ + i), own);
   }
-  all.push_back({"site clocks", std::as_writable_bytes(std::span(site_clocks_))});
-  all.push_back({"site clock told", std::as_writable_bytes(std::span(&told_clock_, 1))});
-  all.push_back({"lost members", std::as_writable_bytes(std::span(&lost_, 1))});
-  all.push_back({"server speeds", std::as_writable_bytes(std::span(interval_))});
-  all.push_back({"server counts", std::as_writable_bytes(std::span(&counts_, 1))});
+  all.push_back(as_state("site clocks", site_clocks_));
+  all.push_back(as_state("site clock told", told_clock_));
+  all.push_back(as_state("lost members", lost_));
+  all.push_back(as_state("server speeds", interval_));
+  all.push_back(as_state("server counts", counts_));
   return all;
 }
 

@@ -205,10 +205,8 @@ std::vector<StateSpan> ServerRelay::state() {
   std::vector<StateSpan> all;
   for (std::size_t k = 0; k < nodes_.size(); ++k) {
     if (!nodes_[k].inner) continue;
-    all.push_back({fmt::format("relay {} sent", k), std::as_writable_bytes(std::span(&nodes_[k].sent, 1))});
-    if (nodes_[k].encoder)
-      for (const Codec::State& s : nodes_[k].encoder->state())
-        all.push_back({fmt::format("relay {} {}", k, s.name), s.bytes});
+    all.push_back(as_state(fmt::format("relay {} sent", k), nodes_[k].sent));
+    if (nodes_[k].encoder) add_states(all, fmt::format("relay {} ", k), nodes_[k].encoder->state());
   }
   return all;
 }

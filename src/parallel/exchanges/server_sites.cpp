@@ -94,6 +94,6 @@ void SignificantChanges::apply(std::span<const std::byte> bytes, std::span<float
   }
 }
 
-std::vector<StateSpan> SignificantChanges::state() { return {rules::as_state("kept", kept_.as<float>())}; }
+std::vector<StateSpan> SignificantChanges::state() { return {as_state("kept", kept_)}; }
 
 }  // namespace echelon::exchanges

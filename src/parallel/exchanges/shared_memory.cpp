@@ -74,12 +74,12 @@ class SharedMemoryExchange : public Exchange {
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
-    for (const StateSpan& s : worker_->state()) all.push_back({"worker " + s.name, s.bytes});
+    add_states(all, "worker ", worker_->state());
     if (parts_.rank() == 0) all.push_back({"racing weights", weights_.memory()});
-    all.push_back({"wants weights", std::as_writable_bytes(std::span(&wants_weights_, 1))});
-    all.push_back({"seen", std::as_writable_bytes(std::span(&seen_, 1))});
-    all.push_back({"staleness", std::as_writable_bytes(std::span(&staleness_, 1))});
-    all.push_back({"pushes", std::as_writable_bytes(std::span(&pushes_, 1))});
+    all.push_back(as_state("wants weights", wants_weights_));
+    all.push_back(as_state("seen", seen_));
+    all.push_back(as_state("staleness", staleness_));
+    all.push_back(as_state("pushes", pushes_));
     return all;
   }
 

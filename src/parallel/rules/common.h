@@ -19,9 +19,6 @@ void for_each_weight(const std::vector<TrainedSpan>& segments, Range range, cons
 }
 
 inline Buffer zeros(std::size_t floats) { return Buffer(floats * sizeof(float)); }
-inline StateSpan as_state(std::string name, std::span<float> values) {
-  return {std::move(name), std::as_writable_bytes(values)};
-}
 
 // Rules between equals: replicas train alone and give their weights to each other.
 inline constexpr RuleTraits between_equals{.moment = RuleTraits::Moment::weights,
@@ -52,7 +49,7 @@ class MovementSide : public WorkerSide {
   explicit MovementSide(const ReplicaView& view);
   void contribute(Range range, double share, std::span<float> out) override;
   void apply(Range range, std::span<const float> answer) override;
-  std::vector<StateSpan> state() override { return {as_state("centre", centre_.as<float>())}; }
+  std::vector<StateSpan> state() override { return {as_state("centre", centre_)}; }
 
  protected:
   ReplicaView view_;

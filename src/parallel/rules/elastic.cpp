@@ -42,7 +42,7 @@ class Shared : public SharedSide {
   std::span<const float> answer() const override { return force_.as<float>(); }
   std::span<const float> model() const override { return centre_.as<float>(); }
   std::span<float> movable() override { return centre_.as<float>(); }
-  std::vector<StateSpan> state() override { return {as_state("centre", centre_.as<float>())}; }
+  std::vector<StateSpan> state() override { return {as_state("centre", centre_)}; }
 
  private:
   float alpha_;

@@ -23,7 +23,7 @@ class Peer : public PeerSide {
     alpha_ = both;
   }
   double weight() const override { return alpha_; }
-  std::vector<StateSpan> state() override { return {{"alpha", std::as_writable_bytes(std::span(&alpha_, 1))}}; }
+  std::vector<StateSpan> state() override { return {as_state("alpha", alpha_)}; }
 
  private:
   double alpha_;

@@ -18,7 +18,7 @@ class Peer : public PeerSide {
     kernels::lerp(mine.data(), mine.data(), in.data(), static_cast<float>(part), mine.size());
     inherited_ += std::max(0.0, gift.weight - own);
   }
-  std::vector<StateSpan> state() override { return {{"inherited", std::as_writable_bytes(std::span(&inherited_, 1))}}; }
+  std::vector<StateSpan> state() override { return {as_state("inherited", inherited_)}; }
 
  private:
   double age(std::int64_t clock) const { return static_cast<double>(clock) + inherited_; }

@@ -96,10 +96,9 @@ class Shared : public SharedSide {
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all{as_state("weights", weights())};
     for (const Update::Slot& slot : update_->slots()) all.push_back(as_state(slot.name, slot.values));
-    for (std::size_t w = 0; w < read_.size(); ++w)
-      all.push_back(as_state(fmt::format("read by {}", w), read_[w].as<float>()));
-    if (settings_.momentum_correction > 0) all.push_back(as_state("before", before_.as<float>()));
-    all.push_back({"steps", std::as_writable_bytes(std::span(&steps_, 1))});
+    for (std::size_t w = 0; w < read_.size(); ++w) all.push_back(as_state(fmt::format("read by {}", w), read_[w]));
+    if (settings_.momentum_correction > 0) all.push_back(as_state("before", before_));
+    all.push_back(as_state("steps", steps_));
     return all;
   }
 

@@ -55,8 +55,7 @@ class Worker : public WorkerSide {
   }
 
   std::vector<StateSpan> state() override {
-    return {as_state("centre", centre_.as<float>()), as_state("speed", speed_.as<float>()),
-            as_state("since", since_.as<float>())};
+    return {as_state("centre", centre_), as_state("speed", speed_), as_state("since", since_)};
   }
 
  private:
@@ -73,7 +72,7 @@ class Shared : public SharedSide {
   }
   void conclude(std::span<float> mean, double) override { std::ranges::copy(mean, centre_.as<float>().begin()); }
   std::span<const float> answer() const override { return centre_.as<float>(); }
-  std::vector<StateSpan> state() override { return {as_state("centre", centre_.as<float>())}; }
+  std::vector<StateSpan> state() override { return {as_state("centre", centre_)}; }
 
  private:
   Buffer centre_;

@@ -31,9 +31,7 @@ class Shared : public CommonWeights {
       z[i] += nesterov ? rate * mean[i] + beta * u[i] : scale * u[i];
     }
   }
-  std::vector<StateSpan> state() override {
-    return {as_state("weights", weights()), as_state("momentum", momentum_.as<float>())};
-  }
+  std::vector<StateSpan> state() override { return {as_state("weights", weights()), as_state("momentum", momentum_)}; }
 
  private:
   Settings settings_;

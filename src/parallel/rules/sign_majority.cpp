@@ -28,7 +28,7 @@ class Worker : public GradientSide {
       kernels::copy(view_.gradient.data() + begin, answer.data() + (begin - range.begin), n);
     });
   }
-  std::vector<StateSpan> state() override { return {as_state("mean", mean_.as<float>())}; }
+  std::vector<StateSpan> state() override { return {as_state("mean", mean_)}; }
 
  private:
   float momentum_;

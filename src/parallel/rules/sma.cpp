@@ -51,9 +51,7 @@ class Shared : public CommonWeights {  // the centre
       z[i] += mean[i] + moved;
     }
   }
-  std::vector<StateSpan> state() override {
-    return {as_state("weights", weights()), as_state("before", before_.as<float>())};
-  }
+  std::vector<StateSpan> state() override { return {as_state("weights", weights()), as_state("before", before_)}; }
 
  private:
   Settings settings_;
