@@ -27,7 +27,7 @@ struct PlotOptions {
 };
 
 // `columns` wide and `rows` high, title, axes and legend included. Series are told apart by colour, or by letters where
-// there is none.
+// there is none; where they run over each other they take turns.
 std::string plot_text(std::span<const Series> series, const PlotOptions& options, int columns, int rows, bool colour);
 
 // A document of its own, readable on light and on dark pages.

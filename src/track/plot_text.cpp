@@ -37,12 +37,14 @@ class Dots {
     int current = -1;  // whose colour is switched on
     for (int column = 0; column < columns_; ++column) {
       const Cell& c = cells_[static_cast<std::size_t>(row * columns_ + column)];
-      if (c.dots != 0 && colour && c.owner != current) {
-        text += fmt::format("\033[{}m", colours[static_cast<std::size_t>(c.owner) % colours.size()]);
-        current = c.owner;
+      // Where curves run over each other they take turns, so that none hides another.
+      const int owner = c.owners.empty() ? 0 : c.owners[static_cast<std::size_t>(row + column) % c.owners.size()];
+      if (c.dots != 0 && colour && owner != current) {
+        text += fmt::format("\033[{}m", colours[static_cast<std::size_t>(owner) % colours.size()]);
+        current = owner;
       }
       text += c.dots == 0 ? " "
-              : letters   ? std::string(1, static_cast<char>('a' + c.owner % 26))
+              : letters   ? std::string(1, static_cast<char>('a' + owner % 26))
                           : utf8(0x2800u + c.dots);
     }
     return current < 0 ? text : text + "\033[0m";
@@ -51,14 +53,14 @@ class Dots {
  private:
   struct Cell {
     unsigned dots = 0;
-    int owner = 0;
+    std::vector<int> owners = {};  // each once, in the order in which they are drawn
   };
   void dot(int x, int y, int owner) {
     constexpr unsigned bits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
     if (x < 0 || y < 0 || x >= width() || y >= height()) return;
     Cell& c = cells_[static_cast<std::size_t>(y / 4 * columns_ + x / 2)];
     c.dots |= bits[y % 4][x % 2];
-    c.owner = owner;
+    if (c.owners.empty() || c.owners.back() != owner) c.owners.push_back(owner);
   }
   int columns_, rows_;
   std::vector<Cell> cells_;

@@ -113,6 +113,22 @@ TEST(PlotText, WithoutColourSeriesAreLetters) {
   EXPECT_TRUE(says(text, "aaa"));
 }
 
+TEST(PlotText, EqualCurvesTakeTurnsAndNoneHidesAnother) {
+  const Series flat{"one", {0, 1, 2}, {1, 1, 1}}, same{"two", {0, 1, 2}, {1, 1, 1}}, other{"three", {0, 2}, {2, 2}};
+  const std::string letters = plot_text(std::vector{flat, same, other}, {}, 60, 12, false);
+  EXPECT_TRUE(says(letters, "ababababab"));
+  EXPECT_TRUE(says(letters, "cccccccccc"));  // a curve by itself has its own letter everywhere
+  const std::string coloured = plot_text(std::vector{flat, same, other}, {}, 60, 12, true);
+  const auto count = [&](const char* colour) {
+    int n = 0;
+    for (std::size_t at = 0; (at = coloured.find(colour, at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  EXPECT_GT(count("\033[36m"), 10);  // each of both again and again, besides the legend
+  EXPECT_GT(count("\033[33m"), 10);
+  EXPECT_EQ(count("\033[35m"), 2);
+}
+
 TEST(PlotText, SurvivesWhatIsNotANumber) {
   Series s{"s", {1, 2, 3, 4, 5}, {1, NAN, INFINITY, -3, 2}};
   EXPECT_FALSE(plot_text(std::vector{s}, {"t", "", "", true}, 40, 10, true).empty());
