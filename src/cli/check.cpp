@@ -1,10 +1,13 @@
 // `echelon check`: every problem of a recipe at once, before anything runs.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/verbs.h"
+#include "cli/world_flags.h"
 #include "recipe/prepare.h"
+#include "run/job.h"
 #include "world/cores.h"
 
 namespace echelon::cli {
@@ -15,17 +18,33 @@ void add_check(CLI::App& program) {
     std::string recipe, system;
     std::vector<std::string> overrides;
     bool json = false;
+    WorldFlags world;
+    std::vector<const CLI::Option*> world_options;
   };
   auto s = std::make_shared<Settings>();
   verb->add_option("recipe", s->recipe, "A recipe (TOML)")->required();
   verb->add_option("--set", s->overrides, "Change one setting first: --set optim.lr=0.05")->allow_extra_args(false);
   verb->add_option("--system", s->system, "Check it with this system: a name of `echelon systems`, or a file");
   verb->add_flag("--json", s->json, "Print one JSON object");
-  verb->footer("Example:\n  echelon check recipes/demo.toml");
+  const std::vector<CLI::Option*> own = verb->get_options();
+  add_world_flags(*verb, s->world);
+  for (const CLI::Option* option : verb->get_options())
+    if (std::ranges::find(own, option) == own.end()) s->world_options.push_back(option);
+  verb->footer(
+      "Examples:\n"
+      "  echelon check recipes/demo.toml\n"
+      "  echelon check recipes/demo.toml --system easgd\n"
+      "  echelon check recipes/demo.toml --system parameter_server --workers 4     also what needs so many workers");
   verb->callback([s] {
     const auto disk = make_real_disk();
     Problems problems;
     const PreparedRun prepared = prepare_run(*disk, s->recipe, s->overrides, problems, data::usual_places(), s->system);
+    ExpectedWorkers workers;
+    if (std::ranges::any_of(s->world_options, [](const CLI::Option* o) { return o->count() > 0; })) {
+      const ExpectedWorld world = expected_world(s->world);
+      workers = {world.workers, world.shares_memory};
+    }
+    check_system(prepared, workers, problems);
     if (s->json) {
       nlohmann::ordered_json j{{"recipe", s->recipe}, {"ok", problems.empty()}, {"problems", nlohmann::json::array()}};
       for (const auto& p : problems.list()) {

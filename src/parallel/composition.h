@@ -36,9 +36,9 @@ Composition read_composition(const CompositionTables& tables, Problems& problems
 
 // What else a composition has to fit to.
 struct CompositionFacts {
-  int workers = 1;
-  int phases = 1;        // of the model's training step
-  bool carries = false;  // values that flow from step to step
+  int workers = 1;       // 0: nobody knows yet, so nothing is said that depends on the world
+  int phases = 1;          // of the model's training step
+  bool carries = false;    // values that flow from step to step
   bool clips_by_norm = false;
   bool needs_norms = false;  // the update rule scales whole parameters (LARS, LAMB)
   bool has_momentum = false;

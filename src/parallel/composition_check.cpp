@@ -18,7 +18,8 @@ class Fitting {
     check_codec();
     check_period();
     check_order();
-    check_model_and_world();
+    check_model();
+    if (facts.workers > 0) check_world();
   }
 
  private:
@@ -31,7 +32,8 @@ class Fitting {
   void check_codec();
   void check_period();
   void check_order();
-  void check_model_and_world();
+  void check_model();
+  void check_world();
 
   const Composition& c;
   const CompositionFacts& facts;
@@ -253,18 +255,7 @@ void Fitting::check_order() {
                      o, r));
 }
 
-void Fitting::check_model_and_world() {
-  refuse(
-      facts.workers < exchange.least_workers,
-      fmt::format("every replica of a server is on another rank: with {} workers set exchange.replicas to at most {}",
-                  facts.workers, facts.workers));
-  if (const std::string why = c.exchange->problem(facts.workers, static_cast<bool>(c.codec)); !why.empty())
-    problems_.add({}, why);
-  refuse(c.sync.kind == Sync::Kind::approximate && facts.workers > 1 && c.sync.sites > facts.workers,
-         fmt::format("{} sites are more than the {} workers: set sync.sites to at most {}", c.sync.sites, facts.workers,
-                     facts.workers));
-  refuse(c.sync.kind == Sync::Kind::quorum && c.sync.backups >= facts.workers,
-         fmt::format("sync quorum with {} backups needs more than {} workers", c.sync.backups, facts.workers));
+void Fitting::check_model() {
   refuse(facts.phases > 1,
          "a model that trains in phases (a GAN) has one gradient for each: only the system bsp does that");
   refuse(facts.carries && c.sync.common_work,
@@ -287,6 +278,20 @@ void Fitting::check_model_and_world() {
   refuse(at_server && facts.clips_by_norm,
          "optim.clip_norm is of the whole gradient, but servers hold parts of it: take optim.clip_value, or rule "
          "grad_mean");
+}
+
+void Fitting::check_world() {
+  refuse(
+      facts.workers < exchange.least_workers,
+      fmt::format("every replica of a server is on another rank: with {} workers set exchange.replicas to at most {}",
+                  facts.workers, facts.workers));
+  if (const std::string why = c.exchange->problem(facts.workers, static_cast<bool>(c.codec)); !why.empty())
+    problems_.add({}, why);
+  refuse(c.sync.kind == Sync::Kind::approximate && facts.workers > 1 && c.sync.sites > facts.workers,
+         fmt::format("{} sites are more than the {} workers: set sync.sites to at most {}", c.sync.sites, facts.workers,
+                     facts.workers));
+  refuse(c.sync.kind == Sync::Kind::quorum && c.sync.backups >= facts.workers,
+         fmt::format("sync quorum with {} backups needs more than {} workers", c.sync.backups, facts.workers));
   refuse(
       exchange.shared_memory && !facts.shares_memory,
       fmt::format("exchange {} writes into memory that all workers see: run it with --world threads or processes and "

@@ -28,45 +28,54 @@ std::string recipe_fingerprint(const Recipe& r) {
   return sha256_hex(text + fmt::format("batch {} shards {} drop {}", t.batch, t.shards, t.drop_partial));
 }
 
-}  // namespace
-
-namespace {
-
-// Null for the exact synchronous training that needs no composition.
-std::shared_ptr<const Composition> composition_of(const Recipe& r) {
-  Problems problems;
-  auto c = std::make_shared<Composition>(
-      read_composition({r.system, r.rule, r.exchange, r.sync, r.codec, r.order}, problems));
+// Null for the exact synchronous training that needs no composition, and where there are problems.
+std::shared_ptr<const Composition> read_system(const Recipe& r, Problems& problems) {
+  Problems found;
+  auto c =
+      std::make_shared<Composition>(read_composition({r.system, r.rule, r.exchange, r.sync, r.codec, r.order}, found));
   if (c->is_exact() && r.order.items.contains("bytes"))
-    problems.add({},
-                 "order.bytes: exact training measures how large its portions should be: leave out order.bytes, or "
-                 "take order fusion");
-  problems.throw_if_any(r.path);
-  return c->is_exact() ? nullptr : c;
+    found.add({},
+              "order.bytes: exact training measures how large its portions should be: leave out order.bytes, or "
+              "take order fusion");
+  for (const Problems::Problem& p : found.list()) problems.add(p.place, p.text);
+  return c->is_exact() || !found.empty() ? nullptr : c;
 }
 
-}  // namespace
-
-void check_system(const TrainingJob& job, int workers, bool shares_memory, const std::string& file) {
-  if (!job.composition) return;
-  const auto phases = job.model->training(1);
-  const Optim optim = job.make_optim();
+void check_fit(const Composition& composition, const models::Model& model, const Optim& optim,
+               const ExpectedWorkers& world, Problems& problems) {
+  const auto phases = model.training(1);
   const std::vector<std::string> slots = optim.rule->slots();
-  Problems problems;
-  check_composition(*job.composition,
-                    {.workers = workers,
+  check_composition(composition,
+                    {.workers = world.count,
                      .phases = static_cast<int>(phases.size()),
                      .carries = !phases.front().graph.carries().empty(),
                      .clips_by_norm = optim.clip.norm > 0,
                      .needs_norms = optim.rule->norm() != Rule::Norm::none,
                      .has_momentum = std::ranges::find(slots, "momentum") != slots.end(),
-                     .shares_memory = shares_memory},
+                     .shares_memory = world.share_memory},
                     problems);
+}
+
+}  // namespace
+
+void check_system(const PreparedRun& prepared, const ExpectedWorkers& world, Problems& problems) {
+  const bool complete = problems.empty();
+  const auto composition = read_system(prepared.recipe, problems);
+  if (composition && complete) check_fit(*composition, *prepared.model, make_optim(prepared.recipe), world, problems);
+}
+
+void check_system(const TrainingJob& job, int workers, bool shares_memory, const std::string& file) {
+  if (!job.composition) return;
+  Problems problems;
+  check_fit(*job.composition, *job.model, job.make_optim(), {workers, shares_memory}, problems);
   problems.throw_if_any(file);
 }
 
 TrainingJob make_job(const PreparedRun& p) {
   const TrainSpec& t = p.recipe.train;
+  Problems problems;
+  auto composition = read_system(p.recipe, problems);
+  problems.throw_if_any(p.recipe.path);
   return {.model = p.model.get(),
           .train = p.train,
           .test = p.test,
@@ -85,7 +94,7 @@ TrainingJob make_job(const PreparedRun& p) {
           .model_fingerprint = model_fingerprint(p),
           .data_fingerprint = p.train->info().fingerprint,
           .recipe_fingerprint = recipe_fingerprint(p.recipe),
-          .composition = composition_of(p.recipe)};
+          .composition = std::move(composition)};
 }
 
 }  // namespace echelon

@@ -16,4 +16,12 @@ TrainingJob make_job(const PreparedRun& prepared);
 // `file` is the recipe's.
 void check_system(const TrainingJob& job, int workers, bool shares_memory, const std::string& file);
 
+// The same before there is a job, and all of it at once: what make_job and check_system would refuse. Whether the parts
+// fit is only looked at if there are no problems yet.
+struct ExpectedWorkers {
+  int count = 0;  // 0: nobody knows yet, so nothing is said that depends on them
+  bool share_memory = true;
+};
+void check_system(const PreparedRun& prepared, const ExpectedWorkers& world, Problems& problems);
+
 }  // namespace echelon

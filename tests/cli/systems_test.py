@@ -179,6 +179,31 @@ class Systems(unittest.TestCase):
                 self.assertIn(cure, done.stderr)
                 self.assertEqual(os.listdir(empty), [])
 
+    def test_check_finds_what_train_would_refuse(self):
+        bad = [("easgd", ["exchange.tua=3"]), ("easgd", ["rule.name=elastik"]), ("ssp", ["sync.staleness=-1"]),
+               ("fp16", ["codec.name=fp17"]), ("bsp", ["order.bytes=100000"]), ("bsp", ["order.name=foo", "codec.name=bar"]),
+               ("bigdl", ["order.name=fusion"]), ("easgd", ["sync.name=bsp"]), ("parameter_server", ["exchange.replicas=3"]),
+               ("ssp", ["optim.name=lars"])]
+        with tempfile.TemporaryDirectory() as empty:
+            for system, settings in bad:
+                words = [RECIPE, "--system", system, "--workers", "2", *(w for s in settings for w in ("--set", s))]
+                refused, found = run("train", *words, cwd=empty, ok=False), run("check", *words, cwd=empty, ok=False)
+                self.assertEqual((refused.returncode, found.returncode), (2, 2), (words, found.stdout))
+                self.assertEqual(found.stderr, refused.stderr)
+                listed = json.loads(run("check", *words, "--json", cwd=empty, ok=False).stdout)
+                self.assertFalse(listed["ok"])
+                for problem in listed["problems"]:
+                    self.assertIn(problem["text"], refused.stderr)
+            self.assertEqual(os.listdir(empty), [])
+
+    def test_check_leaves_out_what_depends_on_workers_that_nobody_has_named(self):
+        for system in pathlib.Path(SYSTEMS).glob("*.toml"):
+            run("check", RECIPE, "--system", system.stem, *(["--set", "optim.name=sgd"] if system.stem == "dgc" else []))
+        words = ["check", RECIPE, "--system", "parameter_server", "--set", "exchange.replicas=3"]
+        run(*words)
+        run(*words, "--workers", "3")
+        self.assertIn("exchange.replicas to at most 2", run(*words, "--workers", "2", ok=False).stderr)
+
     def test_a_misspelt_name_is_refused_with_the_nearest(self):
         for words in (("systems", "show", "esgd"), ("train", RECIPE, "--system", "esgd"), ("check", RECIPE, "--system", "esgd"),
                       ("compare", RECIPE, "--systems", "bsp,esgd")):
