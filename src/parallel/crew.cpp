@@ -67,6 +67,14 @@ void Crew::say_late(const std::string& text) {
   saying_.clear();
 }
 
+void Crew::say(const std::string& text) {
+  if (!on_late) return;
+  while (saying_.test_and_set()) {  // only for as long as another task needs for its line
+  }
+  on_late(text);
+  saying_.clear();
+}
+
 void Crew::share(std::span<double> values, std::span<const std::size_t> counts) {
   if (group_) share(numbers(values), counts);
 }

@@ -55,9 +55,11 @@ class Crew {
   // Seconds that this rank has waited in barriers for the rank that came last, by rank.
   std::span<const double> waited() const { return waited_; }
 
-  // Called (at growing intervals) while this rank waits for a long time, with a sentence about it.
+  // Called (at growing intervals) while this rank waits for a long time, with a sentence about it; and with what `say`
+  // is given. Never by two tasks at once.
   std::function<void(const std::string&)> on_late;
-  double patience = 300;  // seconds
+  void say(const std::string& text);  // something that happens once, so it is never left out
+  double patience = 300;              // seconds
 
  private:
   struct Arrival {         // of a rank: the last barrier it has reached, and when. Nobody is more than one ahead of the

@@ -191,6 +191,8 @@ class ExchangeKind {
   virtual Exactness traffic_exactness() const { return Exactness::exact; }
   // Why it does not go with that many workers or that composition, and what would; empty: it does.
   virtual std::string problem(int /*workers*/, bool /*has_codec*/) const { return {}; }
+  // The same about a run in which nothing that is shared is updated more often than that.
+  virtual std::string problem_within(std::int64_t /*updates*/) const { return {}; }
 };
 
 // The kind that a recipe's [exchange] table asks for, without the period's keys. Calls `done`.

@@ -41,12 +41,13 @@ std::shared_ptr<const Composition> read_system(const Recipe& r, Problems& proble
   return c->is_exact() || !found.empty() ? nullptr : c;
 }
 
-void check_fit(const Composition& composition, const models::Model& model, const Optim& optim,
+void check_fit(const Composition& composition, const models::Model& model, const Optim& optim, std::int64_t steps,
                const ExpectedWorkers& world, Problems& problems) {
   const auto phases = model.training(1);
   const std::vector<std::string> slots = optim.rule->slots();
   check_composition(composition,
                     {.workers = world.count,
+                     .steps = steps,
                      .phases = static_cast<int>(phases.size()),
                      .carries = !phases.front().graph.carries().empty(),
                      .clips_by_norm = optim.clip.norm > 0,
@@ -61,13 +62,14 @@ void check_fit(const Composition& composition, const models::Model& model, const
 void check_system(const PreparedRun& prepared, const ExpectedWorkers& world, Problems& problems) {
   const bool complete = problems.empty();
   const auto composition = read_system(prepared.recipe, problems);
-  if (composition && complete) check_fit(*composition, *prepared.model, make_optim(prepared.recipe), world, problems);
+  if (composition && complete)
+    check_fit(*composition, *prepared.model, make_optim(prepared.recipe), prepared.total_steps, world, problems);
 }
 
 void check_system(const TrainingJob& job, int workers, bool shares_memory, const std::string& file) {
   if (!job.composition) return;
   Problems problems;
-  check_fit(*job.composition, *job.model, job.make_optim(), {workers, shares_memory}, problems);
+  check_fit(*job.composition, *job.model, job.make_optim(), job.total_steps, {workers, shares_memory}, problems);
   problems.throw_if_any(file);
 }
 

@@ -163,6 +163,17 @@ class Systems(unittest.TestCase):
                 traced = pathlib.Path(folder, system, "trace.json").read_text()
                 self.assertGreaterEqual(traced.count('"exchange and update"'), result["steps"])
 
+    def test_a_server_that_is_made_to_lose_its_state_is_in_the_log(self):
+        with tempfile.TemporaryDirectory() as folder:
+            where = pathlib.Path(folder, "r")
+            out = run("train", RECIPE, *QUICK, "--set", "train.epochs=1", "--system", "parameter_server", "--set", "exchange.servers=1",
+                      "--set", "exchange.replicas=2", "--set", "exchange.kill_server=0.1@3", "--workers", "3", "--run", str(where)).stdout
+            line = "server 0.1 on rank 1 has lost its state after 3 updates"
+            self.assertEqual(out.count(line), 1, out)
+            logs = [(where / f"logs/rank_{r}.log").read_text() for r in range(3)]
+            self.assertEqual([log.count(line) for log in logs], [1, 1, 0])
+            self.assertIn(": 0.0 on rank 0 answers from now on", logs[0])
+
     def test_a_simulated_worker_has_one_core(self):
         done = run("train", RECIPE, "--world", "sim", "--workers", "2", "--cores", "2", ok=False)
         self.assertEqual(done.returncode, 2)
@@ -183,7 +194,7 @@ class Systems(unittest.TestCase):
         bad = [("easgd", ["exchange.tua=3"]), ("easgd", ["rule.name=elastik"]), ("ssp", ["sync.staleness=-1"]),
                ("fp16", ["codec.name=fp17"]), ("bsp", ["order.bytes=100000"]), ("bsp", ["order.name=foo", "codec.name=bar"]),
                ("bigdl", ["order.name=fusion"]), ("easgd", ["sync.name=bsp"]), ("parameter_server", ["exchange.replicas=3"]),
-               ("ssp", ["optim.name=lars"])]
+               ("ssp", ["optim.name=lars"]), ("parameter_server", ["exchange.kill_server=0@99999"])]
         with tempfile.TemporaryDirectory() as empty:
             for system, settings in bad:
                 words = [RECIPE, "--system", system, "--workers", "2", *(w for s in settings for w in ("--set", s))]

@@ -139,6 +139,58 @@ TEST(ServerChain, SaysWhatItNeeds) {
   refused("replicas = 2\nkill_server = '0.2@3'", "replicas to 3");
   refused("replicas = 2\nkill_server = '0.0@3, 0.1@9'", "leaves nobody");
   refused("replicas = 2\nkill_server = '1@3'", "names server 1");
+  refused("replicas = 3\nkill_server = '0.1@3, 0.1@9'", "names 0.1 twice");
+}
+
+// What happens at the last possible moment happens; a later one is refused.
+TEST(ServerChain, RefusesWhatNeverHappens) {
+  constexpr int workers = 3, steps = 6;
+  for (const auto& [sync, updates] : {std::pair("bsp", steps), std::pair("async", steps * workers)}) {
+    const auto system = [&](int at) {
+      return gradients_to_servers(fmt::format("replicas = 2\nkill_server = '0@{}'", at), sync);
+    };
+    const auto problems_of = [&](int at) {
+      Problems found;
+      check_composition(composition_of(system(at), found), {.workers = workers, .steps = steps}, found);
+      return found.text("");
+    };
+    EXPECT_EQ(problems_of(updates - 1), "");
+    EXPECT_NE(problems_of(updates).find(fmt::format("at most {}: take a number below", updates)), std::string::npos)
+        << problems_of(updates);
+    const auto said = [&](int at) {
+      int times = 0;
+      simulate_system(workers, {.system = system(at), .steps = steps, .on_late = [&](const std::string&) { ++times; }});
+      return times;
+    };
+    EXPECT_GT(said(updates - 1), 0);
+    EXPECT_EQ(said(updates), 0);
+  }
+}
+
+TEST(ServerChain, SaysWhatWasLostAndWhoGoesOn) {
+  const auto said = [](const std::string& kill) {
+    std::vector<std::string> lines;
+    const std::string chain = fmt::format("servers = 2\nreplicas = 3\nkill_server = '{}'", kill);
+    simulate_system(4, {.system = gradients_to_servers(chain, "bsp"),
+                        .steps = 12,
+                        .on_late = [&](const std::string& text) { lines.push_back(text); }});
+    return lines;
+  };
+  const auto says = [](const std::string& line, const std::string& words) {
+    EXPECT_NE(line.find(words), std::string::npos) << line;
+  };
+  const auto first = said("0@5");  // its rank is the first one: one line in all
+  ASSERT_EQ(first.size(), 1u);
+  says(first[0], "server 0.0 on rank 0 has lost its state after 5 updates");
+  says(first[0], "(step 6 of this rank): 0.1 on rank 1 takes over");
+  const auto middle = said("1.1@7");  // on rank 3: there, and where people read
+  ASSERT_EQ(middle.size(), 2u);
+  EXPECT_EQ(middle[0], middle[1]);
+  says(middle[0], "server 1.1 on rank 3 has lost its state after 7 updates");
+  says(middle[0], "1.0 on rank 2 passes letters on past it");
+  for (const std::string& line : said("0.2@0")) says(line, "0.1 on rank 1 answers from now on");
+  EXPECT_EQ(said("0.2@0").size(), 2u);
+  EXPECT_TRUE(said("").empty());
 }
 
 }  // namespace

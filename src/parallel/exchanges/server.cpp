@@ -40,6 +40,15 @@ class Kind : public ExchangeKind {
         "\"all\"",
         settings_.servers, workers);
   }
+  std::string problem_within(std::int64_t updates) const override {
+    for (const ServerSettings::Death& d : settings_.deaths)
+      if (d.at >= updates)
+        return fmt::format(
+            "kill_server waits for {} updates of server {} and the contributions after them, and this run has at most "
+            "{}: take a number below that, or train longer",
+            d.at, d.server, updates);
+    return {};
+  }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<ServerClient>(settings_, std::move(parts));
   }
@@ -181,6 +190,13 @@ void read_replicas(OptionReader& options, ServerSettings& s) {
       options.problem("kill_server", fmt::format("names replica {}.{}, and a server's last one is number {}: set "
                                                  "replicas to {} or more",
                                                  d.server, d.position, s.replicas - 1, d.position + 1));
+    const auto same_member = [&](const ServerSettings::Death& o) {
+      return o.server == d.server && o.position == d.position;
+    };
+    if (std::ranges::count_if(s.deaths, same_member) > 1)
+      return options.problem("kill_server", fmt::format("names {}.{} twice, and what is lost is not lost again: leave "
+                                                        "out one of them",
+                                                        d.server, d.position));
     const auto same_server = [&](const ServerSettings::Death& o) { return o.server == d.server; };
     if (s.replicas > 1 && std::ranges::count_if(s.deaths, same_server) >= s.replicas)
       return options.problem("kill_server", fmt::format("leaves nobody of server {}'s chain: set replicas to more than "

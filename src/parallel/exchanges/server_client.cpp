@@ -64,8 +64,7 @@ void ServerClient::make_shards() {
     ServerPlace place{.first = at, .writers = writers(), .position = p, .replicas = settings_.replicas};
     place.filters = settings_.filters, place.factors = settings_.factors;
     for (const ServerSettings::Death& d : settings_.deaths)
-      if (p == d.position && head == d.server * parts_.workers() / server_count(settings_, parts_.workers()))
-        place.dies_at = d.at;
+      if (p == d.position && head == rank_of_server(settings_, d.server, parts_.workers())) place.dies_at = d.at;
     if (parts_.order.kind == Order::Kind::enforced) place.order = answering_order(at, static_cast<std::size_t>(count));
     if (!sites_.empty()) place.peers = counterparts(sites_, parts_.rank());
     shards_.back() =

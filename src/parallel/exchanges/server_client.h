@@ -53,6 +53,7 @@ class ServerClient : public Exchange {
   void push_pending(const StepMoment& moment);
   void post_push(std::uint32_t k, const LetterHead& head, std::span<const std::byte> bytes);
   void go_on_without(const Letter& letter);
+  void tell_of_lost(Rank head, LostMembers before, LostMembers now) const;
   bool is_flushed(const Letter& letter);
   void settle_sites();
   // server_overlap.cpp

@@ -10,6 +10,10 @@ int server_count(const ServerSettings& s, int workers) {
   return s.servers == 0 ? workers : std::min(s.servers, workers);
 }
 
+Rank rank_of_server(const ServerSettings& s, int server, int workers) {
+  return server * workers / server_count(s, workers);
+}
+
 std::vector<Range> owners_of_parameters(std::span<const std::size_t> offsets, std::size_t floats, int owners) {
   std::vector<Range> ranges;
   std::size_t at = 0, next = 0;
@@ -36,7 +40,7 @@ std::vector<Key> cut_into_keys(const ServerSettings& s, const KeyCase& c) {
       s.factors ? owners_of_parameters(c.tensors, c.floats, servers) : std::vector<Range>{};
   for (int i = 0; i < servers; ++i) {
     const Range range = s.factors ? whole[static_cast<std::size_t>(i)] : part_of(i, servers, c.floats, 16);
-    const Rank rank = i * c.workers / servers;
+    const Rank rank = rank_of_server(s, i, c.workers);
     for (std::size_t at = range.begin; at < range.end;) {
       std::size_t end = std::min(at + most, range.end);
       if (!s.planned && !slices)

@@ -70,6 +70,7 @@ struct KeyCase {
 std::vector<Range> owners_of_parameters(std::span<const std::size_t> offsets, std::size_t floats, int owners);
 
 int server_count(const ServerSettings& settings, int workers);
+Rank rank_of_server(const ServerSettings& settings, int server, int workers);  // the first of its chain
 std::vector<Key> cut_into_keys(const ServerSettings& settings, const KeyCase& c);
 std::vector<Key> cut_into_keys(const ServerSettings& settings, const ExchangeParts& parts);
 

@@ -143,6 +143,7 @@ void ServerClient::go_on_without(const Letter& letter) {
   const auto kind = [&](std::uint16_t it, const UnansweredPush& of) {
     return static_cast<std::uint16_t>(of.answer_lost ? it | again : it);
   };
+  tell_of_lost(head, before, now);
   post({.kind = lost, .key = letter.head.key, .clock = now});
   for (std::uint32_t k = 0; k < keys_.size(); ++k) {
     if (keys_[k].server != head) continue;
@@ -156,6 +157,29 @@ void ServerClient::go_on_without(const Letter& letter) {
   for (std::uint32_t k = 0; k < keys_.size(); ++k)
     if (keys_[k].server == head && unanswered_[k].flushing && (first_lost || last_lost))
       post({.kind = kind(flush, unanswered_[k]), .key = k, .clock = unanswered_[k].flushes});
+}
+
+// One line in the log of the first rank, which people read, and in that of the rank where it has happened.
+void ServerClient::tell_of_lost(Rank head, LostMembers before, LostMembers now) const {
+  const int workers = parts_.workers(), replicas = settings_.replicas;
+  for (const ServerSettings::Death& d : settings_.deaths) {
+    const Rank where = chain_rank(head, d.position, workers);
+    const bool is_news = is_lost(now, d.position) && !is_lost(before, d.position);
+    if (!is_news || rank_of_server(settings_, d.server, workers) != head) continue;
+    if (parts_.rank() != 0 && parts_.rank() != where) continue;
+    const int first = member_after(now, -1, replicas), last = last_member(now, replicas);
+    int other = first;
+    const char* does = "takes over";
+    if (d.position > last)
+      other = last, does = "answers from now on";
+    else if (d.position > first)
+      other = last_member(now, d.position), does = "passes letters on past it";
+    parts_.crew->say(
+        fmt::format("server {0}.{1} on rank {2} has lost its state after {3} updates, as exchange.kill_server says "
+                    "(step {4} of this "
+                    "rank): {0}.{5} on rank {6} {7}",
+                    d.server, d.position, where, d.at, steps_, other, chain_rank(head, other, workers), does));
+  }
 }
 
 // All that this worker has sent to the server before is merged, and needs no answer any more.
