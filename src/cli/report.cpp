@@ -86,9 +86,8 @@ std::string rank_table(const RunSummary& r) {
     double waited = 0;
     for (double w : waits) waited += w;
     const auto most = std::ranges::max_element(waits) - waits.begin();
-    const std::string waiting = waits.empty() ? "in exchange" : fmt::format("{:>8.2f} s", waited);
-    text += fmt::format("{:<5} {:>8.2f} s {:>8.2f} s {:>8.2f} s {}{}\n", i, r.ranks[i].times.compute,
-                        r.ranks[i].times.exchange, r.ranks[i].input, waiting,
+    text += fmt::format("{:<5} {:>8.2f} s {:>8.2f} s {:>8.2f} s {:>8.2f} s{}\n", i, r.ranks[i].times.compute,
+                        r.ranks[i].times.exchange, r.ranks[i].input, waited,
                         waited > 0 ? fmt::format("  rank {}", most) : "");
   }
   return text;

@@ -91,7 +91,10 @@ void GroupPatience::keep_trying(const Try& try_until, const Who& who) {
   }
   if (now != start && world_.doing_of(world_.rank()).starts_with(waiting_for)) world_.doing(was_doing);
   seen_ = world_.now();
-  if (const Rank peer = awaited >= 0 ? awaited : who(); peer >= 0) waited_[peer] += seen_ - start;
+  if (const Rank peer = awaited >= 0 ? awaited : who(); peer >= 0) {
+    waited_[peer] += seen_ - start;
+    if (options_.waited) options_.waited(peer, seen_ - start);
+  }
 }
 
 void GroupPatience::wait(Work& work, Rank peer) {

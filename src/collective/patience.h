@@ -28,6 +28,7 @@ struct PatienceOptions {
   double factor = 8.0;   // times the usual
   double limit = 900.0;  // seconds: then TooLate
   std::function<void(const std::string&)> notice = {};
+  std::function<void(Rank, double seconds)> waited = {};  // told of every wait: for whom, and how long
 };
 
 class GroupPatience {

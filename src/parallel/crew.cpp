@@ -10,9 +10,11 @@
 namespace echelon {
 
 Crew::Crew(World& world, Cores& cores, bool apart)
-    : world_(world), cores_(cores), waited_(static_cast<std::size_t>(world.size())) {
+    : world_(world), cores_(cores), waited_(static_cast<std::size_t>(world.size())), for_messages_(waited_.size()) {
   if (world.size() > 1)
-    group_ = Group::everyone(world, {.notice = [this](const std::string& text) { say_late(text); }});
+    group_ = Group::everyone(
+        world, {.notice = [this](const std::string& text) { say_late(text); },
+                .waited = [this](Rank r, double seconds) { for_messages_[static_cast<std::size_t>(r)] += seconds; }});
   SharedMemory* shared = apart || world.size() == 1 ? nullptr : world.shared_memory();
   if (!shared) return;
   ranks_ = world.size();

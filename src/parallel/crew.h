@@ -54,6 +54,9 @@ class Crew {
 
   // Seconds that this rank has waited in barriers for the rank that came last, by rank.
   std::span<const double> waited() const { return waited_; }
+  // Seconds that all tasks of this rank have waited for messages of that one: of the group, its lanes, and letters
+  // (parallel/letters.h).
+  double waited_for_messages(Rank rank) const { return for_messages_[static_cast<std::size_t>(rank)]; }
 
   // Called (at growing intervals) while this rank waits for a long time, with a sentence about it; and with what `say`
   // is given. Never by two tasks at once.
@@ -85,6 +88,7 @@ class Crew {
   std::uint64_t meetings_ = 0;
   double usual_ = 0;  // seconds that a barrier takes at most, of late
   std::vector<double> waited_;
+  std::vector<std::atomic<double>> for_messages_;
   std::atomic_flag saying_;  // somebody is in on_late
 };
 

@@ -23,7 +23,9 @@ Replica::Replica(const ReplicaSettings& settings, const Composition& composition
           *settings.model, composition.rule->own_optim() ? composition.rule->own_optim() : settings.make_optim,
           settings.fields, settings.shards, settings.seed, lone_, settings.largest_slice)),
       model_(trainer_->parameters().size_bytes()),
-      averaged_(trainer_->parameters().size_bytes()) {
+      averaged_(trainer_->parameters().size_bytes()),
+      waits_before_(static_cast<std::size_t>(world.size())) {
+  times_.waiting_for.resize(waits_before_.size());
   trainer_->announce();
   const std::size_t most = trainer_->parameters().size_bytes() * 2 + (1 << 20);
   if (composition.uses_letters()) {
@@ -87,6 +89,7 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
                     .samples = batch.samples(),
                     .due = due};
   trainer_->slow_down(slowness(settings_.stragglers, world_.rank(), world_.size(), item.step, settings_.seed));
+  begin_waits();
   const double begin = world_.now(), waited = trainer_->waited_for_weights();
   exchange_->before_step(moment);
   const double ready = world_.now();
@@ -109,7 +112,7 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
   exchange_->after_step(moment);
   const double end = world_.now(), for_weights = trainer_->waited_for_weights() - waited;
   times_.compute += computed - ready - for_weights;
-  times_.exchange += end - begin - (computed - ready) + for_weights;
+  end_waits(end - begin - (computed - ready) + for_weights);
   trainer_->tell_watch("exchange and update", computed, end);
   trainer_->tell_watch("step", begin, end);
   ++clock_;
@@ -124,9 +127,10 @@ std::int64_t Replica::run(const ReplicaRound& round) {
   round_start_ = world_.sent().bytes;
   const std::int64_t reached = desk_ ? run_at_own_pace(round) : run_in_lockstep(round);
   world_.doing("the end of a round");
+  begin_waits();
   const double begin = world_.now();
   exchange_->settle();
-  times_.exchange += world_.now() - begin;
+  end_waits(world_.now() - begin);
   own_bytes_ += static_cast<double>(world_.sent().bytes - round_start_);
   std::vector<double> sent(static_cast<std::size_t>(world_.size()));
   sent[static_cast<std::size_t>(world_.rank())] = own_bytes_;
@@ -134,6 +138,24 @@ std::int64_t Replica::run(const ReplicaRound& round) {
   bytes_ = 0;
   for (double b : sent) bytes_ += b;
   return reached;
+}
+
+void Replica::begin_waits() {
+  for (Rank r = 0; r < world_.size(); ++r) waits_before_[static_cast<std::size_t>(r)] = crew_.waited_for_messages(r);
+}
+
+// An exchange has taken so long. What tasks beside this one have waited while it computed does not count: their waits
+// are cut down to what was seen here.
+void Replica::end_waits(double seconds) {
+  double waits = 0;
+  for (Rank r = 0; r < world_.size(); ++r) {
+    double& wait = waits_before_[static_cast<std::size_t>(r)];
+    wait = crew_.waited_for_messages(r) - wait;
+    waits += wait;
+  }
+  const double share = waits > seconds ? seconds / waits : 1;
+  for (std::size_t r = 0; r < waits_before_.size(); ++r) times_.waiting_for[r] += share * waits_before_[r];
+  times_.exchange += std::max(0.0, seconds - waits);
 }
 
 double Replica::sent_since_start() const {
@@ -200,9 +222,10 @@ std::int64_t Replica::run_at_own_pace(const ReplicaRound& round) {
     desk_->done(piece, round.wants_to_stop());
     tell(desk_->totals());
   }
+  begin_waits();
   const double left = world_.now();
   exchange_->leave();
-  times_.exchange += world_.now() - left;
+  end_waits(world_.now() - left);
   // What the office had not heard of yet.
   constexpr std::size_t each = 6;
   const auto ranks = static_cast<std::size_t>(world_.size());

@@ -80,7 +80,7 @@ class Replica {
   // Collective.
   void close();
   double bytes_sent() const { return bytes_; }  // by everybody while training, as of the last round
-  RankTimes times() const { return times_; }    // of its steps; waiting is a part of the exchange
+  RankTimes times() const { return times_; }    // of its steps
 
  private:
   std::vector<StateSpan> own_state();
@@ -91,6 +91,8 @@ class Replica {
   void average(std::span<float> values, double weight);
   void move_blobs(bool to_first);
   double sent_since_start() const;
+  void begin_waits();
+  void end_waits(double seconds);
 
   ReplicaSettings settings_;
   const Composition& composition_;
@@ -104,9 +106,10 @@ class Replica {
   std::unique_ptr<WorkDesk> desk_;  // the same
   std::unique_ptr<Exchange> exchange_;
   RankTimes times_;
-  std::int64_t clock_ = 0;  // steps that this replica has done
-  double bytes_ = 0;        // sent by all in earlier rounds
-  double own_bytes_ = 0;    // sent by this rank in earlier rounds
+  std::vector<double> waits_before_;  // for messages, by rank, when an exchange began
+  std::int64_t clock_ = 0;            // steps that this replica has done
+  double bytes_ = 0;                  // sent by all in earlier rounds
+  double own_bytes_ = 0;              // sent by this rank in earlier rounds
   std::uint64_t round_start_ = 0;
   std::vector<std::int64_t> state_sizes_;  // by rank
   Buffer blobs_;                           // rank 0: everybody's state; else one's own

@@ -48,8 +48,8 @@ struct StepResult {
 // Where a rank's time in steps went, in seconds.
 struct RankTimes {
   double compute = 0;               // forward and backward
-  double exchange = 0;              // summing, sending, updating
-  std::vector<double> waiting_for;  // by rank; empty where waiting is a part of the exchange
+  double exchange = 0;              // summing, sending, updating; waiting for nobody in particular
+  std::vector<double> waiting_for;  // by rank
 };
 
 struct TrainerPhase;  // parallel/trainer_phase.h

@@ -259,7 +259,6 @@ void Training::share_times(RunSummary& summary, double waited_for_input) {
     if (meter_ && !replica_) summary.bytes += of[3];
     summary.ranks.push_back(
         {.input = of[0], .times = {.compute = of[1], .exchange = of[2], .waiting_for = {of.begin() + 4, of.end()}}});
-    if (replica_) summary.ranks.back().times.waiting_for.clear();
   }
 }
 

@@ -60,6 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Waits, FailsInAStep,
 // Three ranks, of which the last one sleeps before its first step. What the others say meanwhile, by rank.
 struct Sleeper {
   std::vector<std::vector<std::string>> said{3};
+  std::vector<RankTimes> times{3};
   SimReport report;
   Sleeper(const std::string& system, double seconds) {
     report = run_in_simulation(SimCluster::uniform(3, 1e-5, 1e9), {.seed = 7}, [&](World& world) {
@@ -68,7 +69,8 @@ struct Sleeper {
         if (rank == 2) world.sleep(seconds);
       };
       job.on_late = [&](const std::string& text) { said[static_cast<std::size_t>(world.rank())].push_back(text); };
-      run_system(world, job);
+      run_system(world, job,
+                 [&](Replica& replica) { times[static_cast<std::size_t>(world.rank())] = replica.times(); });
     });
   }
 };
@@ -96,6 +98,26 @@ TEST(Waits, WhoeverWaitsForALetterSaysForWhom) {
       EXPECT_TRUE(says(run.said[r].back(), " s for rank 2: ")) << r;
       EXPECT_LE(run.said[r].size(), 5u);  // after 2, 4, 8 and 16 seconds
     }
+  }
+}
+
+// In the summary's figures the wait is the sleeper's, and no part of the exchange. In lock-step too.
+TEST(Waits, SecondsAreCountedForWhomTheyWereWaited) {
+  std::vector<std::string> systems = by_letters;
+  for (const char* in_lockstep :
+       {"[rule]\nname = 'param_mean'\n", "[rule]\nname = 'grad_mean'\n[order]\nname = 'fusion'\n",
+        "[rule]\nname = 'neighbour_mean'\n[exchange]\nname = 'neighbour'\n[sync]\nname = 'bsp'\n"})
+    systems.emplace_back(in_lockstep);
+  for (const std::string& system : systems) {
+    SCOPED_TRACE(system);
+    const Sleeper run(system, 30);
+    run.report.throw_if_failed();
+    for (const std::size_t r : {0u, 1u}) {
+      EXPECT_NEAR(run.times[r].waiting_for[2], 30, 1) << r;
+      EXPECT_LT(run.times[r].waiting_for[0] + run.times[r].waiting_for[1] + run.times[r].exchange, 1) << r;
+    }
+    const RankTimes& its = run.times[2];
+    EXPECT_LT(its.waiting_for[0] + its.waiting_for[1] + its.exchange, 1);
   }
 }
 
