@@ -16,19 +16,19 @@ std::optional<double> number_in(const Json& summary, const char* key) {
   return summary[key].get<double>();
 }
 
-// One metric against another.
+// One metric against another. Where nothing was sent there is nothing to see against bytes.
 Series curve_of(const ComparedRun& run, const char* metric, const char* against) {
   Series s{run.system, {}, {}};
   for (const MetricPoint& p : run.points) {
     const double *x = p.find(against), *y = p.find(metric);
-    if (x && y) s.x.push_back(*x), s.y.push_back(*y);
+    if (x && y && (*x > 0 || against != std::string_view("bytes"))) s.x.push_back(*x), s.y.push_back(*y);
   }
   return s;
 }
 
-bool in_one_memory(const ComparedRun& run) {
-  return !number_in(run.summary, "bytes") && number_in(run.summary, "workers").value_or(1) > 1;
-}
+int workers_of(const ComparedRun& run) { return static_cast<int>(number_in(run.summary, "workers").value_or(1)); }
+
+bool in_one_memory(const ComparedRun& run) { return number_in(run.summary, "bytes") == 0.0 && workers_of(run) > 1; }
 
 std::string cell(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
@@ -84,7 +84,7 @@ std::string comparison_table(const std::vector<ComparedRun>& runs, double target
                 r.bytes_per_step ? human_bytes(*r.bytes_per_step) : "-", r.ended_by);
   }
   if (std::ranges::any_of(runs, in_one_memory))
-    text += "\nbytes/step -: these workers add up in the memory they share and send nothing; with --link they send\n";
+    text += "\nbytes/step 0: these workers add up in the memory they share and send nothing; with --link they send\n";
   for (const ComparedRun& run : runs)
     if (!run.failed.empty())
       text += fmt::format("\n{} failed: {}\n", run.system, run.failed);

@@ -241,9 +241,8 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   Cores cores(cores_each(s.world, world));
   check_system(job, world.size(), world.shared_memory() != nullptr, s.recipe);
   const bool composed = job.composition && world.size() > 1;
-  const bool sends = world.size() > 1 && (composed || !world.shared_memory());
-  const auto meter = sends ? make_metered(world) : nullptr;
-  Crew crew(sends ? *meter : world, cores, composed);
+  const auto meter = world.size() > 1 ? make_metered(world) : nullptr;
+  Crew crew(meter ? *meter : world, cores, composed);
   const bool first = world.rank() == 0;
 
   // Whatever could be refused has been refused: from here on there is a run folder.

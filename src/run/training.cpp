@@ -250,10 +250,10 @@ void Training::share_times(RunSummary& summary, double waited_for_input) {
   const RankTimes mine = replica_ ? replica_->times() : trainer().times();
   const std::span own = std::span(all).subspan(static_cast<std::size_t>(world.rank()) * each, each);
   own[0] = waited_for_input, own[1] = mine.compute, own[2] = mine.exchange;
-  own[3] = meter_ ? static_cast<double>(meter_->sent().bytes) : 0;
+  own[3] = sent_;
   std::ranges::copy(mine.waiting_for, own.begin() + 4);
   crew_.share(all, std::vector<std::size_t>(ranks, each));
-  if (meter_ && !replica_) summary.bytes = 0;
+  if ((meter_ && !replica_) || ranks == 1) summary.bytes = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::span of = std::span(all).subspan(r * each, each);
     if (meter_ && !replica_) summary.bytes += of[3];

@@ -48,7 +48,7 @@ struct RunSummary {
   double samples_per_s = 0;         // while training: evaluations and saves not counted
   double seconds = 0;               // in this process
   double waited_for_input = 0;      // share of the training time
-  double bytes = -1;                // sent by all ranks while training; -1: not counted
+  double bytes = -1;                // sent as messages by all ranks in their steps; -1: several ranks, and no meter
   std::vector<Figure> system = {};  // what became of the exchanges (parallel/exchange.h)
   double peak_share = 0;
   std::string weights_sha256;
@@ -127,6 +127,7 @@ class Training {
   std::unique_ptr<Trainer> trainer_;  // null if there is a replica
   std::unique_ptr<Replica> replica_;  // null without a composition
   MeteredWorld* meter_;
+  double sent_ = 0;  // bytes by this rank in steps, without a replica
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Checkpointer> checkpointer_;
   std::vector<RunListener*> listeners_;

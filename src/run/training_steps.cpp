@@ -16,8 +16,10 @@ void Training::do_step(data::Loader& loader, const StopFlag& stop) {
   const double lr = job_.schedule.lr(step);
   if (batch.cursor().batch == 0) progress_->epoch_loss = progress_->epoch_correct = progress_->epoch_terms = 0;
   trainer_->slow_down(slowness(job_.stragglers, crew_.world().rank(), crew_.world().size(), step, job_.seed));
+  const std::uint64_t sent_before = meter_ ? meter_->sent().bytes : 0;
   const StepResult result =
       trainer_->step(static_cast<std::uint64_t>(step), lr, batch, stop.load(std::memory_order_relaxed));
+  if (meter_) sent_ += static_cast<double>(meter_->sent().bytes - sent_before);
   stop_agreed_ = result.stop;
   const double ended = clock_.seconds();
   tell([&](RunListener& l) {
@@ -25,8 +27,8 @@ void Training::do_step(data::Loader& loader, const StopFlag& stop) {
     l.on_span({"step", loaded, ended});
   });
   // All ranks send about the same; what they sent exactly is in the summary.
-  const double sent = meter_ ? static_cast<double>(meter_->sent().bytes) * crew_.world().size() : -1;
-  account(step + 1, result, started, ended, sent);
+  const double all_sent = meter_ ? sent_ * crew_.world().size() : -1;
+  account(step + 1, result, started, ended, all_sent);
 }
 
 // The steps up to `step` are done; `result` is of those that had not been accounted for.

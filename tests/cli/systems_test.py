@@ -312,12 +312,22 @@ class Compare(unittest.TestCase):
             for words in ("training loss against time", "test accuracy against samples", "system", "samples/s", "bytes/step", "bsp"):
                 self.assertIn(words, out)
 
-    def test_the_table_says_why_bytes_are_missing(self):
+    def test_the_table_says_why_there_are_no_bytes(self):
         with tempfile.TemporaryDirectory() as root:
-            for world, missing in (([], True), (["--link", "10gbit"], False)):
+            for world, none in (([], True), (["--link", "10gbit"], False)):
                 out = run("compare", RECIPE, "--systems", "bsp", "--epochs", "1", *QUICK, "--workers", "2", *world, "--root",
                           root).stdout
-                self.assertEqual("bytes/step -: " in out, missing, out)
+                self.assertEqual("bytes/step 0: " in out, none, out)
+                self.assertEqual("against bytes" in out, not none, out)
+
+    def test_bytes_are_always_in_the_summary(self):
+        for words, sends in ((["--workers", "1"], False), (["--workers", "2"], False), (["--workers", "2", "--world", "threads"], False),
+                             (["--workers", "1", "--system", "sparknet"], False), (["--workers", "2", "--world", "sim"], True),
+                             (["--workers", "2", "--system", "sparknet"], True)):
+            with tempfile.TemporaryDirectory() as folder:
+                where = pathlib.Path(folder, "r")
+                run("train", RECIPE, *QUICK, "--set", "train.epochs=1", *words, "--run", str(where))
+                self.assertEqual(json.loads((where / "summary.json").read_text())["bytes"] > 0, sends, words)
 
     def test_a_system_twice_and_a_bad_setting_are_refused_before_anything_runs(self):
         with tempfile.TemporaryDirectory() as empty:
