@@ -28,6 +28,10 @@ Series curve_of(const ComparedRun& run, const char* metric, const char* against)
 
 int workers_of(const ComparedRun& run) { return static_cast<int>(number_in(run.summary, "workers").value_or(1)); }
 
+int working_workers_of(const ComparedRun& run) {
+  return static_cast<int>(number_in(run.summary, "working_workers").value_or(workers_of(run)));
+}
+
 bool in_one_memory(const ComparedRun& run) { return number_in(run.summary, "bytes") == 0.0 && workers_of(run) > 1; }
 
 std::string cell(const std::optional<double>& value, const char* format) {
@@ -86,6 +90,12 @@ std::string comparison_table(const std::vector<ComparedRun>& runs, double target
   if (std::ranges::any_of(runs, in_one_memory))
     text += "\nbytes/step 0: these workers add up in the memory they share and send nothing; with --link they send\n";
   for (const ComparedRun& run : runs)
+    if (const int all = workers_of(run), working = working_workers_of(run); working < all)
+      text += fmt::format(
+          "\n{0}: only {1} of {2} workers had work, as a batch has {1} shard{3}: raise train.shards (--set "
+          "train.shards={2}), or leave it out and raise train.batch\n",
+          run.system, working, all, working == 1 ? "" : "s");
+  for (const ComparedRun& run : runs)
     if (!run.failed.empty())
       text += fmt::format("\n{} failed: {}\n", run.system, run.failed);
     else if (result_of(run, target).ended_by == "signal")
@@ -107,6 +117,8 @@ Json comparison_json(const std::vector<ComparedRun>& runs, double target) {
     put("seconds", r.seconds);
     put("samples_per_s", r.samples_per_s);
     put("bytes_per_step", r.bytes_per_step);
+    put("workers", number_in(run.summary, "workers"));
+    put("working_workers", number_in(run.summary, "working_workers"));
     if (target > 0) j["seconds_to_target"] = r.seconds_to_target ? Json(*r.seconds_to_target) : Json(nullptr);
     if (!run.failed.empty()) j["failed"] = run.failed;
     all.push_back(std::move(j));

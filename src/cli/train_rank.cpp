@@ -112,6 +112,7 @@ nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder, con
   for (const auto& [name, value] : r.system) j["system"][name] = value;
   j["world"] = world.place().world;
   j["workers"] = world.size();
+  j["working_workers"] = r.working;
   if (world.size() > 1)
     for (const RunSummary::Rank& rank : r.ranks) j["ranks"].push_back(to_json(rank.times, rank.input));
   return j;

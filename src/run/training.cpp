@@ -237,6 +237,7 @@ RunSummary Training::summarise(double waited_for_input) {
     s.peak_share = peak_share(s.samples_per_s);
   }
   if (replica_) s.bytes = replica_->bytes_sent(), s.system = replica_->figures();
+  s.working = replica_ ? crew_.world().size() : std::min(crew_.world().size(), job_.shards);
   share_times(s, waited_for_input);
   check_agreement(s.weights_sha256);
   return s;

@@ -59,6 +59,7 @@ struct RunSummary {
     RankTimes times;
   };
   std::vector<Rank> ranks = {};
+  int working = 1;  // ranks that had samples: exact training has no work for more of them than a batch has shards
 };
 
 class Training {

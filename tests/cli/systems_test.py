@@ -329,6 +329,17 @@ class Compare(unittest.TestCase):
                 run("train", RECIPE, *QUICK, "--set", "train.epochs=1", *words, "--run", str(where))
                 self.assertEqual(json.loads((where / "summary.json").read_text())["bytes"] > 0, sends, words)
 
+    def test_the_table_says_how_many_workers_had_work(self):
+        words = ["compare", RECIPE, "--systems", "bsp,easgd", "--epochs", "1", *QUICK, "--workers", "4", "--cores", "1"]
+        with tempfile.TemporaryDirectory() as root:
+            for settings, working in (([], 2), (["--set", "train.shards=4"], 4), (["--set", "train.batch=128"], 4)):
+                out = run(*words, *settings, "--root", root).stdout
+                self.assertEqual("bsp: only 2 of 4 workers had work, as a batch has 2 shards" in out, working == 2, out)
+                self.assertEqual(out.count("workers had work"), working == 2, out)
+                newest = max(pathlib.Path(root).glob("compare-*"), key=lambda p: int(p.name.split("-")[1]))
+                results = json.loads((newest / "comparison.json").read_text())["results"]
+                self.assertEqual([(r["workers"], r["working_workers"]) for r in results], [(4, working), (4, 4)])
+
     def test_a_system_twice_and_a_bad_setting_are_refused_before_anything_runs(self):
         with tempfile.TemporaryDirectory() as empty:
             done = run("compare", RECIPE, "--systems", "bsp,bsp", cwd=empty, ok=False)
