@@ -1,146 +1,270 @@
 #include "codec/range_coder.h"
 
-#include <algorithm>
+#include "kernels/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "codec/range_coder.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
 
+#include <bit>
+#include <cstring>
+
+#include "codec/coder_state.h"
 #include "codec/wire.h"
+#include "codec/word_moves.h"
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace echelon::codecs::HWY_NAMESPACE {
+namespace {
+
+using namespace kernels::HWY_NAMESPACE;
+using DI = hn::RebindToSigned<D>;
+using VI = hn::Vec<DI>;
+using Bytes = hn::Rebind<std::uint8_t, DI>;
+using Words = hn::Rebind<std::uint16_t, DI>;
+using WordBytes = hn::Repartition<std::uint8_t, Words>;
+
+constexpr std::size_t vectors = coder_states / width, in_group = coder_group / width;
+
+HWY_INLINE std::uint8_t bits_of(hn::Mask<DI> mask) {
+  std::uint8_t bits[8];
+  hn::StoreMaskBits(DI(), mask, bits);
+  return bits[0];
+}
+
+// CoderState::take of a vector of states.
+HWY_INLINE void take(VI& x, const std::uint8_t* from, const std::int32_t* symbols, std::byte* out, std::size_t& at) {
+  const VI slots = hn::Set(DI(), frequency_sum - 1);
+  const VI symbol = hn::GatherIndex(DI(), symbols, hn::PromoteTo(DI(), hn::LoadU(Bytes(), from)));
+  const VI less = hn::And(symbol, slots), f = hn::Add(less, hn::Set(DI(), 1));
+  const auto away = hn::Gt(hn::ShiftRight<limit_shift>(x), less);
+  const auto words = hn::DemoteTo(Words(), hn::And(x, hn::Set(DI(), 0xFFFF)));
+  const std::uint8_t bits = bits_of(away);
+  const auto from_where = hn::LoadU(WordBytes(), word_moves.together[bits]);
+  hn::StoreU(hn::TableLookupBytes(hn::BitCast(WordBytes(), words), from_where), WordBytes(),
+             reinterpret_cast<std::uint8_t*>(out + at));
+  at += 2 * static_cast<std::size_t>(std::popcount(bits));
+  x = hn::IfThenElse(away, hn::ShiftRight<16>(x), x);
+  // x / f is in [8, 2^19). Three roundings and the factor make it at most 7 parts of 2^24 too small and never too
+  // large, so that the quotient is right or one too small. Adding 2^23 - 1/2 leaves it, rounded down, in the lowest
+  // bits.
+  const V divisor = hn::Mul(hn::ConvertTo(D(), f), set(1 + 0x1p-22f));
+  const V shifted = hn::Add(hn::Div(hn::ConvertTo(D(), x), divisor), set(0x1p23f - 0.5f));
+  const VI quotient = hn::And(hn::BitCast(DI(), shifted), hn::Set(DI(), 0x7FFFFF));
+  const VI rest = hn::Sub(x, hn::Mul(quotient, f));
+  const VI small = hn::VecFromMask(DI(), hn::Gt(rest, less));
+  x = hn::Add(hn::Add(hn::ShiftLeft<frequency_bits>(quotient), rest),
+              hn::Add(hn::ShiftRight<frequency_bits>(symbol), hn::And(small, hn::Sub(slots, less))));
+}
+
+// Rows of a byte for each state, from the last one to the first. Returns how far `out` is written then, or 0 if there
+// is no room.
+HWY_FLATTEN std::size_t take_rows(const std::uint8_t* from, std::size_t rows, const std::int32_t* symbols,
+                                  std::int32_t* states, std::byte* out, std::size_t at, std::size_t room) {
+  VI x[vectors];
+  unrolled<vectors>([&](auto k) HWY_ATTR { x[k] = hn::LoadU(DI(), states + k * width); });
+  while (rows-- > 0) {
+    if (room - at < most_row_bytes) return 0;
+    unrolled<coder_states / coder_group>([&](auto back) HWY_ATTR {
+      constexpr std::size_t group = coder_states / coder_group - 1 - back;
+      unrolled<in_group>([&](auto k) HWY_ATTR {
+        take(x[group * in_group + k], from + rows * coder_states + group * coder_group + k * width, symbols, out, at);
+      });
+    });
+  }
+  unrolled<vectors>([&](auto k) HWY_ATTR { hn::StoreU(x[k], DI(), states + k * width); });
+  return at;
+}
+
+// CoderState::give of a group of states, and its words, which end at `words`.
+HWY_INLINE void give(VI* x, const std::int32_t* slots, const std::byte*& words, std::uint8_t* to) {
+  const VI ones = hn::Set(DI(), frequency_sum - 1);
+  std::uint8_t bits[in_group];
+  unsigned count = 0;
+  unrolled<in_group>([&](auto k) HWY_ATTR {
+    const auto du = hn::RebindToUnsigned<DI>();
+    const VI slot = hn::GatherIndex(DI(), slots, hn::And(x[k], ones));
+    const VI less = hn::BitCast(DI(), hn::ShiftRight<8 + frequency_bits>(hn::BitCast(du, slot)));
+    const VI quotient = hn::ShiftRight<frequency_bits>(x[k]);
+    x[k] = hn::Add(hn::Mul(quotient, less), hn::Add(quotient, hn::And(hn::ShiftRight<8>(slot), ones)));
+    bits[k] = bits_of(hn::Lt(x[k], hn::Set(DI(), least_state)));
+    count += static_cast<unsigned>(std::popcount(bits[k]));
+    hn::StoreU(hn::DemoteTo(Bytes(), hn::And(slot, hn::Set(DI(), 0xFF))), Bytes(), to + k * width);
+  });
+  words -= 2 * count;
+  const std::byte* next = words;
+  unrolled<in_group>([&](auto k) HWY_ATTR {
+    const hn::Full128<std::uint8_t> d;
+    const auto all = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(next));
+    const auto spaced = hn::TableLookupBytesOr0(all, hn::Load(d, word_moves.apart[bits[k]]));
+    const hn::Full128<std::uint16_t> d16;
+    hn::Vec<Words> some;
+    if constexpr (width == 8)
+      some = hn::BitCast(d16, spaced);
+    else
+      some = hn::LowerHalf(hn::BitCast(d16, spaced));
+    const VI moved = hn::ShiftLeft<16>(x[k]);
+    const VI filled = hn::IfThenElse(hn::Lt(x[k], hn::Set(DI(), least_state)), moved, x[k]);
+    x[k] = hn::Or(filled, hn::PromoteTo(DI(), some));
+    next += 2 * std::popcount(bits[k]);
+  });
+}
+
+// Rows as long as there are surely words for them. Returns how many of the `at` bytes of words are left, and counts
+// the rows. Reads up to 16 bytes behind the words.
+HWY_FLATTEN std::size_t give_rows(const std::byte* words, std::size_t at, const std::int32_t* slots,
+                                  std::int32_t* states, std::uint8_t* to, std::size_t most, std::size_t& rows) {
+  VI x[vectors];
+  unrolled<vectors>([&](auto k) HWY_ATTR { x[k] = hn::LoadU(DI(), states + k * width); });
+  const std::byte* end = words + at;
+  for (rows = 0; rows < most && end - words >= static_cast<std::ptrdiff_t>(2 * coder_states); ++rows)
+    unrolled<coder_states / coder_group>([&](auto group) HWY_ATTR {
+      give(x + group * in_group, slots, end, to + rows * coder_states + group * coder_group);
+    });
+  unrolled<vectors>([&](auto k) HWY_ATTR { hn::StoreU(x[k], DI(), states + k * width); });
+  return static_cast<std::size_t>(end - words);
+}
+
+}  // namespace
+}  // namespace echelon::codecs::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
 
 namespace echelon::codecs {
 
+HWY_EXPORT(take_rows);
+HWY_EXPORT(give_rows);
+
 namespace {
 
-constexpr int scale_bits = 12;
-constexpr std::uint32_t scale = 1u << scale_bits;
-constexpr std::uint32_t least_state = 1u << 16;  // states are in [2^16, 2^32)
-constexpr std::size_t bitmap_bytes = 32, states_bytes = coder_states * sizeof(std::uint32_t);
-constexpr std::size_t most_words = coder_states * sizeof(std::uint16_t);  // bytes that a step of every state can take
+constexpr std::size_t few_values = 32, bitmap_bytes = 32;
+using States = std::array<std::int32_t, coder_states>;
+using Values = std::array<std::uint8_t, 256>;
 
-using States = std::array<std::uint32_t, coder_states>;
+// What occurs, in rising order: read from the front of the coded bytes.
+std::span<const std::uint8_t> read_values(BytesIn& in, Values& values) {
+  const std::size_t count = in.take<std::uint8_t>() + std::size_t{1};
+  std::size_t found = 0;
+  if (count <= few_values) {
+    for (const std::byte value : in.take(count)) values[found++] = static_cast<std::uint8_t>(value);
+    for (std::size_t k = 1; k < count; ++k)
+      if (values[k] <= values[k - 1]) fail("the values of coded bytes do not rise");
+    return std::span(values).first(count);
+  }
+  const auto bitmap = in.take(bitmap_bytes);
+  for (std::size_t v = 0; v < 256; ++v)
+    if ((bitmap[v / 8] & static_cast<std::byte>(1u << (v % 8))) != std::byte{0})
+      values[found++] = static_cast<std::uint8_t>(v);
+  if (found != count) fail("coded bytes have {} values, not {}", found, count);
+  return std::span(values).first(count);
+}
 
-// Frequencies that sum to `scale`, at least 1 for what occurs.
-std::array<std::uint32_t, 256> frequencies(std::span<const std::byte> bytes) {
-  std::array<std::uint32_t, 4 * 256> counts{};  // four tables: equal neighbours do not wait for each other
-  const std::byte* from = bytes.data();
-  std::size_t i = 0;
-  for (; i + 4 <= bytes.size(); i += 4)
-    for (std::size_t k = 0; k < 4; ++k) ++counts[k * 256 + static_cast<std::uint8_t>(from[i + k])];
-  for (; i < bytes.size(); ++i) ++counts[static_cast<std::uint8_t>(from[i])];
-  std::array<std::uint32_t, 256> f{};
-  std::uint32_t sum = 0;
-  for (std::size_t v = 0; v < 256; ++v) {
-    const std::uint64_t count = std::uint64_t{counts[v]} + counts[256 + v] + counts[512 + v] + counts[768 + v];
-    if (count > 0) f[v] = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(count * scale / bytes.size()));
-    sum += f[v];
+// The states at the end of the coded bytes, which are taken off.
+States read_states(std::span<const std::byte>& rest) {
+  const auto take = [&] {
+    if (rest.size() < 4) fail("coded bytes have no room for their states");
+    const auto word = get<std::uint32_t>(rest.data() + rest.size() - 4);
+    rest = rest.first(rest.size() - 4);
+    return word;
+  };
+  States states;
+  states.fill(least_state);
+  const std::uint32_t told = take();
+  for (std::size_t k = coder_states; k-- > 0;) {
+    if ((told >> k & 1) == 0) continue;
+    const std::uint32_t x = take();
+    if (x <= least_state || x > most_state) fail("a state of coded bytes is out of range: {}", x);
+    states[k] = static_cast<std::int32_t>(x);
   }
-  while (sum != scale) {  // the most frequent ones give or take what rounding has left
-    auto& most = *std::ranges::max_element(f);
-    if (sum < scale) {
-      most += scale - sum;
-      sum = scale;
-    } else {
-      const std::uint32_t off = std::min(sum - scale, most / 2);
-      most -= off;
-      sum -= off;
-    }
-  }
-  return f;
+  return states;
 }
 
 }  // namespace
 
 std::optional<std::size_t> RangeCoder::encode(std::span<const std::byte> bytes, std::span<std::byte> out) {
-  if (bytes.empty() || out.size() < bitmap_bytes) return std::nullopt;
+  if (bytes.empty()) return std::nullopt;
   const auto f = frequencies(bytes);
-  std::fill_n(out.data(), bitmap_bytes, std::byte{0});
-  std::size_t at = bitmap_bytes;
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(f, [](std::uint32_t x) { return x > 0; }));
+  const std::size_t listed = 1 + (count <= few_values ? count : bitmap_bytes);
+  std::size_t at = listed + 2 * count;
+  if (out.size() < at) return std::nullopt;
+  std::fill_n(out.data(), listed, std::byte{0});
+  out[0] = static_cast<std::byte>(count - 1);
   std::uint32_t begin = 0;
-  for (std::size_t v = 0; v < 256; ++v) {
+  for (std::size_t v = 0, k = 0; v < 256; ++v) {
     if (f[v] == 0) continue;
-    if (at + 2 > out.size()) return std::nullopt;
-    out[v / 8] |= static_cast<std::byte>(1u << (v % 8));
-    put(out.data() + at, static_cast<std::uint16_t>(f[v]));
-    at += 2;
-    symbols_[v] = {.inverse = (std::uint64_t{1} << 63) / f[v] + 1,
-                   .limit = static_cast<std::uint32_t>((std::uint64_t{f[v]} << (32 - scale_bits)) - 1),
-                   .begin = static_cast<std::uint16_t>(begin),
-                   .others = static_cast<std::uint16_t>(scale - f[v])};
+    if (count <= few_values)
+      out[1 + k] = static_cast<std::byte>(v);
+    else
+      out[1 + v / 8] |= static_cast<std::byte>(1u << (v % 8));
+    put(out.data() + listed + 2 * k++, static_cast<std::uint16_t>(f[v]));
+    symbols_[v] = static_cast<std::int32_t>((f[v] - 1) | (begin << frequency_bits));
     begin += f[v];
   }
-  // Backwards from the end of `out`: the decoder reads what was written last first.
-  const std::size_t words_from = at + states_bytes;
-  std::size_t tail = out.size();
+  const auto* from = reinterpret_cast<const std::uint8_t*>(bytes.data());
   States states;
   states.fill(least_state);
-  // No branches: whether a word is given away is as good as random. Every state writes one, and the next one writes
-  // over it unless it was meant.
-  const auto take = [&](std::uint32_t& x, std::byte value) {
-    const Symbol& s = symbols_[static_cast<std::uint8_t>(value)];
-    const unsigned away = x > s.limit;
-    put(out.data() + tail - 2, static_cast<std::uint16_t>(x));
-    tail -= 2 * away;
-    x >>= 16 * away;
-    const auto quotient =
-        static_cast<std::uint32_t>((static_cast<unsigned __int128>(std::uint64_t{x} << 1) * s.inverse) >> 64);
-    x += s.begin + quotient * s.others;  // quotient * scale + rest + begin
-  };
-  const std::byte* from = bytes.data();
-  std::size_t i = bytes.size() / coder_states * coder_states;
-  if (tail < words_from + most_words) return std::nullopt;
-  for (std::size_t k = bytes.size(); k-- > i;) take(states[k - i], from[k]);
-  while (i > 0) {
-    if (tail < words_from + most_words) return std::nullopt;
-    i -= coder_states;
-    static_assert(coder_states == 4, "one by one, not in a loop: so the states stay in registers");
-    take(states[3], from[i + 3]);
-    take(states[2], from[i + 2]);
-    take(states[1], from[i + 1]);
-    take(states[0], from[i]);
+  const std::size_t rows = bytes.size() / coder_states;
+  std::size_t group = (bytes.size() + coder_group - 1) / coder_group;  // from the last one to the first
+  for (; group > rows * (coder_states / coder_group); --group) {
+    if (out.size() - at < most_row_bytes) return std::nullopt;
+    const std::size_t first = (group - 1) * coder_group;
+    for (std::size_t k = first; k < std::min(first + coder_group, bytes.size()); ++k)
+      CoderState{states[k % coder_states]}.take(symbols_[from[k]], out.data(), at);
   }
-  put(out.data() + at, states);
-  std::memmove(out.data() + words_from, out.data() + tail, out.size() - tail);
-  return words_from + (out.size() - tail);
+  at = HWY_DYNAMIC_DISPATCH(take_rows)(from, rows, symbols_.data(), states.data(), out.data(), at, out.size());
+  if (at == 0 || out.size() - at < sizeof(states) + 4) return std::nullopt;
+  std::uint32_t told = 0;
+  for (std::size_t k = 0; k < coder_states; ++k) {
+    if (states[k] == least_state) continue;
+    put(out.data() + at, states[k]);
+    at += 4;
+    told |= 1u << k;
+  }
+  put(out.data() + at, told);
+  return at + 4;
 }
 
 void RangeCoder::decode(std::span<const std::byte> bytes, std::span<std::byte> out) {
   BytesIn in(bytes);
-  const auto bitmap = in.take(bitmap_bytes);
+  Values room;
   std::uint32_t begin = 0;
-  for (std::uint32_t v = 0; v < 256; ++v) {
-    if ((bitmap[v / 8] & static_cast<std::byte>(1u << (v % 8))) == std::byte{0}) continue;
+  for (const std::uint32_t v : read_values(in, room)) {
     const std::uint32_t f = in.take<std::uint16_t>();
-    if (f == 0 || f > scale - begin) fail("the frequencies of coded bytes make no sense: {} after {}", f, begin);
-    for (std::uint32_t k = 0; k < f; ++k) slots_[begin + k] = v | (k << 8) | ((f - 1) << (8 + scale_bits));
+    if (f == 0 || f > frequency_sum - begin)
+      fail("the frequencies of coded bytes make no sense: {} after {}", f, begin);
+    for (std::uint32_t k = 0; k < f; ++k)
+      slots_[begin + k] = static_cast<std::int32_t>(v | (k << 8) | ((f - 1) << (8 + frequency_bits)));
     begin += f;
   }
-  if (begin != scale) fail("the frequencies of coded bytes sum to {}, not to {}", begin, scale);
-  auto states = in.take<States>();
-  const auto words = in.rest();
-  std::size_t at = 0;
-  const auto give = [&](std::uint32_t& x) {  // a word is taken from `at` unless x is large enough
-    const std::uint32_t slot = slots_[x & (scale - 1)];
-    x = ((slot >> (8 + scale_bits)) + 1) * (x >> scale_bits) + ((slot >> 8) & (scale - 1));
-    return static_cast<std::byte>(slot);
-  };
-  std::byte* to = out.data();
-  std::size_t i = 0;
-  for (; i + coder_states <= out.size() && at + most_words <= words.size(); i += coder_states)
-    for (std::size_t k = 0; k < coder_states; ++k) {
-      std::uint32_t& x = states[k];
-      to[i + k] = give(x);
-      const unsigned wanted = x < least_state;
-      const std::uint32_t filled = (x << 16) | get<std::uint16_t>(words.data() + at);
-      x = wanted ? filled : x;
-      at += 2 * wanted;
+  if (begin != frequency_sum) fail("the frequencies of coded bytes sum to {}, not to {}", begin, frequency_sum);
+  const auto rest = in.rest();
+  auto words = rest;
+  States states = read_states(words);
+  auto* to = reinterpret_cast<std::uint8_t*>(out.data());
+  std::size_t rows = 0, at = words.size();
+  if (rest.size() - at >= 16)  // so much may be read behind the words
+    at = HWY_DYNAMIC_DISPATCH(give_rows)(words.data(), at, slots_.data(), states.data(), to, out.size() / coder_states,
+                                         rows);
+  for (std::size_t i = rows * coder_states; i < out.size(); i += coder_group) {
+    const std::size_t end = std::min(i + coder_group, out.size());
+    std::size_t wanted = 0;
+    for (std::size_t k = i; k < end; ++k) {
+      CoderState state{states[k % coder_states]};
+      to[k] = state.give(slots_.data());
+      wanted += state.wants_word() ? 2 : 0;
     }
-  for (; i < out.size(); ++i) {  // the last words, one by one
-    std::uint32_t& x = states[i % coder_states];
-    out[i] = give(x);
-    if (x >= least_state) continue;
-    if (at + 2 > words.size()) fail("coded bytes end too early");
-    x = (x << 16) | get<std::uint16_t>(words.data() + at);
-    at += 2;
+    if (wanted > at) fail("coded bytes end too early");
+    at -= wanted;
+    std::size_t next = at;
+    for (std::size_t k = i; k < end; ++k) CoderState{states[k % coder_states]}.fill(words.data(), next);
   }
-  const auto done = [](std::uint32_t x) { return x == least_state; };
-  if (at != words.size() || !std::ranges::all_of(states, done)) fail("coded bytes do not end where they should");
+  const auto done = [](std::int32_t x) { return x == least_state; };
+  if (at != 0 || !std::ranges::all_of(states, done)) fail("coded bytes do not end where they should");
 }
 
 }  // namespace echelon::codecs
+#endif

@@ -1,10 +1,12 @@
 #pragma once
 // Bytes in fewer bytes, by how often each value occurs in them (asymmetric numeral systems, Duda 2013; a static table
-// of 12-bit frequencies in front). Byte i belongs to state i % coder_states: while one state waits for its table or its
-// multiplication, the others go on. Nothing is remembered between calls.
+// of 12-bit frequencies in front). Byte i belongs to state i % coder_states, and eight states go through each step
+// together, as vectors. Nothing is remembered between calls.
 //
-// Coded bytes: 256 bits (which values occur), a 16-bit frequency for each of them, the final states (32 bits each),
-// then 16-bit words in the order in which the decoder needs them.
+// Coded bytes: how many values occur (less one); these values (a byte each) if they are at most 32, or else 256 bits; a
+// 16-bit frequency for each of them; 16-bit words; the states (32 bits each) that are not at their least; and a bit
+// for each state, whether it is one of these. The decoder takes the words from the last one on: for every eight bytes
+// as many as their states need, the first of them for the first state.
 
 #include <array>
 #include <cstddef>
@@ -12,9 +14,11 @@
 #include <optional>
 #include <span>
 
+#include "codec/frequencies.h"
+
 namespace echelon::codecs {
 
-inline constexpr std::size_t coder_states = 4;
+inline constexpr std::size_t coder_states = 32;
 
 class RangeCoder {
  public:
@@ -24,13 +28,9 @@ class RangeCoder {
   void decode(std::span<const std::byte> bytes, std::span<std::byte> out);
 
  private:
-  struct Symbol {
-    std::uint64_t inverse = 0;            // x / frequency for any 32-bit x is the upper half of 2x * inverse
-    std::uint32_t limit = 0;              // a state above this gives a word away first
-    std::uint16_t begin = 0, others = 0;  // the first slot, and how many slots are not its own
-  };
-  std::array<Symbol, 256> symbols_;
-  std::array<std::uint32_t, 4096> slots_;  // a value (8 bits), how many of its slots are before, its frequency - 1
+  std::array<std::int32_t, 256> symbols_;  // of a value: its frequency - 1, and its first slot (<< 12)
+  std::array<std::int32_t, frequency_sum>
+      slots_{};  // a value (8 bits), how many of its slots are before, frequency - 1
 };
 
 }  // namespace echelon::codecs

@@ -31,6 +31,13 @@ class SparseWriter {
     at_ += 2 + value_bytes;
     ++count_;
   }
+  // As they are written, without values: those of some neighbours from `first` on, all of one block.
+  void entries(std::size_t first, std::span<const std::uint16_t> words) {
+    while (first - begin_ >= sparse_block) next();
+    std::memcpy(at_, words.data(), words.size_bytes());
+    at_ += words.size_bytes();
+    count_ += words.size();
+  }
   std::size_t finish() {
     if (numbers_ == 0) return 0;
     while (numbers_ - begin_ > sparse_block) next();

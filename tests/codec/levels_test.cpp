@@ -122,6 +122,41 @@ TEST(RangeCoder, TakesBytesOfOneValueAndOfAllValues) {
   EXPECT_LT(*coder.encode(same, coded), 60u);
 }
 
+// Of many bytes not all are counted: a value that occurs once, anywhere, must still have a place in the table.
+TEST(RangeCoder, MissesNoValueAmongManyBytes) {
+  const std::size_t n = 300001;
+  std::vector<std::byte> bytes(n, std::byte{9}), coded(n), back(n);
+  for (std::size_t i = 0; i < n; i += 3) bytes[i] = std::byte{10};
+  RangeCoder coder;
+  for (const std::size_t place : {std::size_t{0}, std::size_t{1000}, std::size_t{4095}, n / 2, n - 20, n - 1})
+    for (const int value : {0, 15, 127, 128, 255}) {
+      auto with = bytes;
+      with[place] = static_cast<std::byte>(value);
+      const auto size = coder.encode(with, coded);
+      ASSERT_TRUE(size.has_value());
+      coder.decode(std::span(coded).first(*size), back);
+      ASSERT_EQ(back, with) << place << ' ' << value;
+    }
+}
+
+// A state in the slow and in the quick way is the same: bytes of every length, of which some or none fill whole rows.
+TEST(RangeCoder, GivesBackBytesOfEveryLength) {
+  const Stream random({.seed = 6});
+  RangeCoder coder;
+  for (std::size_t n = 1; n < 200; ++n) {
+    std::vector<std::byte> bytes(n), coded(n + 1000), back(n);
+    for (std::size_t i = 0; i < n; ++i) bytes[i] = static_cast<std::byte>(random.below(n % 7 * 40 + 2, i + 1000 * n));
+    const auto size = coder.encode(bytes, coded);
+    ASSERT_TRUE(size.has_value());
+    coder.decode(std::span(coded).first(*size), back);
+    ASSERT_EQ(back, bytes) << n;
+    EXPECT_THROW(coder.decode(std::span(coded).first(*size - 1), back), Failure);
+    if (n == 1) continue;  // of bytes that are all equal any number may be
+    back.resize(n + 1);
+    EXPECT_THROW(coder.decode(std::span(coded).first(*size), back), Failure);
+  }
+}
+
 // Every codec's bytes and numbers with SSE4 are those with AVX2.
 TEST(Levels, AreTheSameOnEveryInstructionSet) {
   const auto pieces = test::odd_pieces();

@@ -6,14 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "codec/codecs.h"
 #include "codec/layer_size.h"
 #include "codec/piecewise.h"
-#include "codec/select.h"
+#include "codec/reached.h"
 #include "codec/sparse.h"
-#include "kernels/vector.h"
 
 namespace echelon::codecs {
 
@@ -32,16 +30,21 @@ class Strom : public Codec {
   double usual_bytes() const override { return static_cast<double>(bytes_of(100)); }
 
   std::size_t encode(std::span<const float> values, const CodecStep&, std::span<std::byte> out) override {
-    return write<false>(values, {}, {}, out);
+    return write(values, out,
+                 [&](std::size_t at, std::size_t n, auto... rest) { return reached(values.subspan(at, n), rest...); });
   }
   std::size_t encode_rest(std::span<float> values, const CodecStep&, std::span<std::byte> out) override {
-    return write<true>(values, {}, values, out);
+    return write(values, out, [&](std::size_t at, std::size_t n, auto... rest) {
+      return take_reached(values.subspan(at, n), rest...);
+    });
   }
   std::size_t encode_sum(std::span<float> values, std::span<const float> more, const CodecStep& step,
                          std::span<std::byte> out) override {
     invariant(values.size() == more.size(), "sums are of as many numbers");
     if (std::ranges::count(sizes_, 0.0f) > 0) return Codec::encode_sum(values, more, step, out);  // sizes are of sums
-    return write<true>(values, more, values, out);
+    return write(values, out, [&](std::size_t at, std::size_t n, auto... rest) {
+      return add_and_take_reached(values.subspan(at, n), more.data() + at, rest...);
+    });
   }
   void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
     invariant(out.size() == numbers_, "a codec decodes the run that it was made for");
@@ -62,33 +65,26 @@ class Strom : public Codec {
     return bytes;
   }
 
-  // `rest` is where the values can be written if they are to keep what is left of them, after `more`, if it is not
-  // empty, has been added.
-  template <bool keeps_rest>
-  std::size_t write(std::span<const float> values, std::span<const float> more, std::span<float> rest,
-                    std::span<std::byte> out) {
+  // The threshold of part k, whose numbers these are.
+  float threshold_of(std::size_t k, std::span<const float> part) {
+    if (!scaled_) return threshold_;
+    if (sizes_[k] == 0) sizes_[k] = layer_size(part);
+    return in_units_of(sizes_[k], threshold_);
+  }
+
+  // By reached(some numbers' place, how many they are, their threshold, their first place in a block, their entries).
+  template <class Reached>
+  std::size_t write(std::span<const float> values, std::span<std::byte> out, const Reached& reached) {
     invariant(values.size() == numbers_ && out.size() >= most_bytes(), "a codec encodes the run that it was made for");
     std::size_t bytes = header(), begin = 0;
     for (std::size_t k = 0; k < parts_.size(); begin += parts_[k++]) {
-      const auto part = values.subspan(begin, parts_[k]);
-      float threshold = threshold_;
-      if (scaled_) {
-        if (sizes_[k] == 0) sizes_[k] = layer_size(part);
-        threshold = in_units_of(sizes_[k], threshold_);
-        put(out.data() + k * sizeof(float), threshold);
-      }
-      const float value[2] = {threshold, -threshold};
-      SparseWriter writer(out.data() + bytes, part.size());
-      for (std::size_t i = 0; i < part.size(); i += places_.size()) {
-        const auto x = part.subspan(i, std::min(places_.size(), part.size() - i));
-        float* left = rest.data() + begin + i;
-        if (!more.empty()) kernels::add_into(left, more.data() + begin + i, x.size());
-        const std::size_t found = places_at_least(x, Side::both, order_bits(threshold, Side::both), 0, places_.data());
-        for (const std::uint32_t place : std::span(places_).first(found)) {
-          const bool negative = std::signbit(x[place]);
-          writer.entry<0>(i + place, negative, nullptr);
-          if constexpr (keeps_rest) left[place] -= value[negative];
-        }
+      const float threshold = threshold_of(k, values.subspan(begin, parts_[k]));
+      if (scaled_) put(out.data() + k * sizeof(float), threshold);
+      SparseWriter writer(out.data() + bytes, parts_[k]);
+      for (std::size_t i = 0; i < parts_[k]; i += some) {
+        const std::size_t found =
+            reached(begin + i, std::min(some, parts_[k] - i), threshold, i % sparse_block, entries_.data());
+        writer.entries(i, std::span(entries_).first(found));
       }
       bytes += writer.finish();
     }
@@ -112,8 +108,9 @@ class Strom : public Codec {
   bool scaled_;
   std::vector<std::size_t> parts_;
   std::size_t numbers_ = 0;
-  std::vector<float> sizes_;  // of each part in the first call in which it was not zero
-  std::array<std::uint32_t, 4096> places_;
+  std::vector<float> sizes_;                 // of each part in the first call in which it was not zero
+  static constexpr std::size_t some = 4096;  // numbers looked at in one go, all of one block
+  std::array<std::uint16_t, some + entries_beyond> entries_;
 };
 
 }  // namespace
