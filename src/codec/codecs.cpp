@@ -22,7 +22,6 @@ struct Entry {
 };
 
 constexpr Entry::Defaults plain{}, feedback{.error_feedback = true};
-constexpr Entry::Defaults scaled_feedback{.error_feedback = true, .layer_scale = "every_call"};
 constexpr Entry::Defaults own_scale{.error_feedback = true, .layer_scale = "every_call", .scales_itself = true};
 constexpr Entry::Defaults own_first_scale{.error_feedback = true, .layer_scale = "first_call", .scales_itself = true};
 
@@ -40,7 +39,7 @@ constexpr std::array table = {
     Entry{"qsgd", codecs::qsgd, plain},
     Entry{"strom", codecs::strom, own_first_scale},
     Entry{"top_k", codecs::top_k, feedback},
-    Entry{"adaptive", codecs::adaptive, scaled_feedback},
+    Entry{"adaptive", codecs::adaptive, own_scale},
     Entry{"dgc", codecs::dgc, {.momentum = 0.9}},
     Entry{"random_k", codecs::random_k, plain},
     Entry{"low_rank", codecs::low_rank, feedback},

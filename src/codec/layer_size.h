@@ -6,7 +6,6 @@
 #include <span>
 
 #include "codec/levels.h"
-#include "kernels/vector.h"
 
 namespace echelon::codecs {
 
@@ -18,16 +17,7 @@ inline float size_of(double squares, std::size_t n) {
 inline float layer_size(std::span<const float> x) { return size_of(moments(x).squares, x.size()); }
 
 // The same of x + more, which x becomes, in one pass.
-inline float add_and_size(std::span<float> x, const float* more) {
-  constexpr std::size_t some = 4096;  // as moments adds them up: the same bits
-  double squares = 0;
-  for (std::size_t i = 0; i < x.size(); i += some) {
-    const auto here = x.subspan(i, std::min(some, x.size() - i));
-    kernels::add_into(here.data(), more + i, here.size());
-    squares += moments(here).squares;
-  }
-  return size_of(squares, x.size());
-}
+float add_and_size(std::span<float> x, const float* more);
 
 // A threshold in units of that size, or as it is. Always one that floats can be compared with and multiplied by.
 inline float in_units_of(float size, float threshold) {

@@ -114,13 +114,6 @@ HWY_EXPORT(find_places);
 HWY_EXPORT(count_coarse);
 HWY_EXPORT(count_fine);
 
-std::uint32_t order_bits(float x, Side side) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  if (side == Side::both) return bits & 0x7FFFFFFFu;
-  const std::uint32_t turned = bits ^ detail::flipped(side);
-  return turned >> 31 ? 0 : turned;
-}
-
 namespace {
 
 // The table's entry, from the top, in which the k-th is; k becomes its rank within that entry.

@@ -6,6 +6,7 @@
 // part has misled, all are counted. The result is exact either way, and the same every time.
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,7 +23,12 @@ inline constexpr int coarse = 21, fine = 10;  // bits below the first ten, and b
 }  // namespace detail
 
 // A number as select.h orders it: 0 for those on the other side. NaN is larger than everything.
-std::uint32_t order_bits(float x, Side side);
+inline std::uint32_t order_bits(float x, Side side) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  if (side == Side::both) return bits & 0x7FFFFFFFu;
+  const std::uint32_t turned = bits ^ detail::flipped(side);
+  return turned >> 31 ? 0 : turned;
+}
 
 // The k largest are those whose bits are above `bits`, and the first `ties` of those with exactly these bits. Zeros are
 // never among them, so they may be fewer than k.
