@@ -34,9 +34,9 @@ HWY_INLINE std::uint8_t bits_of(hn::Mask<DI> mask) {
 }
 
 // CoderState::take of a vector of states.
-HWY_INLINE void take(VI& x, const std::uint8_t* from, const std::int32_t* symbols, std::byte* out, std::size_t& at) {
+HWY_INLINE void take(VI& x, const std::int32_t* symbols, std::byte* out, std::size_t& at) {
   const VI slots = hn::Set(DI(), frequency_sum - 1);
-  const VI symbol = hn::GatherIndex(DI(), symbols, hn::PromoteTo(DI(), hn::LoadU(Bytes(), from)));
+  const VI symbol = hn::Load(DI(), symbols);
   const VI less = hn::And(symbol, slots), f = hn::Add(less, hn::Set(DI(), 1));
   const auto away = hn::Gt(hn::ShiftRight<limit_shift>(x), less);
   const auto words = hn::DemoteTo(Words(), hn::And(x, hn::Set(DI(), 0xFFFF)));
@@ -64,17 +64,38 @@ HWY_FLATTEN std::size_t take_rows(const std::uint8_t* from, std::size_t rows, co
                                   std::int32_t* states, std::byte* out, std::size_t at, std::size_t room) {
   VI x[vectors];
   unrolled<vectors>([&](auto k) HWY_ATTR { x[k] = hn::LoadU(DI(), states + k * width); });
+  // The symbols of some rows, one by one, before they are needed: a vector's own gathering takes longer.
+  constexpr std::size_t some = 16;
+  HWY_ALIGN std::int32_t here[some * coder_states];
+  std::size_t ready = rows;
   while (rows-- > 0) {
     if (room - at < most_row_bytes) return 0;
+    if (rows < ready) {
+      const std::size_t count = ready < some ? ready : some;
+      ready -= count;
+      for (std::size_t i = 0; i < count * coder_states; ++i) here[i] = symbols[from[ready * coder_states + i]];
+    }
     unrolled<coder_states / coder_group>([&](auto back) HWY_ATTR {
       constexpr std::size_t group = coder_states / coder_group - 1 - back;
       unrolled<in_group>([&](auto k) HWY_ATTR {
-        take(x[group * in_group + k], from + rows * coder_states + group * coder_group + k * width, symbols, out, at);
+        take(x[group * in_group + k], here + (rows - ready) * coder_states + group * coder_group + k * width, out, at);
       });
     });
   }
   unrolled<vectors>([&](auto k) HWY_ATTR { hn::StoreU(x[k], DI(), states + k * width); });
   return at;
+}
+
+// table[i] for each i of a vector, each by a load of its own, for the same reason.
+HWY_INLINE VI look_up(const std::int32_t* table, VI index) {
+  HWY_ALIGN std::int32_t i[width];
+  hn::Store(index, DI(), i);
+#if HWY_TARGET == HWY_AVX2
+  return VI{_mm256_setr_epi32(table[i[0]], table[i[1]], table[i[2]], table[i[3]], table[i[4]], table[i[5]], table[i[6]],
+                              table[i[7]])};
+#else
+  return VI{_mm_setr_epi32(table[i[0]], table[i[1]], table[i[2]], table[i[3]])};
+#endif
 }
 
 // CoderState::give of a group of states, and its words, which end at `words`.
@@ -84,7 +105,7 @@ HWY_INLINE void give(VI* x, const std::int32_t* slots, const std::byte*& words, 
   unsigned count = 0;
   unrolled<in_group>([&](auto k) HWY_ATTR {
     const auto du = hn::RebindToUnsigned<DI>();
-    const VI slot = hn::GatherIndex(DI(), slots, hn::And(x[k], ones));
+    const VI slot = look_up(slots, hn::And(x[k], ones));
     const VI less = hn::BitCast(DI(), hn::ShiftRight<8 + frequency_bits>(hn::BitCast(du, slot)));
     const VI quotient = hn::ShiftRight<frequency_bits>(x[k]);
     x[k] = hn::Add(hn::Mul(quotient, less), hn::Add(quotient, hn::And(hn::ShiftRight<8>(slot), ones)));
