@@ -1,7 +1,8 @@
 // How fast every codec encodes and decodes, beside a plain copy of the same floats on the same core, and in how many
 // bytes:
 //     bench_codec [NUMBERS] [settings: lines of a [codec] table, separated by commas]
-// Gradients of the 1.9 million weights of the MLP unless said otherwise. `add` is what a receiver does that sums.
+// Normally distributed numbers in the shapes of an MLP of 1.9 million weights unless said otherwise. `add` is what a
+// receiver does that sums.
 
 #include <fmt/format.h>
 

@@ -65,9 +65,10 @@ class Crew {
   double patience = 300;              // seconds
 
  private:
-  struct Arrival {         // of a rank: the last barrier it has reached, and when. Nobody is more than one ahead of the
-                           // others,
-    std::uint64_t number;  // so the times of two are enough.
+  // Of a rank: the last barrier it has reached, and when. Nobody is more than one ahead of the others, so the times of
+  // two are enough.
+  struct Arrival {
+    std::uint64_t number;
     double time[2];
     std::byte padding[40];  // a cache line each
   };

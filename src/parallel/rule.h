@@ -4,8 +4,7 @@
 //
 //   WorkerSide   at every replica: contributes from its gradient or weights, applies the answer
 //   SharedSide   where contributions meet, for a range of elements: at a server, at the owner of a part of the model,
-//   or
-//                at every worker alike when a collective has summed them
+//                or at every worker alike when a collective has summed them
 //
 // or, between equals (gossip), a PeerSide, which gives and takes. A new rule is a file in parallel/rules/ and a line in
 // the table of parallel/rules.cpp (docs/adding-a-system.md).

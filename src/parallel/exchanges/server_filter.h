@@ -3,9 +3,8 @@
 //
 //   significant   only blocks whose change would move the weights by more than `threshold`, relative to the largest
 //                 weight of the block; the others are kept and added to the next push
-//   skip          every block is left out with probability `skip`: kept as well, or (unbiased) dropped, and what is
-//   sent
-//                 is made 1 / (1 - skip) times as large
+//   skip          every block is left out with probability `skip`: kept as well, or (unbiased) dropped, and what
+//                 is sent is made 1 / (1 - skip) times as large
 //   key caching   the list of blocks is sent only if it differs from the last one that this worker sent for this key
 //
 // On the wire: a 32-bit word with the number of blocks and, in the highest bit, whether the list follows; the list; the

@@ -159,7 +159,8 @@ void ServerClient::go_on_without(const Letter& letter) {
       post({.kind = kind(flush, unanswered_[k]), .key = k, .clock = unanswered_[k].flushes});
 }
 
-// One line in the log of the first rank, which people read, and in that of the rank where it has happened.
+// One line in the log of the first rank, which people read, and in that of the rank where it has happened. Its step is
+// the one whose letters are on their way (pushes_): the worker itself may already be at the next (server_overlap.cpp).
 void ServerClient::tell_of_lost(Rank head, LostMembers before, LostMembers now) const {
   const int workers = parts_.workers(), replicas = settings_.replicas;
   for (const ServerSettings::Death& d : settings_.deaths) {
@@ -176,9 +177,8 @@ void ServerClient::tell_of_lost(Rank head, LostMembers before, LostMembers now) 
       other = last_member(now, d.position), does = "passes letters on past it";
     parts_.crew->say(
         fmt::format("server {0}.{1} on rank {2} has lost its state after {3} updates, as exchange.kill_server says "
-                    "(step {4} of this "
-                    "rank): {0}.{5} on rank {6} {7}",
-                    d.server, d.position, where, d.at, steps_, other, chain_rank(head, other, workers), does));
+                    "(step {4} of this rank): {0}.{5} on rank {6} {7}",
+                    d.server, d.position, where, d.at, pushes_, other, chain_rank(head, other, workers), does));
   }
 }
 
