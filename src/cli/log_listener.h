@@ -5,7 +5,7 @@
 //
 //   2026-11-15 22:44:08.123 note   resuming after step 70 of 190
 //
-// A disk that refuses costs lines, never the run. One thread at a time.
+// A disk that refuses costs lines, never the run. Tasks may write at the same time.
 
 #include <string_view>
 
@@ -13,6 +13,7 @@
 #include "track/append_log.h"
 #include "track/run.h"
 #include "world/clock.h"
+#include "world/turns.h"
 
 namespace echelon::cli {
 
@@ -29,6 +30,7 @@ class LogListener : public RunListener {
  private:
   Clock& clock_;
   AppendLog log_;
+  Turns turns_;  // to append
 };
 
 }  // namespace echelon::cli

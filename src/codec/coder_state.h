@@ -9,12 +9,13 @@
 
 namespace echelon::codecs {
 
-inline constexpr std::size_t coder_group = 8;  // states whose words are together
+inline constexpr std::size_t coder_states = 32;  // at most as many as a mask of 32 bits names
+inline constexpr std::size_t coder_group = 8;    // of these: their words are together
 inline constexpr std::int32_t least_state = 1 << 15;
 inline constexpr std::uint32_t most_state = (1u << 31) - 1;
 inline constexpr int limit_shift = 31 - frequency_bits;  // a state not below frequency << this gives a word away first
 // What taking a byte for each state can write, and the rest of a vector after its last word.
-inline constexpr std::size_t most_row_bytes = 32 * sizeof(std::uint16_t) + 16;
+inline constexpr std::size_t most_row_bytes = coder_states * sizeof(std::uint16_t) + 16;
 
 struct CoderState {
   std::int32_t& x;

@@ -18,8 +18,6 @@
 
 namespace echelon::codecs {
 
-inline constexpr std::size_t coder_states = 32;
-
 class RangeCoder {
  public:
   // The number of bytes written, or nothing if they would not fit into `out`.

@@ -214,9 +214,9 @@ void Selector::set_limit(std::span<const float> sample, double expected, Side si
   limit_ = sample.empty() ? 0 : largest(sample, rank, side).bits;
 }
 
-void Selector::look(std::span<const float> some, std::size_t first) {
-  for (std::size_t i = 0; i < some.size() && limit_ > 0; i += chunk) {
-    const auto few = some.subspan(i, std::min(chunk, some.size() - i));
+void Selector::collect(std::span<const float> x) {
+  for (std::size_t i = 0; i < x.size() && limit_ > 0; i += chunk) {
+    const auto few = x.subspan(i, std::min(chunk, x.size() - i));
     if (found_ + few.size() > places_.size()) {
       limit_ = 0;  // no room: there are far more than expected
       return;
@@ -225,17 +225,10 @@ void Selector::look(std::span<const float> some, std::size_t first) {
     const std::size_t more = places_at_least(few, side_, limit_, 0, to);
     for (std::size_t k = 0; k < more; ++k) {
       numbers_[found_ + k] = few[to[k]];
-      to[k] += static_cast<std::uint32_t>(first + i);
+      to[k] += static_cast<std::uint32_t>(i);
     }
     found_ += more;
   }
-}
-
-void Selector::expect(std::span<const float> x, double share, Side side) {
-  reserve(x.size(), static_cast<std::size_t>(std::ceil(share * static_cast<double>(x.size()))));
-  const auto sample = sample_of(x);
-  const auto on_side = std::ranges::count_if(sample, [&](float v) { return order_bits(v, side) > 0; });
-  set_limit(sample, share * static_cast<double>(on_side), side);
 }
 
 std::span<const std::uint32_t> Selector::places(std::span<const float> x, std::size_t k, Side side) {
@@ -244,12 +237,11 @@ std::span<const std::uint32_t> Selector::places(std::span<const float> x, std::s
   const auto sample = sample_of(x);
   const double all = static_cast<double>(std::max<std::size_t>(x.size(), 1));
   set_limit(sample, static_cast<double>(k) * static_cast<double>(sample.size()) / all, side);
-  look(x, 0);
-  return chosen(x, k);
+  collect(x);
+  return keep_largest(x, k);
 }
 
-std::span<const std::uint32_t> Selector::chosen(std::span<const float> x, std::size_t k) {
-  k = std::min(k, x.size());
+std::span<const std::uint32_t> Selector::keep_largest(std::span<const float> x, std::size_t k) {
   if (k == 0) {
     found_ = 0;
     return {};
@@ -257,14 +249,14 @@ std::span<const std::uint32_t> Selector::chosen(std::span<const float> x, std::s
   Largest limit;
   if (limit_ > 0 && found_ >= k) {
     // The k-th largest of those that were collected is that of all.
-    limit = largest(numbers(), k, side_);
+    limit = largest(std::span(numbers_).first(found_), k, side_);
   } else {
     limit = largest(x, k, side_);
     const std::uint32_t least = limit.ties > 0 ? limit.bits : limit.bits + 1;
     for (int time = 0; time < 2; ++time) {
       limit_ = least;
       found_ = 0;
-      look(x, 0);
+      collect(x);
       if (limit_ > 0) break;
       make_room(x.size() + chunk);  // very many equal ones
     }

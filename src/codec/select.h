@@ -46,21 +46,14 @@ class Selector {
   // The places of the k largest, rising. They stay until the next call.
   std::span<const std::uint32_t> places(std::span<const float> x, std::size_t k, Side side = Side::both);
 
-  // The same in three steps, for who does more than this while going through the numbers: a limit that about this share
-  // of the numbers on the side will exceed; a look at every few numbers, in order, `first` is the place of the first of
-  // them; and the places of the k largest, if k is that share.
-  void expect(std::span<const float> x, double share, Side side);
-  void look(std::span<const float> some, std::size_t first);
-  std::span<const std::uint32_t> chosen(std::span<const float> x, std::size_t k);
-  // The numbers at the places that were chosen last.
-  std::span<const float> numbers() const { return std::span(numbers_).first(found_); }
-
  private:
   void reserve(std::size_t numbers, std::size_t most);
   void make_room(std::size_t places);
   std::span<const float> sample_of(std::span<const float> x);  // empty if x is too short
   // That a few more than `expected` of the sample exceed.
   void set_limit(std::span<const float> sample, double expected, Side side);
+  void collect(std::span<const float> x);  // all that have reached the limit
+  std::span<const std::uint32_t> keep_largest(std::span<const float> x, std::size_t k);
   std::vector<std::uint32_t> places_;
   std::vector<float> numbers_;  // at these places: they are near while they are looked at, and far away later
   std::vector<float> sample_;

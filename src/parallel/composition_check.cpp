@@ -287,8 +287,11 @@ void Fitting::check_world() {
                   facts.workers, facts.workers));
   if (const std::string why = c.exchange->problem(facts.workers, static_cast<bool>(c.codec)); !why.empty())
     problems_.add({}, why);
-  if (const std::int64_t most = c.sync.in_rounds() ? facts.steps : facts.steps * facts.workers; most > 0)
+  if (facts.steps > 0) {
+    const std::int64_t tau = c.exchange->steps_between(c.period.tau), exchanges = (facts.steps + tau - 1) / tau;
+    const std::int64_t most = c.sync.in_rounds() ? exchanges : exchanges * facts.workers;
     if (const std::string why = c.exchange->problem_within(most); !why.empty()) problems_.add({}, why);
+  }
   refuse(c.sync.kind == Sync::Kind::approximate && facts.workers > 1 && c.sync.sites > facts.workers,
          fmt::format("{} sites are more than the {} workers: set sync.sites to at most {}", c.sync.sites, facts.workers,
                      facts.workers));

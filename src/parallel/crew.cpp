@@ -64,17 +64,11 @@ void Crew::meet_ranks(const char* what) {
 
 // The driving thread and the exchange task may both be waiting, most often for the same rank: one of them says so.
 void Crew::say_late(const std::string& text) {
-  if (!on_late || saying_.test_and_set()) return;
-  on_late(text);
-  saying_.clear();
+  if (on_late) saying_.take_if_free([&] { on_late(text); });
 }
 
 void Crew::say(const std::string& text) {
-  if (!on_late) return;
-  while (saying_.test_and_set()) {  // only for as long as another task needs for its line
-  }
-  on_late(text);
-  saying_.clear();
+  if (on_late) saying_.take([&] { on_late(text); });
 }
 
 void Crew::share(std::span<double> values, std::span<const std::size_t> counts) {

@@ -18,6 +18,7 @@
 #include "tensor/buffer.h"
 #include "world/alone.h"
 #include "world/cores.h"
+#include "world/turns.h"
 #include "world/world.h"
 
 namespace echelon {
@@ -59,7 +60,7 @@ class Crew {
   double waited_for_messages(Rank rank) const { return for_messages_[static_cast<std::size_t>(rank)]; }
 
   // Called (at growing intervals) while this rank waits for a long time, with a sentence about it; and with what `say`
-  // is given. Never by two tasks at once.
+  // is given. By any task of this rank, never by two at once.
   std::function<void(const std::string&)> on_late;
   void say(const std::string& text);  // something that happens once, so it is never left out
   double patience = 300;              // seconds
@@ -90,7 +91,7 @@ class Crew {
   double usual_ = 0;  // seconds that a barrier takes at most, of late
   std::vector<double> waited_;
   std::vector<std::atomic<double>> for_messages_;
-  std::atomic_flag saying_;  // somebody is in on_late
+  Turns saying_;  // to call on_late
 };
 
 // A crew of this process alone, with all that it needs.

@@ -271,7 +271,6 @@ std::vector<StateSpan> Replica::own_state() {
   add_states(all, "own ", trainer_->state());
   add_states(all, "", exchange_->state());
   all.push_back(as_state("clock", clock_));
-  all.push_back(as_state("bytes", own_bytes_));
   return all;
 }
 

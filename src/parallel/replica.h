@@ -109,7 +109,7 @@ class Replica {
   std::vector<double> waits_before_;  // for messages, by rank, when an exchange began
   std::int64_t clock_ = 0;            // steps that this replica has done
   double bytes_ = 0;                  // sent by all in earlier rounds
-  double own_bytes_ = 0;              // sent by this rank in earlier rounds
+  double own_bytes_ = 0;              // sent by this rank in this process's earlier rounds
   std::uint64_t round_start_ = 0;
   std::vector<std::int64_t> state_sizes_;  // by rank
   Buffer blobs_;                           // rank 0: everybody's state; else one's own

@@ -1,6 +1,6 @@
 #pragma once
 // When a worker waits, and for whom: values. What a kind of waiting means is in the exchanges that can do it, above all
-// the server's (exchanges/server_client.cpp, server_rounds.cpp, server_shard.cpp).
+// the server's (exchanges/server_client.cpp, server_shard_rounds.cpp, server_shard.cpp).
 
 #include <cstdint>
 #include <span>

@@ -105,14 +105,16 @@ Progress::Progress(std::ostream& out, Clock& clock, ProgressOptions options)
     : out_(out), clock_(clock), options_(std::move(options)) {}
 
 void Progress::update(ProgressState state) {
-  const double now = clock_.seconds();
-  if (!start_) start_ = now;
-  eta_.add(now, state.step);
-  state_ = std::move(state);
-  dirty_ = true;
-  const double between = options_.live ? options_.seconds_between : std::clamp((now - *start_) / 20, 5.0, 60.0);
-  if (drawn_at_ ? now - *drawn_at_ >= between : options_.live) draw(now);
-  if (!drawn_at_) drawn_at_ = now;  // the first plain line comes when there is something to tell
+  turns_.take([&] {
+    const double now = clock_.seconds();
+    if (!start_) start_ = now;
+    eta_.add(now, state.step);
+    state_ = std::move(state);
+    dirty_ = true;
+    const double between = options_.live ? options_.seconds_between : std::clamp((now - *start_) / 20, 5.0, 60.0);
+    if (drawn_at_ ? now - *drawn_at_ >= between : options_.live) draw(now);
+    if (!drawn_at_) drawn_at_ = now;  // the first plain line comes when there is something to tell
+  });
 }
 
 void Progress::draw(double now) {
@@ -128,15 +130,19 @@ void Progress::draw(double now) {
 }
 
 void Progress::say(std::string_view line) {
-  if (on_line_) out_ << "\r\033[K";
-  out_ << line << '\n' << std::flush;
-  if (on_line_) draw(clock_.seconds());
+  turns_.take([&] {
+    if (on_line_) out_ << "\r\033[K";
+    out_ << line << '\n' << std::flush;
+    if (on_line_) draw(clock_.seconds());
+  });
 }
 
 void Progress::finish() {
-  if (dirty_) draw(clock_.seconds());
-  if (on_line_) out_ << '\n' << std::flush;
-  on_line_ = false;
+  turns_.take([&] {
+    if (dirty_) draw(clock_.seconds());
+    if (on_line_) out_ << '\n' << std::flush;
+    on_line_ = false;
+  });
 }
 
 }  // namespace echelon

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "world/clock.h"
+#include "world/turns.h"
 
 namespace echelon {
 
@@ -49,7 +50,7 @@ struct ProgressOptions {
   double seconds_between = 0.1;                      // redraws; plain lines come every five seconds, later less often
 };
 
-// Belongs to one thread. `out` and `clock` must outlive it.
+// Tasks may use it at the same time: it is one line after the other. `out` and `clock` must outlive it.
 class Progress {
  public:
   Progress(std::ostream& out, Clock& clock, ProgressOptions options);
@@ -69,6 +70,7 @@ class Progress {
   std::optional<double> start_, drawn_at_;
   bool dirty_ = false;    // `state_` has something that was not shown
   bool on_line_ = false;  // a bar stands on the current line
+  Turns turns_;
 };
 
 }  // namespace echelon

@@ -260,8 +260,13 @@ class Systems(unittest.TestCase):
             self.assertIn("exchange.file cannot be used", done.stderr)
             again = run("train", os.path.join(where, "recipe.toml"), "--set", "train.epochs=2", "--workers", "4", "--world",
                         "sim", "--run", where, "--resume", "--json")
-            ends = [json.loads(done.stdout.splitlines()[-1])["weights_sha256"] for done in (whole, again)]
-            self.assertEqual(*ends)
+            ends = [json.loads(done.stdout.splitlines()[-1]) for done in (whole, again)]
+            self.assertEqual(*(end["weights_sha256"] for end in ends))
+            # The curves go on where they were; the summary is of what the second process has done, which is half.
+            lines = [pathlib.Path(folder, name, "metrics.jsonl").read_text().splitlines() for name in ("whole", "run")]
+            sent, in_both = (json.loads(of_run[-1])["bytes"] for of_run in lines)
+            self.assertAlmostEqual(in_both / sent, 1, places=3)  # but for what a round more says at its end
+            self.assertAlmostEqual(ends[1]["bytes"] / ends[0]["bytes"], 0.5, places=3)
 
     def test_the_same_weights_are_promised_only_where_it_is_so(self):
         def said_next(*words):

@@ -167,6 +167,21 @@ TEST(ServerChain, RefusesWhatNeverHappens) {
   }
 }
 
+TEST(ServerChain, CountsAnUpdateOnlyWhereStepsHaveAnExchange) {
+  const auto problems_of = [](int at) {
+    Problems found;
+    const auto system = composition_of(
+        fmt::format("[rule]\nname = 'elastic'\n[exchange]\nname = 'server'\nservers = 1\nreplicas = 2\ntau = 5\n"
+                    "kill_server = '0@{}'\n[sync]\nname = 'async'\n",
+                    at),
+        found);
+    check_composition(system, {.workers = 3, .steps = 20}, found);
+    return found.text("");
+  };
+  EXPECT_EQ(problems_of(3 * 4 - 1), "");
+  EXPECT_NE(problems_of(3 * 4).find("at most 12: take a number below"), std::string::npos) << problems_of(12);
+}
+
 TEST(ServerChain, SaysWhatWasLostAndWhoGoesOn) {
   const auto said = [](const std::string& kill) {
     std::vector<std::string> lines;

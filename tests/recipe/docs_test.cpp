@@ -48,7 +48,7 @@ TEST(AddingASystem, ShowsWhatIsThere) {
            {"Order::Kind", "src/parallel/exchanges/server_overlap.cpp"},
            {"order.cuts_slices", "src/parallel/exchanges/server_keys.cpp"},
            {"Sync::Kind", "src/parallel/exchanges/server_client.cpp"},
-           {"Sync::Kind", "src/parallel/exchanges/server_rounds.cpp"},
+           {"Sync::Kind", "src/parallel/exchanges/server_shard_rounds.cpp"},
            {"Sync::Kind", "src/parallel/exchanges/server_shard.cpp"}})
     EXPECT_NE(source_file(file).find(word), std::string::npos) << file << " has no " << word;
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "tests/support/hand_clock.h"
 #include "tests/support/says.h"
+#include "world/launch.h"
 
 namespace echelon {
 namespace {
@@ -154,6 +155,27 @@ TEST(Progress, SaysLinesAboveTheBar) {
   const auto message = text.find("\r\033[Kcheckpoint could not be saved\n");
   ASSERT_NE(message, std::string::npos) << text;
   EXPECT_NE(text.find(" 10 %", message), std::string::npos);  // and the bar is there again below it
+}
+
+TEST(Progress, LinesOfSeveralTasksStayWhole) {
+  constexpr int ranks = 4, times = 200;
+  std::ostringstream out;
+  test::HandClock clock;
+  Progress progress(out, clock, {.live = false});
+  run_in_threads(ranks, {}, [&](World& world) {
+    for (int i = 0; i < times; ++i) {
+      progress.say(std::string(40, static_cast<char>('a' + world.rank())));
+      progress.update(at(i, times));
+    }
+  });
+  std::istringstream lines(out.str());
+  int said = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("step ")) continue;
+    EXPECT_EQ(line, std::string(40, line[0]));
+    ++said;
+  }
+  EXPECT_EQ(said, ranks * times);
 }
 
 }  // namespace

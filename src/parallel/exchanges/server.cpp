@@ -1,5 +1,12 @@
 // Parameter servers: the model is cut into keys, each on one server; workers send letters to them. Servers live on the
 // workers' own ranks (one, some or all of them), as tasks beside the training: `servers` shards on as many ranks.
+//
+//   server_keys      what both sides agree on: keys, and what letters mean
+//   server_client*   the worker: when it pushes and waits, what leaves (filter, budget, factors), beside backward
+//                    (overlap), the end of a round (meeting)
+//   server_shard*    the server: one at a time, in rounds, among other sites (mirror, sites), its memory
+//   server_chain     its replicas
+//   server_relay     between them, where letters are added up on the way (overlay)
 
 #include <algorithm>
 #include <numeric>

@@ -2,7 +2,7 @@
 // One server: holds the shared sides of a part of the model, and a task that reads the letters sent to it. Workers push
 // contributions and get answers; when, is the sync's decision (parallel/sync.h):
 //
-//   in rounds (server_rounds.cpp)   a round's contributions are added up; when enough have come it is concluded, and
+//   in rounds (_rounds.cpp)         a round's contributions are added up; when enough have come it is concluded, and
 //                                   everybody who has contributed gets the answer. Who comes too late for a round gets
 //                                   the present answer; its contribution is dropped, and counted.
 //   bounded (ssp, essp, delay)      contributions are merged as they come; a worker that asks for parameters gets them
@@ -106,7 +106,7 @@ class ServerShard {
   int next_member() const;
   Rank member_rank(int position) const;
   bool is_last() const { return next_member() == place_.replicas; }
-  // server_mirror.cpp
+  // server_shard_mirror.cpp
   void tell_sites(Slice& s, std::uint32_t key);
   void take_site_change(const Letter& letter);
   bool is_ahead_of_sites() const;
@@ -123,7 +123,7 @@ class ServerShard {
   void measure_speed(Rank worker);
   double speed_of(Rank worker) const;
 
-  // server_rounds.cpp
+  // server_shard_rounds.cpp
   void join_round(Slice& s, std::uint32_t key, Letter& letter, bool seen);
   void take_contribution(Slice& s, std::uint32_t key, Letter& letter);
   void add(Slice& s, std::uint32_t key, const Letter& letter);
