@@ -2,8 +2,9 @@
 // The parts of Asio that world/tcp uses, without Boost. Only .cpp files of this folder and its private headers include
 // it: it takes long to compile.
 
-#define ASIO_STANDALONE     // NOLINT: Asio's own switches
-#define ASIO_NO_DEPRECATED  // NOLINT
+#define ASIO_STANDALONE      // NOLINT: Asio's own switches
+#define ASIO_NO_DEPRECATED   // NOLINT
+#define ASIO_HAS_CO_AWAIT 1  // NOLINT: this version looks for coroutines of clang where they were before C++20
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
