@@ -7,6 +7,7 @@
 #include "graph/ops/quantise.h"
 #include "graph/passes/quantise.h"
 #include "models/halp.h"
+#include "nn/layers.h"
 
 namespace echelon::models {
 namespace {
@@ -31,9 +32,30 @@ Quantisers dorefa(const Quantisation& q) {
           .activations = [q](Graph& g, Value x) { return ops::dorefa_activations(g, x, q.activations_bits); }};
 }
 
+// The layer of batch norm in front of a sign, under the name of the layer that reads the sign: "conv2.before_sign".
+constexpr const char* norm_layer = "before_sign";
+
+bool is_batch_norm(const Graph& g, Value x) {
+  const ValueInfo& info = g.info(x);
+  return info.source == ValueInfo::Source::node &&
+         g.nodes()[static_cast<std::size_t>(info.producer)].op->name().starts_with("batch_norm");
+}
+
+// A sign keeps nothing of a number's size, so what is above zero, and where the gradient passes, is all that counts:
+// batch norm keeps both in range. A network that has it there already needs no second one.
+Value sign_of_normalised(Graph& g, Value x) {
+  if (is_batch_norm(g, x)) return ops::binary_activations(g, x);
+  const Shape& shape = g.type(x).shape;
+  if (shape.rank() != 4 && shape.rank() != 2)
+    bad_input("quantise.batch_norm takes [N, C, H, W] and [N, C], but layer '{}' reads {}: set it to false", g.layer(),
+              to_string(shape));
+  x = nn::Net(g).named(norm_layer).batch_norm(x);
+  return ops::binary_activations(g, x);
+}
+
 Quantisers bnn(const Quantisation& q) {
   return {.weights = [q](Graph& g, Value w) { return ops::binary_weights(g, w, q.keep_scale); },
-          .activations = ops::binary_activations,
+          .activations = q.batch_norm ? sign_of_normalised : ops::binary_activations,
           .skip_relu = true};
 }
 
@@ -92,6 +114,10 @@ class Quantised : public Model {
       bad_input("quantise.scheme = \"{}\" finds no layer to quantise in {}: it takes linear layers and convolutions{}",
                 how.scheme, name(),
                 layers.empty() ? "" : ", but not the first and the last; set quantise.ends = true to take those too");
+    if (!how.batch_norm) return;
+    if (model_->training(1).size() > 1)  // it would have to rest in the phases that do not train its layer
+      bad_input("quantise.batch_norm cannot be added to {}, which trains its parts in turn: set it to false", name());
+    quantise(model_->evaluation(1), with_);  // refuses what batch norm cannot take, before anything runs
   }
 
   Task task() const override { return model_->task(); }
@@ -99,12 +125,12 @@ class Quantised : public Model {
   std::vector<Phase> training(std::int64_t slice) const override {
     std::vector<Phase> phases = model_->training(slice);
     for (Phase& phase : phases) {
-      std::set<std::string> trained;
+      std::set<std::string> resting;  // what the quantisers add is trained
       for (std::size_t i = 0; i < phase.graph.parameters().size(); ++i)
-        if (phase.graph.contributions()[i]) trained.insert(phase.graph.parameters()[i].name);
+        if (!phase.graph.contributions()[i]) resting.insert(phase.graph.parameters()[i].name);
       phase.graph = quantise(without_backward(phase.graph), with_);
       differentiate(phase.graph, phase.graph.outputs().at("loss"),
-                    [&](const Parameter& p) { return trained.contains(p.name); });
+                    [&](const Parameter& p) { return !resting.contains(p.name); });
     }
     return phases;
   }
@@ -136,6 +162,9 @@ std::optional<Quantisation> read_quantisation(OptionReader& model) {
   q.ends = scheme.ends;
   if (scheme.make) q.ends = r.flag("ends", scheme.ends);
   if (q.scheme == "dorefa" || q.scheme == "bnn") q.keep_scale = r.flag("keep_scale", true);
+  if (q.scheme == "bnn") q.batch_norm = r.flag("batch_norm", false);
+  if (q.batch_norm && q.activations_bits == whole)
+    r.problem("batch_norm", "stands before signs, but activations_bits = 32 makes none: remove one of them");
   if (q.scheme == "fixed") {
     q.weights_fraction = static_cast<int>(r.integer("weights_fraction", q.weights_fraction, -64, 64));
     q.activations_fraction = static_cast<int>(r.integer("activations_fraction", q.activations_fraction, -64, 64));

@@ -26,6 +26,7 @@ struct Quantisation {
   int weights_bits = 32, activations_bits = 32;
   int weights_fraction = 14, activations_fraction = 10;  // fixed: bits behind the point
   bool keep_scale = true;                                // dorefa, bnn: do not rely on batch norm
+  bool batch_norm = false;                               // bnn: put one before every sign that has none
   bool ends = false;
   ops::BitCentring centring = {};  // halp, besides its bits (models/halp.h)
 };

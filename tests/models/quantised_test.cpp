@@ -81,6 +81,50 @@ TEST(Quantised, TrainsTheSameParametersAsTheWholeModel) {
   }
 }
 
+// The names of the ops that make what the signs of activations are taken of.
+std::multiset<std::string> ops_before_signs(const Graph& graph) {
+  std::multiset<std::string> names;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() != "binary" || node.backward) continue;
+    const ValueInfo& from = graph.info(node.in[0]);
+    if (from.source == ValueInfo::Source::node)
+      names.emplace(graph.nodes()[static_cast<std::size_t>(from.producer)].op->name());
+  }
+  return names;
+}
+
+TEST(Quantised, BatchNormStandsBeforeEverySignIfAskedFor) {
+  const auto model = make("lenet5", "scheme = \"bnn\", batch_norm = true");
+  using Names = std::multiset<std::string>;
+  EXPECT_EQ(ops_before_signs(model->training(2)[0].graph), (Names{"batch_norm", "batch_norm", "batch_norm"}));
+  const Names running{"batch_norm_inference", "batch_norm_inference", "batch_norm_inference"};
+  EXPECT_EQ(ops_before_signs(model->evaluation(2)), running);
+  EXPECT_EQ(ops_before_signs(model->prediction(2)), running);
+  EXPECT_FALSE(ops_before_signs(make("lenet5", "scheme = \"bnn\"")->training(2)[0].graph).contains("batch_norm"));
+}
+
+TEST(Quantised, ANetworkThatHasBatchNormBeforeASignGetsNoSecondOne) {
+  const Graph graph = make("resnet20", "scheme = \"bnn\", batch_norm = true")->training(2)[0].graph;
+  bool any = false;
+  for (const Node& node : graph.nodes())
+    if (node.op->name() == "batch_norm") {
+      const ValueInfo& from = graph.info(node.in[0]);
+      ASSERT_EQ(from.source, ValueInfo::Source::node);
+      EXPECT_NE(graph.nodes()[static_cast<std::size_t>(from.producer)].op->name(), "batch_norm") << node.layer;
+      any = true;
+    }
+  EXPECT_TRUE(any);
+}
+
+TEST(Quantised, ABatchNormBeforeASignIsTrainedAndKeepsRunningStatistics) {
+  const Graph g = make("lenet5", "scheme = \"bnn\", batch_norm = true")->training(2)[0].graph;
+  Layers moved;
+  for (std::size_t i = 0; i < g.parameters().size(); ++i)
+    if (g.contributions()[i] && g.parameters()[i].name.starts_with("fc2.")) moved.insert(g.parameters()[i].name);
+  EXPECT_EQ(moved, (Layers{"fc2.weight", "fc2.bias", "fc2.before_sign.weight", "fc2.before_sign.bias",
+                           "fc2.before_sign.running_mean", "fc2.before_sign.running_var"}));
+}
+
 TEST(Quantised, NumbersOfManyBitsGiveNearlyTheWholeModelsLoss) {
   const auto plain = make_model("lenet5", find_model("lenet5").usual_inputs());
   const auto loss = [](const Model& model) {
@@ -125,6 +169,11 @@ TEST(Quantised, RefusesWhatMakesNoSense) {
   EXPECT_TRUE(says_all(problems_of("lenet5", "scheme = \"dorefa\", weights_bits = 32, activations_bits = 32"),
                        {"nothing would be quantised"}));
   EXPECT_TRUE(says_all(problems_of("lenet5", "scheme = \"ternary\", keep_scale = true"), {"keep_scale"}));
+  EXPECT_TRUE(says_all(problems_of("lenet5", "scheme = \"dorefa\", batch_norm = true"), {"batch_norm"}));
+  EXPECT_TRUE(says_all(problems_of("lenet5", "scheme = \"bnn\", activations_bits = 32, batch_norm = true"),
+                       {"batch_norm", "activations_bits"}));
+  EXPECT_TRUE(says_all(problems_of("gpt", "scheme = \"bnn\", batch_norm = true"), {"batch_norm", "false"}));
+  EXPECT_TRUE(says_all(problems_of("gan", "scheme = \"bnn\", batch_norm = true"), {"batch_norm", "in turn"}));
   // Its one linear layer is first and last.
   EXPECT_TRUE(says_all(problems_of("lstm", "scheme = \"dorefa\""), {"no layer", "ends = true"}));
   EXPECT_EQ(problems_of("lstm", "scheme = \"dorefa\", ends = true"), "");
