@@ -1,7 +1,6 @@
 #include "parallel/replica.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "collective/collectives.h"
@@ -289,7 +288,7 @@ void Replica::gather() {
   std::size_t at = 0;
   const std::span<std::byte> mine = blobs_.as<std::byte>();  // rank 0's own is the first
   for (const StateSpan& s : own_state()) {
-    std::memcpy(mine.data() + at, s.bytes.data(), s.bytes.size());
+    std::ranges::copy(s.bytes, mine.data() + at);  // it may be empty, which memcpy may not be told
     at += s.bytes.size();
   }
   move_blobs(true);
@@ -300,7 +299,7 @@ void Replica::scatter() {
   std::size_t at = 0;
   const std::span<const std::byte> mine = blobs_.as<std::byte>();
   for (const StateSpan& s : own_state()) {
-    std::memcpy(s.bytes.data(), mine.data() + at, s.bytes.size());
+    std::ranges::copy(mine.subspan(at, s.bytes.size()), s.bytes.data());
     at += s.bytes.size();
   }
   read_model();
