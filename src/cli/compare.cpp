@@ -220,7 +220,7 @@ void add_compare(CLI::App& program) {
   verb->footer(
       "Examples:\n"
       "  echelon compare --systems bsp,ssp,easgd,gosgd --workers 4 --link 100mbit\n"
-      "  echelon compare --systems bsp,ssp --workers 4 --straggler rank=2,factor=4\n"
+      "  echelon compare --systems bsp,ssp --workers 4 --straggler rank=1,factor=4\n"
       "  echelon compare recipes/models/mlp-mnist.toml --systems bsp,fp16,dgc --workers 4 --target 0.985 --epochs 5\n"
       "Ctrl-C ends the system that runs and reports what there is.");
   verb->callback([s] { compare(*s); });

@@ -16,6 +16,7 @@
 #include "recipe/toml.h"
 #include "run/job.h"
 #include "track/run.h"
+#include "world/folder_lock.h"
 #include "world/signals.h"
 
 namespace echelon::cli {
@@ -55,8 +56,7 @@ void expect_recipe_of(Disk& disk, const RunFolder& folder, const TrainingJob& jo
   const TrainingJob was = make_job(begun);
   if (was.model_fingerprint != job.model_fingerprint || was.data_fingerprint != job.data_fingerprint ||
       was.seed != job.seed || was.recipe_fingerprint != job.recipe_fingerprint)
-    bad_input("{} was begun with another recipe: go on with {}, or start a new run", folder.path,
-              resuming_command(folder));
+    bad_input("{} was begun with another recipe: go on with that, or start a new run", folder.path);
 }
 
 // Training::resume, with the settings that differ where it refuses.
@@ -70,7 +70,7 @@ bool resume(Training& training, Disk& disk, const RunFolder& folder, const Prepa
   for (const Difference& d : differences(parse_toml(read_text(disk, folder.recipe(), TomlLimits{}.bytes), ""),
                                          parse_toml(resolved_toml(prepared.recipe), "")))
     text += fmt::format("\n  {} = {} in {}, {} here", d.key, d.first, folder.recipe(), d.second);
-  throw BadInput(text);
+  throw BadInput(text + "\nIt goes on with: " + resuming_command(folder));
 }
 
 // The run to go on with: the one that was named, or the newest of this recipe.
@@ -141,11 +141,15 @@ RunSummary run_logged(Training& training, const std::atomic<bool>& stop, LogList
   }
 }
 
-// Rank 0 makes or opens the run's folder, and tells the others where it is.
-RunFolder agree_on_folder(Crew& crew, Disk& disk, const TrainSettings& s, const PreparedRun& prepared) {
+// Rank 0 makes or opens the run's folder, keeps others away, and tells the other ranks where it is.
+RunFolder agree_on_folder(Crew& crew, Disk& disk, const TrainSettings& s, const PreparedRun& prepared,
+                          std::unique_ptr<FolderLock>& lock) {
   RunFolder folder;
   if (crew.world().rank() == 0) {
     folder = s.resume ? run_to_resume(disk, s) : new_run(disk, s, resolved_toml(prepared.recipe));
+    lock = lock_folder(folder.path);
+    if (!lock)
+      bad_input("another process is training in {}: wait for its end, or name a folder with --run", folder.path);
   }
   std::uint64_t length = folder.path.size();
   crew.broadcast(std::as_writable_bytes(std::span(&length, 1)));
@@ -247,7 +251,8 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   const bool first = world.rank() == 0;
 
   // Whatever could be refused has been refused: from here on there is a run folder.
-  const RunFolder folder = agree_on_folder(crew, *disk, s, prepared);
+  std::unique_ptr<FolderLock> lock;  // rank 0's, until the end
+  const RunFolder folder = agree_on_folder(crew, *disk, s, prepared, lock);
 
   LogListener log(*disk, *real_clock, folder, world.rank());
   log.write("start", s.command());

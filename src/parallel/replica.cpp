@@ -204,7 +204,8 @@ std::int64_t Replica::run_at_own_pace(const ReplicaRound& round) {
                  .samples = static_cast<std::int64_t>(now.samples - told.samples),
                  .terms = static_cast<std::int64_t>(terms)};
     const auto steps = static_cast<std::int64_t>(now.pieces / world_.size());
-    round.on_progress(std::min(round.from + steps, round.to), r, now.bytes);
+    // The office has not heard yet what everybody sent at the end of the last round.
+    round.on_progress(std::min(round.from + steps, round.to), r, std::max(now.bytes, bytes_));
     told = now;
   };
   WorkTotals mine;  // of the whole round

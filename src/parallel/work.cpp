@@ -110,6 +110,7 @@ void WorkDesk::begin(std::int64_t from, std::int64_t to, std::int64_t enough) {
   skipped_ = 0;
   over_ = false;
   totals_ = {};
+  piece_ = {.bytes = piece_.bytes};  // the last round's last piece is not of this one
   ask();
 }
 

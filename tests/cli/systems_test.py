@@ -243,6 +243,33 @@ class Systems(unittest.TestCase):
             again = run("train", os.path.join(where, "recipe.toml"), "--workers", "2", "--run", where, "--resume", "--json")
             self.assertEqual(json.loads(again.stdout.splitlines()[-1])["epochs"], 1)
 
+    def test_metrics_of_workers_at_their_own_pace_are_possible_and_grow(self):
+        with tempfile.TemporaryDirectory() as folder:
+            where = os.path.join(folder, "run")
+            run("train", RECIPE, *QUICK, "--set", "train.epochs=4", "--system", "easgd", "--workers", "4", "--run", where)
+            rows = [json.loads(line) for line in pathlib.Path(where, "metrics.jsonl").read_text().splitlines()]
+            for row in rows:
+                self.assertGreaterEqual(row.get("train_loss", 0), 0, row)
+                self.assertLessEqual(row.get("train_accuracy", 0), 1, row)
+            for name in ("bytes", "samples", "step"):
+                self.assertEqual([r[name] for r in rows], sorted(r[name] for r in rows), name)
+
+    def test_one_process_at_a_time_trains_in_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            where = os.path.join(folder, "run")
+            words = ["train", RECIPE, *QUICK, "--system", "easgd", "--workers", "2", "--run", where]
+            first = subprocess.Popen([PROGRAM, *words, "--set", "train.epochs=100000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                while not (os.path.isdir(where + "/checkpoints") and os.listdir(where + "/checkpoints")):
+                    self.assertIsNone(first.poll())
+                    time.sleep(0.05)
+                second = run(*words, "--set", "train.epochs=1", "--resume", ok=False)
+                self.assertEqual(second.returncode, 2, second.stderr)
+                self.assertIn("another process is training in", second.stderr)
+            finally:
+                first.terminate()
+                first.wait()
+
     def test_a_resumed_run_has_the_graph_it_began_with(self):
         with tempfile.TemporaryDirectory() as folder:
             where, edges = os.path.join(folder, "run"), pathlib.Path(folder, "my.edges")

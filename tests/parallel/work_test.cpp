@@ -89,6 +89,29 @@ TEST(EnoughSamples, LeaveNothingOutOfARoundThatIsStopped) {
   for (const std::int64_t done : day.done) EXPECT_EQ(done, day.end[0] - 100);
 }
 
+// What the office tells of a round is of that round alone, and never more than was done in it.
+TEST(WorkTotals, AreOfOneRound) {
+  constexpr int rounds = 3, each = 5;
+  run_in_simulation(SimCluster::uniform(workers, 1e-5, 1e9), {}, [&](World& world) {
+    Cores cores(1);
+    Crew crew(world, cores, true);
+    Mail mail(world, 1 << 16);
+    WorkDesk desk(crew, mail, true);
+    for (int round = 0; round < rounds; ++round) {
+      desk.begin(each * round, each * (round + 1));
+      while (desk.next()) {
+        world.sleep(1e-3 * (1 + world.rank()));
+        desk.done({.pieces = 1, .loss = round == 0 ? 1000.0 : 1.0, .terms = 1}, false);
+      }
+      barrier(crew.group(), "the end of a round");
+      if (world.rank() != 0) continue;
+      EXPECT_LE(desk.totals().pieces, each * workers);
+      if (round > 0) EXPECT_LE(desk.totals().loss, desk.totals().pieces) << "a loss of the round before";
+    }
+    mail.close();
+  }).throw_if_failed();
+}
+
 TEST(EpochShare, IsForWorkersThatHaveTheirOwnParts) {
   Problems problems;
   composition_of("[sync]\nname = 'async'\nepoch_share = 0.75", problems);
