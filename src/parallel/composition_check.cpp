@@ -291,6 +291,13 @@ void Fitting::check_world() {
     const std::int64_t tau = c.exchange->steps_between(c.period.tau), exchanges = (facts.steps + tau - 1) / tau;
     const std::int64_t most = c.sync.in_rounds() ? exchanges : exchanges * facts.workers;
     if (const std::string why = c.exchange->problem_within(most); !why.empty()) problems_.add({}, why);
+    // Who is quick may take others' steps too, where these are not handed out beforehand.
+    const std::int64_t of_a_worker = exchange.in_lockstep ? facts.steps : facts.steps * facts.workers;
+    refuse(
+        rule.model == RuleTraits::Model::shared && facts.workers > 1 && !c.period.at_end && tau > of_a_worker,
+        fmt::format("with exchange.tau = {} the {} steps of this run have no exchange, and the model would stay as it "
+                    "began: set exchange.tau to at most {}",
+                    c.period.tau, facts.steps, facts.steps * c.period.tau / tau));
   }
   refuse(c.sync.kind == Sync::Kind::approximate && facts.workers > 1 && c.sync.sites > facts.workers,
          fmt::format("{} sites are more than the {} workers: set sync.sites to at most {}", c.sync.sites, facts.workers,

@@ -205,5 +205,18 @@ TEST(SignMajority, AVoteIsOfTheMeanOfTheLastGradients) {
   EXPECT_EQ(vote[0], -1);
 }
 
+TEST(Tau, IsRefusedIfTheRunEndsBeforeItsFirstExchange) {
+  const auto problems_of = [](const std::string& rule, const std::string& exchange, int tau) {
+    Problems found;
+    const auto system = composition_of(
+        fmt::format("[rule]\nname = '{}'\n[exchange]\nname = '{}'\ntau = {}\n", rule, exchange, tau), found);
+    check_composition(system, {.workers = 4, .steps = 20}, found);
+    return found.text("");
+  };
+  EXPECT_EQ(problems_of("outer_momentum", "all_reduce", 20), "");
+  EXPECT_NE(problems_of("outer_momentum", "all_reduce", 21).find("set exchange.tau to at most 20"), std::string::npos);
+  EXPECT_EQ(problems_of("param_mean", "all_reduce", 21), "") << "the mean of what all have learnt is a model";
+}
+
 }  // namespace
 }  // namespace echelon
