@@ -5,8 +5,8 @@
 
 #include "data/open.h"
 #include "models/zoo.h"
-#include "parallel/evaluator.h"
-#include "parallel/trainer.h"
+#include "parallel/step/evaluator.h"
+#include "parallel/step/trainer.h"
 #include "recipe/prepare.h"
 #include "recipe/toml.h"
 

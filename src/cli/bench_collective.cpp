@@ -32,7 +32,7 @@ struct Plan {  // the settings, read and checked
   std::vector<std::size_t> bytes;
   std::vector<const Algorithm*> algorithms;  // null: auto
   bool all = false;                          // those that cannot work here are left out
-  NumberType type = NumberType::float32;
+  ElementType type = ElementType::float32;
   Reduction reduction = Reduction::sum;
 };
 
@@ -54,9 +54,9 @@ std::size_t read_bytes(const std::string& text) {
 
 Plan read(const Settings& s) {
   Plan plan;
-  plan.type = number_type(s.type);
+  plan.type = element_type(s.type);
   plan.reduction = reduction_of(s.op);
-  if (plan.type == NumberType::bytes) bad_input("--type bytes: numbers are needed; float32, float64, int32 or int64");
+  if (plan.type == ElementType::bytes) bad_input("--type bytes: numbers are needed; float32, float64, int32 or int64");
   for (const std::string& text : s.bytes) plan.bytes.push_back(read_bytes(text));
   for (const std::string& name : s.algorithms) {
     if (name == "all") {
@@ -94,7 +94,7 @@ double timed(Group& group, int repeats, const F& f) {
 }
 
 // Elements that are not what the definition says: rank r brings r + 1 + i % 97.
-std::int64_t wrong(Group& group, Numbers data, Reduction reduction, const How& how) {
+std::int64_t wrong(Group& group, TypedSpan data, Reduction reduction, const AllReduceOptions& how) {
   const int n = group.size();
   const auto each = [&](auto zero) {
     using T = decltype(zero);
@@ -112,10 +112,10 @@ std::int64_t wrong(Group& group, Numbers data, Reduction reduction, const How& h
     }
     return bad;
   };
-  std::int64_t bad = data.type == NumberType::float32   ? each(float{})
-                     : data.type == NumberType::float64 ? each(double{})
-                     : data.type == NumberType::int32   ? each(std::int32_t{})
-                                                        : each(std::int64_t{});
+  std::int64_t bad = data.type == ElementType::float32   ? each(float{})
+                     : data.type == ElementType::float64 ? each(double{})
+                     : data.type == ElementType::int32   ? each(std::int32_t{})
+                                                         : each(std::int64_t{});
   all_reduce(group, std::span(&bad, 1), Reduction::sum);
   return bad;
 }
@@ -131,7 +131,7 @@ double copy_and_add(Group& group, std::size_t bytes, int repeats) {
       const std::size_t count = std::min(block, part - at);
       std::byte* into = memory.data() + at * sizeof(float);
       for (std::size_t m = 1; m < n; ++m)
-        combine(NumberType::float32, Reduction::sum, into, into, into + m * stride, count);
+        combine(ElementType::float32, Reduction::sum, into, into, into + m * stride, count);
       for (std::size_t m = 1; m < n; ++m) std::memcpy(into + m * stride, into, count * sizeof(float));
     }
   });
@@ -150,12 +150,12 @@ void measure(World& world, const Settings& s, const Plan& plan) {
         group.size(), world.place().world, s.own_memory ? "their own" : "shared", "size", "count", "type", "redop",
         "algorithm", "time us", "algbw", "busbw", "wrong", "limit");
   for (const std::size_t size : plan.bytes) {
-    const Numbers data{memory, size / size_of(plan.type), plan.type};
+    const TypedSpan data{memory, size / size_of(plan.type), plan.type};
     const int repeats = s.repeats > 0 ? s.repeats : data.bytes() > 10000000 ? 15 : data.bytes() > 500000 ? 200 : 2000;
     const double limit = copy_and_add(group, data.bytes(), repeats);
     for (const Algorithm* algorithm : plan.algorithms) {
       if (plan.all && algorithm && algorithm->refuses && !algorithm->refuses(group).empty()) continue;
-      const How how{.algorithm = algorithm};
+      const AllReduceOptions how{.algorithm = algorithm};
       const std::int64_t bad = wrong(group, data, plan.reduction, how);
       if (data.count > 0) std::memset(data.data, 0, data.bytes());  // sums of zeros stay zeros, however often
       // A rank alone has nothing to do, and in a simulation that takes no time at all.
@@ -202,7 +202,7 @@ void add_bench_collective(CLI::App& bench) {
   CLI::App* verb = bench.add_subcommand("collective", "Time of an all-reduce among ranks");
   auto s = std::make_shared<Settings>();
   s->where.workers = s->where.usual_workers = 2;
-  verb->add_option("--ranks", s->where.workers, "How many ranks on this machine (the same as --workers)")
+  verb->add_option("--ranks", s->where.workers, "AllReduceOptions many ranks on this machine (the same as --workers)")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
   verb->add_option("--bytes", s->bytes, "Sizes, separated by commas; K, M and G are powers of 1024")
@@ -215,7 +215,7 @@ void add_bench_collective(CLI::App& bench) {
   verb->add_option("--op", s->op, "sum, min, max or mean")->capture_default_str();
   verb->add_option("--repeats", s->repeats, "Repetitions of each (default: 2000 small, 200 large, 15 huge)")
       ->check(CLI::Range(1, 1000000));
-  verb->add_flag("--own-memory", s->own_memory, "Numbers lie in each rank's own memory instead of in shared memory");
+  verb->add_flag("--own-memory", s->own_memory, "TypedSpan lie in each rank's own memory instead of in shared memory");
   verb->add_flag("--json", s->json, "Print one JSON object a line");
   add_world_flags(*verb, s->where);
   verb->footer(

@@ -14,8 +14,8 @@
 #include "data/loader.h"
 #include "kernels/peak.h"
 #include "models/zoo.h"
-#include "parallel/trainer.h"
-#include "world/host.h"
+#include "parallel/step/trainer.h"
+#include "world/os/host.h"
 
 namespace echelon::cli {
 
@@ -111,7 +111,7 @@ void run_rank(Settings s, World& world) {
   const auto model = models::make_model(s.model, inputs);
   Clock& clock = world.clock();
   Cores cores(cores_each(s.world, world));
-  Crew crew(world, cores);
+  Team team(world, cores);
   const ShardRange own = shards_of(world.rank(), world.size(), s.shards);
   data::Loader loader(made_up_data(inputs, s.batch), {.batches = {{0, static_cast<std::uint64_t>(s.batch)}},
                                                       .shards = static_cast<std::uint64_t>(s.shards),
@@ -122,7 +122,7 @@ void run_rank(Settings s, World& world) {
   fields[0].name = inputs.input.name;
   if (fields.size() > 1) fields[1].name = inputs.target.name;
   Trainer trainer(
-      *model, [&] { return usual_optim(model->task()); }, fields, s.shards, 1, crew,
+      *model, [&] { return usual_optim(model->task()); }, fields, s.shards, 1, team,
       static_cast<std::int64_t>(loader.largest_slice()));
 
   const double peak = peak_gflops(cores, clock) * world.size();
@@ -132,7 +132,7 @@ void run_rank(Settings s, World& world) {
   double start = clock.seconds();
   trainer.step(step++, 1e-4, batch);
   double steps = std::max(1.0, std::floor(s.seconds / (clock.seconds() - start)));
-  crew.broadcast(std::as_writable_bytes(std::span(&steps, 1)));  // all ranks do the same number
+  team.broadcast(std::as_writable_bytes(std::span(&steps, 1)));  // all ranks do the same number
   std::vector<double> rates;
   for (int window = 0; window < 7; ++window) {
     start = clock.seconds();

@@ -8,7 +8,7 @@
 #include "cli/world_flags.h"
 #include "recipe/prepare.h"
 #include "run/job.h"
-#include "world/cores.h"
+#include "world/os/cores.h"
 
 namespace echelon::cli {
 

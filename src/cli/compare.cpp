@@ -14,9 +14,9 @@
 #include "cli/world_flags.h"
 #include "recipe/prepare.h"
 #include "run/job.h"
-#include "world/command.h"
-#include "world/host.h"
-#include "world/signals.h"
+#include "world/os/command.h"
+#include "world/os/host.h"
+#include "world/os/signals.h"
 
 namespace echelon::cli {
 

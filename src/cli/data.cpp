@@ -9,7 +9,7 @@
 #include "data/catalog.h"
 #include "data/convert.h"
 #include "recipe/init.h"
-#include "world/host.h"
+#include "world/os/host.h"
 
 namespace echelon::cli {
 

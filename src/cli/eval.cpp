@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cli/loaded_run.h"
 #include "cli/verbs.h"
-#include "parallel/evaluator.h"
+#include "parallel/step/evaluator.h"
 
 namespace echelon::cli {
 
@@ -21,13 +21,13 @@ void eval(const Settings& s) {
   const auto disk = make_real_disk();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint);
   const auto data = data::open_dataset(*disk, run.prepared.recipe.data, s.split);
-  LoneCrew alone(s.cores);
+  LocalTeam alone(s.cores);
   Evaluator evaluator(*run.prepared.model, run.table, run.parameters.as<float>(), data,
-                      static_cast<std::int64_t>(std::min<std::uint64_t>(data->size(), 256)), alone.crew);
+                      static_cast<std::int64_t>(std::min<std::uint64_t>(data->size(), 256)), alone.team);
   const Evaluation e = evaluator.run();
   if (s.json) {
     nlohmann::ordered_json j{{"run_dir", run.folder.path},
-                             {"step", run.manifest.moment.step},
+                             {"step", run.manifest.position.step},
                              {"split", s.split},
                              {"samples", e.samples},
                              {"loss", e.loss}};
@@ -36,7 +36,7 @@ void eval(const Settings& s) {
     fmt::print("{}\n", j.dump());
     return;
   }
-  fmt::print("{} at step {}, {} {} samples\n", run.folder.path, run.manifest.moment.step, e.samples, s.split);
+  fmt::print("{} at step {}, {} {} samples\n", run.folder.path, run.manifest.position.step, e.samples, s.split);
   if (e.accuracy >= 0) fmt::print("accuracy  {:.2f} %\n", 100 * e.accuracy);
   fmt::print("loss      {:.4f}\nweights   sha256 {}\n", e.loss, run.manifest.weights_sha256);
 }

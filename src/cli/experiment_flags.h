@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "parallel/straggler.h"
-#include "world/metered.h"
+#include "parallel/team/straggler.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon::cli {
 

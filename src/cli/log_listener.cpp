@@ -28,7 +28,7 @@ void LogListener::write(std::string_view kind, std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   try {
-    turns_.take([&] { log_.append(lines); });
+    mutex_.take([&] { log_.append(lines); });
   } catch (const DiskError&) {
     // Kept by the log, and written once the disk takes it; the checkpoints and metrics complain for all of us.
   }

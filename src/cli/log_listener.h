@@ -12,8 +12,8 @@
 #include "run/events.h"
 #include "track/append_log.h"
 #include "track/run.h"
-#include "world/clock.h"
-#include "world/turns.h"
+#include "world/os/clock.h"
+#include "world/os/mutex.h"
 
 namespace echelon::cli {
 
@@ -30,7 +30,7 @@ class LogListener : public RunListener {
  private:
   Clock& clock_;
   AppendLog log_;
-  Turns turns_;  // to append
+  Mutex mutex_;  // to append
 };
 
 }  // namespace echelon::cli

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "world/host.h"
+#include "world/os/host.h"
 
 namespace echelon::cli {
 

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "track/draw.h"
-#include "world/host.h"
+#include "world/os/host.h"
 
 namespace echelon::cli {
 
@@ -48,8 +48,8 @@ Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) 
   const auto pixels = static_cast<std::size_t>(image.elements());
   Predictions result{std::vector<std::int64_t>(classes * classes), {}};
   const auto alone = make_world_alone();
-  Crew crew(*alone, cores);
-  Evaluator evaluator(*p.model, training.trainer().table(), training.parameters(), p.test, 256, crew);
+  Team team(*alone, cores);
+  Evaluator evaluator(*p.model, training.trainer().table(), training.parameters(), p.test, 256, team);
   evaluator.run([&](const data::Batch& batch, int shard, Executor& executor) {
     const auto s = static_cast<std::uint64_t>(shard);
     const auto logits = executor.output("logits");

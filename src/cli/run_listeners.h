@@ -10,8 +10,8 @@
 #include "run/events.h"
 #include "track/metrics.h"
 #include "track/run.h"
-#include "world/clock.h"
-#include "world/disk.h"
+#include "world/os/clock.h"
+#include "world/os/disk.h"
 
 namespace echelon::cli {
 

@@ -9,7 +9,7 @@
 #include "recipe/toml.h"
 #include "track/curve.h"
 #include "track/run.h"
-#include "world/host.h"
+#include "world/os/host.h"
 
 namespace echelon::cli {
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/verbs.h"
-#include "world/tcp/join.h"
+#include "world/transport/tcp/join.h"
 
 namespace echelon::cli {
 

@@ -25,26 +25,26 @@ std::vector<data::Field> fields_of(const models::InputSpec& inputs) {
   return fields;
 }
 
-// The portions in which a gradient leaves are a run's own affair (its graph, its exchange and its order decide), so a
-// run is set up, as far as to its first step, on a few simulated workers. None where there is one, where letters travel
-// (they are cut otherwise), and for exact training, which measures how many pay.
-std::vector<Range> portions_of(const Composition& c, const models::Model& model, int workers) {
+// The buckets in which a gradient leaves are a run's own affair (its graph, its exchange and its order decide), so a
+// run is set up, as far as to its first step, on a few simulated workers. None where there is one, where messages
+// travel (they are cut otherwise), and for exact training, which measures how many pay.
+std::vector<Range> buckets_of(const Composition& c, const models::Model& model, int workers) {
   const int ranks = std::min(workers, 8);
   Problems problems;
   check_composition(c, {.workers = ranks, .shares_memory = false}, problems);
-  if (ranks == 1 || c.is_exact() || c.uses_letters() || !problems.empty()) return {};
-  std::vector<Range> portions;
+  if (ranks == 1 || c.is_exact() || c.uses_messages() || !problems.empty()) return {};
+  std::vector<Range> buckets;
   run_in_simulation(SimCluster::uniform(ranks, 1e-5, 1e9), {}, [&](World& world) {
     const auto meter = make_metered(world);
     Cores cores(1);
-    Crew crew(*meter, cores, true);
+    Team team(*meter, cores, true);
     Replica replica({.model = &model, .make_optim = plain_steps, .fields = fields_of(model.inputs()), .stragglers = {}},
-                    c, *meter, crew);
+                    c, *meter, team);
     if (world.rank() == 0)
-      for (const Bucket& b : replica.trainer().buckets()) portions.push_back({b.begin, b.end});
+      for (const Bucket& b : replica.trainer().buckets()) buckets.push_back({b.begin, b.end});
     replica.close();
   }).throw_if_failed();
-  return portions;
+  return buckets;
 }
 
 }  // namespace
@@ -66,10 +66,10 @@ SystemTraffic traffic_of(const SystemFile& s, const std::string& model_name, int
   const std::vector<CodecPiece> pieces = pieces_of(table, {0, table.floats()});
   SystemTraffic t{.formula = c.exchange->traffic_text(), .workers = workers, .batch = batch, .floats = table.floats()};
   t.encoded_bytes = c.codec ? c.codec(pieces)->usual_bytes() : 4.0 * static_cast<double>(t.floats);
-  const std::vector<Range> portions = portions_of(c, *model, workers);
-  t.portions = std::max<std::size_t>(1, portions.size());
+  const std::vector<Range> buckets = buckets_of(c, *model, workers);
+  t.buckets = std::max<std::size_t>(1, buckets.size());
   t.measured = c.is_exact();
-  const auto traffic = traffic_per_step(c, workers, pieces, portions, CodecBytes::usual, factors);
+  const auto traffic = traffic_per_step(c, workers, pieces, buckets, CodecBytes::usual, factors);
   t.bytes = traffic.bytes, t.messages = traffic.messages, t.at_most = traffic.at_most;
   return t;
 }

@@ -14,8 +14,8 @@ struct SystemTraffic {
   int workers = 0;
   std::size_t batch = 0;  // samples, of all workers together
   std::size_t floats = 0;
-  std::size_t portions = 1;  // in which a gradient leaves; each is encoded and sent by itself
-  bool measured = false;     // a run measures how many portions it makes: so many times more messages, as many bytes
+  std::size_t buckets = 1;  // in which a gradient leaves; each is encoded and sent by itself
+  bool measured = false;    // a run measures how many buckets it makes: so many times more messages, as many bytes
   double encoded_bytes = 0;
 };
 

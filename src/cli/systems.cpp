@@ -15,7 +15,7 @@
 #include "recipe/system_file.h"
 #include "recipe/system_parts.h"
 #include "recipe/toml.h"
-#include "world/host.h"
+#include "world/os/host.h"
 
 namespace echelon::cli {
 
@@ -236,7 +236,7 @@ void show(const std::string& name, int workers, std::size_t batch, bool json) {
                     {"workers", workers},
                     {"batch", t.batch},
                     {"numbers", t.floats},
-                    {"portions", t.portions},
+                    {"buckets", t.buckets},
                     {"encoded_bytes", t.encoded_bytes},
                     {"bytes_per_step", t.bytes},
                     {"messages_per_step", t.messages},
@@ -257,11 +257,11 @@ void show(const std::string& name, int workers, std::size_t batch, bool json) {
       "  {} with {} workers, batches of {} ({} numbers{}, W = {:.0f}): {}{:.0f} bytes in {:.1f} messages a step, of "
       "all "
       "together\n",
-      model, workers, t.batch, t.floats, t.portions > 1 ? fmt::format(" in {} portions", t.portions) : "",
-      t.encoded_bytes, t.at_most ? "at most " : "", t.bytes, t.messages);
+      model, workers, t.batch, t.floats, t.buckets > 1 ? fmt::format(" in {} buckets", t.buckets) : "", t.encoded_bytes,
+      t.at_most ? "at most " : "", t.bytes, t.messages);
   if (t.measured)
     fmt::print(
-        "  so much if the gradient leaves in one; a run measures how many portions pay, each with as many messages\n");
+        "  so much if the gradient leaves in one; a run measures how many buckets pay, each with as many messages\n");
   fmt::print("\nUse it when\n{}\nAvoid it when\n{}", indented(s.use_when), indented(s.avoid_when));
   fmt::print("\nTry: echelon train recipes/demo.toml --workers 4 --system {}\n", name);
 }

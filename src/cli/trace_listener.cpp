@@ -8,13 +8,13 @@
 
 namespace echelon::cli {
 
-TraceListener::TraceListener(Crew& crew, Trainer& trainer)
-    : crew_(crew),
-      offset_(crew.clock_offset()),
-      origin_(crew.world().now()),
-      operations_(static_cast<std::size_t>(crew.cores().count())) {
+TraceListener::TraceListener(Team& team, Trainer& trainer)
+    : team_(team),
+      offset_(team.clock_offset()),
+      origin_(team.world().now()),
+      operations_(static_cast<std::size_t>(team.cores().count())) {
   for (auto& of_core : operations_) of_core.reserve(most_operations);
-  trainer.watch({.now = [&crew] { return crew.world().now(); },
+  trainer.watch({.now = [&team] { return team.world().now(); },
                  .saw =
                      [this](int core, const Node& node, double begin, double end) {
                        auto& list = operations_[static_cast<std::size_t>(core)];
@@ -39,12 +39,12 @@ std::string TraceListener::in_text() const {
 }
 
 void TraceListener::write(Disk& disk, const std::string& path, const std::function<void(const std::string&)>& tell) {
-  const auto ranks = static_cast<std::size_t>(crew_.world().size());
-  const auto rank = static_cast<std::size_t>(crew_.world().rank());
+  const auto ranks = static_cast<std::size_t>(team_.world().size());
+  const auto rank = static_cast<std::size_t>(team_.world().rank());
   const std::string mine = in_text();
   std::vector<double> sizes(ranks);
   sizes[rank] = static_cast<double>(mine.size());
-  crew_.share(sizes, std::vector<std::size_t>(ranks, 1));
+  team_.share(sizes, std::vector<std::size_t>(ranks, 1));
   std::vector<std::size_t> counts(sizes.begin(), sizes.end());
   std::size_t all = 0, before = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -53,7 +53,7 @@ void TraceListener::write(Disk& disk, const std::string& path, const std::functi
   }
   std::string text(all, '\0');
   text.replace(before, mine.size(), mine);
-  crew_.share(std::as_writable_bytes(std::span(text)), counts);
+  team_.share(std::as_writable_bytes(std::span(text)), counts);
   if (rank > 0) return;
 
   double origin = origin_;  // the first thing that anybody did
@@ -68,7 +68,7 @@ void TraceListener::write(Disk& disk, const std::string& path, const std::functi
     for (const std::string_view line : split(part, '\n')) {
       const auto fields = split(line, '\t');
       if (fields.size() != 6) continue;
-      trace.lane(static_cast<int>(r), std::stoi(std::string(fields[0])), fields[1])
+      trace.row(static_cast<int>(r), std::stoi(std::string(fields[0])), fields[1])
           .add(trace.name(fields[2]), trace.name(fields[3]), std::stod(std::string(fields[4])),
                std::stod(std::string(fields[5])));
     }

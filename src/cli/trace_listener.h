@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "parallel/crew.h"
-#include "parallel/trainer.h"
+#include "parallel/step/trainer.h"
+#include "parallel/team/team.h"
 #include "run/events.h"
 
 namespace echelon::cli {
 
 class TraceListener : public RunListener {
  public:
-  TraceListener(Crew& crew, Trainer& trainer);
+  TraceListener(Team& team, Trainer& trainer);
   void on_span(const Span& span) override { spans_.push_back(span); }
   // All ranks call it; rank 0 writes the file, and tells if it could not.
   void write(Disk& disk, const std::string& path, const std::function<void(const std::string&)>& tell);
@@ -29,7 +29,7 @@ class TraceListener : public RunListener {
 
   std::string in_text() const;  // this rank's part, one line for each bar
 
-  Crew& crew_;
+  Team& team_;
   double offset_;  // of rank 0's clock from ours
   double origin_;
   std::vector<Span> spans_;

@@ -16,8 +16,8 @@
 #include "recipe/toml.h"
 #include "run/job.h"
 #include "track/run.h"
-#include "world/folder_lock.h"
-#include "world/signals.h"
+#include "world/os/folder_lock.h"
+#include "world/os/signals.h"
 
 namespace echelon::cli {
 
@@ -119,7 +119,7 @@ nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder, con
 }
 
 double epochs_of(const PreparedRun& prepared) {
-  const data::Cursor last = prepared.walk().at(static_cast<std::uint64_t>(prepared.total_steps - 1));
+  const data::Cursor last = prepared.batch_sequence().at(static_cast<std::uint64_t>(prepared.total_steps - 1));
   return last.epoch +
          static_cast<double>(last.samples.first + last.samples.count) / static_cast<double>(prepared.train->size());
 }
@@ -127,7 +127,7 @@ double epochs_of(const PreparedRun& prepared) {
 // Steps between lines of metrics: as the recipe says, or about a hundred lines an epoch.
 std::int64_t log_every(const PreparedRun& prepared) {
   if (prepared.recipe.train.log_every > 0) return prepared.recipe.train.log_every;
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(prepared.walk().steps_before(1)) / 100);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(prepared.batch_sequence().steps_before(1)) / 100);
 }
 
 RunSummary run_logged(Training& training, const std::atomic<bool>& stop, LogListener& log) {
@@ -142,19 +142,19 @@ RunSummary run_logged(Training& training, const std::atomic<bool>& stop, LogList
 }
 
 // Rank 0 makes or opens the run's folder, keeps others away, and tells the other ranks where it is.
-RunFolder agree_on_folder(Crew& crew, Disk& disk, const TrainSettings& s, const PreparedRun& prepared,
+RunFolder agree_on_folder(Team& team, Disk& disk, const TrainSettings& s, const PreparedRun& prepared,
                           std::unique_ptr<FolderLock>& lock) {
   RunFolder folder;
-  if (crew.world().rank() == 0) {
+  if (team.world().rank() == 0) {
     folder = s.resume ? run_to_resume(disk, s) : new_run(disk, s, resolved_toml(prepared.recipe));
     lock = lock_folder(folder.path);
     if (!lock)
       bad_input("another process is training in {}: wait for its end, or name a folder with --run", folder.path);
   }
   std::uint64_t length = folder.path.size();
-  crew.broadcast(std::as_writable_bytes(std::span(&length, 1)));
+  team.broadcast(std::as_writable_bytes(std::span(&length, 1)));
   folder.path.resize(length);
-  crew.broadcast(std::as_writable_bytes(std::span(folder.path)));
+  team.broadcast(std::as_writable_bytes(std::span(folder.path)));
   return folder;
 }
 
@@ -247,32 +247,32 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   check_system(job, world.size(), world.shared_memory() != nullptr, s.recipe);
   const bool composed = job.composition && world.size() > 1;
   const auto meter = world.size() > 1 ? make_metered(world) : nullptr;
-  Crew crew(meter ? *meter : world, cores, composed);
+  Team team(meter ? *meter : world, cores, composed);
   const bool first = world.rank() == 0;
 
   // Whatever could be refused has been refused: from here on there is a run folder.
   std::unique_ptr<FolderLock> lock;  // rank 0's, until the end
-  const RunFolder folder = agree_on_folder(crew, *disk, s, prepared, lock);
+  const RunFolder folder = agree_on_folder(team, *disk, s, prepared, lock);
 
   LogListener log(*disk, *real_clock, folder, world.rank());
   log.write("start", s.command());
   std::optional<Narrator> narrator;
   if (first) narrator.emplace(s, prepared, *disk, *real_clock, folder, log, world.place().world == "mpi");
   auto note = [&](const std::string& text) { first ? narrator->note(text) : log.on_note(text); };
-  crew.on_late = [&](const std::string& text) {
+  team.on_late = [&](const std::string& text) {
     note(text);
     if (!first && text.find(" for rank 0:") != std::string::npos)
       fmt::print(stderr, "rank {}: {}\n", world.rank(), text);
   };
 
-  Training training(job, *disk, clock, crew, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep),
+  Training training(job, *disk, clock, team, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep),
                     meter.get());
   training.add(log);
   if (first) training.add(narrator->progress());
   if (s.resume && !resume(training, *disk, folder, prepared, job, first))
     note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
   std::optional<TraceListener> trace;
-  if (s.trace) training.add(trace.emplace(crew, training.trainer()));
+  if (s.trace) training.add(trace.emplace(team, training.trainer()));
   if (first) narrator->before(training, job, world, cores);
   const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log);
   if (trace) trace->write(*disk, folder.trace(), note);

@@ -7,10 +7,10 @@
 #include "cli/experiment_flags.h"
 #include "recipe/cluster_file.h"
 #include "world/alone.h"
-#include "world/cores.h"
-#include "world/environment.h"
-#include "world/mpi/join.h"
+#include "world/os/cores.h"
+#include "world/os/environment.h"
 #include "world/sim/simulation.h"
+#include "world/transport/mpi/join.h"
 
 namespace echelon::cli {
 

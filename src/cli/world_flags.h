@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "parallel/straggler.h"
+#include "parallel/team/straggler.h"
 #include "world/launch.h"
-#include "world/metered.h"
-#include "world/tcp/join.h"
+#include "world/transport/tcp/join.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon::cli {
 

@@ -14,7 +14,7 @@
 namespace echelon {
 
 // One all-reduce as seen by one member.
-struct Case {
+struct TrafficQuery {
   int n = 1, index = 0;
   std::size_t count = 0, item = 4;  // numbers, and bytes of each
   const Site* site = nullptr;       // which members share a host
@@ -30,12 +30,12 @@ struct Algorithm {
   std::string_view name;
   std::string_view about;  // one line, with the paper
 
-  // How it is done: either moves that messages carry out, or by other means.
-  void (*plan)(const Case&, Mover&) = nullptr;
-  void (*run)(Group&, Numbers, Reduction) = nullptr;
+  // AllReduceOptions it is done: either moves that messages carry out, or by other means.
+  void (*plan)(const TrafficQuery&, Mover&) = nullptr;
+  void (*run)(Group&, TypedSpan, Reduction) = nullptr;
 
   // Exactly what `case.index` sends. Zero for what needs no messages.
-  Traffic (*traffic)(const Case&) = nullptr;
+  Traffic (*traffic)(const TrafficQuery&) = nullptr;
   // What it should take: n members, evenly spread over the link's hosts.
   double (*seconds)(double bytes, int n, const Link&) = nullptr;
 

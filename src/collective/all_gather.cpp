@@ -11,7 +11,7 @@
 
 namespace echelon {
 
-void all_gather(Group& group, ConstNumbers mine, Numbers all, std::string_view name) {
+void all_gather(Group& group, ConstTypedSpan mine, TypedSpan all, std::string_view name) {
   invariant(mine.count * static_cast<std::size_t>(group.size()) == all.count && mine.type == all.type,
             "there is room for all members' numbers");
   std::byte* own = all.part(mine.count * static_cast<std::size_t>(group.index()), mine.count).data;
@@ -19,16 +19,16 @@ void all_gather(Group& group, ConstNumbers mine, Numbers all, std::string_view n
   all_gather(group, all, group.state().equal_parts(all.count), name);
 }
 
-void all_gather(Group& group, Numbers all, std::span<const Range> parts, std::string_view name) {
+void all_gather(Group& group, TypedSpan all, std::span<const Range> parts, std::string_view name) {
   const int n = group.size(), index = group.index();
   invariant(static_cast<int>(parts.size()) == n, "one part for each member");
-  Call call(group, MessageKind::all_gather, all.type, Reduction::sum, all.count, name);
+  Call call(group, OperationKind::all_gather, all.type, Reduction::sum, all.count, name);
   if (n == 1) return;
   if (const SharedView view(group, all); view) {
     for (int k = 1; k < n; ++k) {  // beginning with different members, so that they do not crowd
       const int m = (index + k) % n;
       const Range part = parts[static_cast<std::size_t>(m)];
-      const Numbers from = view.of(m).part(part.begin, part.count());
+      const TypedSpan from = view.of(m).part(part.begin, part.count());
       if (part.count() > 0) std::memcpy(all.part(part.begin, 0).data, from.data, from.bytes());
     }
     view.leave();

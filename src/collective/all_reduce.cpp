@@ -28,7 +28,7 @@ const Algorithm& choose_all_reduce(Group& group, std::size_t bytes) {
   return *best;
 }
 
-void all_reduce(Group& group, Numbers data, Reduction reduction, const How& how) {
+void all_reduce(Group& group, TypedSpan data, Reduction reduction, const AllReduceOptions& how) {
   const int n = group.size();
   const bool alone = n == 1;
   const Algorithm& algorithm = how.algorithm ? *how.algorithm
@@ -37,7 +37,7 @@ void all_reduce(Group& group, Numbers data, Reduction reduction, const How& how)
   if (how.algorithm && algorithm.refuses)
     if (const std::string_view reason = algorithm.refuses(group); !reason.empty())
       bad_input("all-reduce by '{}' is not possible: {}", algorithm.name, reason);
-  Call call(group, MessageKind::all_reduce, data.type, reduction, data.count, how.name);
+  Call call(group, OperationKind::all_reduce, data.type, reduction, data.count, how.name);
   if (alone) return;
   if (algorithm.run) {
     algorithm.run(group, data, reduction);

@@ -8,23 +8,24 @@
 #include <string_view>
 
 #include "collective/group.h"
-#include "collective/numbers.h"
+#include "collective/typed_span.h"
 
 namespace echelon {
 
 struct Algorithm;
 
-struct How {
+struct AllReduceOptions {
   const Algorithm* algorithm = nullptr;  // null: auto
   std::string_view name = {};            // the caller's word for this operation ("bucket 7"), for notices
 };
 
 // BadInput if the algorithm cannot work here (native without MPI).
-void all_reduce(Group& group, Numbers data, Reduction reduction, const How& how = {});
+void all_reduce(Group& group, TypedSpan data, Reduction reduction, const AllReduceOptions& how = {});
 
 template <typename T>
-void all_reduce(Group& group, std::span<T> data, Reduction reduction = Reduction::sum, const How& how = {}) {
-  all_reduce(group, numbers(data), reduction, how);
+void all_reduce(Group& group, std::span<T> data, Reduction reduction = Reduction::sum,
+                const AllReduceOptions& how = {}) {
+  all_reduce(group, typed_span(data), reduction, how);
 }
 
 // What auto takes. Measures the links on first use, so it is a collective call.

@@ -9,20 +9,20 @@
 
 namespace echelon {
 
-void all_to_all(Group& group, ConstNumbers out, Numbers in, std::string_view name) {
+void all_to_all(Group& group, ConstTypedSpan out, TypedSpan in, std::string_view name) {
   const auto n = static_cast<std::size_t>(group.size());
   invariant(out.count == in.count && out.count % n == 0, "n equal parts go out and come in");
   const std::span<const Range> parts = group.state().equal_parts(out.count);
   all_to_all(group, out, parts, in, parts, name);
 }
 
-void all_to_all(Group& group, ConstNumbers out, std::span<const Range> out_parts, Numbers in,
+void all_to_all(Group& group, ConstTypedSpan out, std::span<const Range> out_parts, TypedSpan in,
                 std::span<const Range> in_parts, std::string_view name) {
   const int n = group.size(), index = group.index();
   invariant(out.type == in.type, "the same kind of numbers goes out and comes in");
   invariant(out.data != in.data || out.count == 0, "what goes out and what comes in are distinct");
   // Members may bring different counts: there is none on which all agree, and that somebody in doubt could compare.
-  Call call(group, MessageKind::all_to_all, in.type, Reduction::sum, 0, name);
+  Call call(group, OperationKind::all_to_all, in.type, Reduction::sum, 0, name);
   MoveRunner runner(group, call, out, in, Reduction::sum);
   for (int k = 1; k < n; ++k) {
     const int to = (index + k) % n, from = (index + n - k) % n;

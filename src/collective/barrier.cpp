@@ -8,14 +8,14 @@ namespace echelon {
 
 void barrier(Group& group, std::string_view name) {
   const int n = group.size(), index = group.index();
-  Call call(group, MessageKind::barrier, NumberType::bytes, Reduction::sum, 0, name);
+  Call call(group, OperationKind::barrier, ElementType::bytes, Reduction::sum, 0, name);
   if (n == 1) return;
   if (Meeting* meeting = group.state().meeting.get()) {
-    meeting->meet(group.state().patience);
+    meeting->meet(group.state().wait_policy);
     meeting->compare();
     return;
   }
-  MoveRunner runner(group, call, Numbers{}, Reduction::sum);
+  MoveRunner runner(group, call, TypedSpan{}, Reduction::sum);
   for (int k = 1, step = 0; k < n; k *= 2, ++step)
     runner.move({.to = (index + k) % n, .from = (index + n - k) % n, .step = step});
   runner.finish();

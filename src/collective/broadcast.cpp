@@ -9,10 +9,10 @@
 
 namespace echelon {
 
-void broadcast(Group& group, Numbers data, int root, std::string_view name) {
+void broadcast(Group& group, TypedSpan data, int root, std::string_view name) {
   const int n = group.size(), index = group.index();
   invariant(root >= 0 && root < n, "the root is a member of the group");
-  Call call(group, MessageKind::broadcast, data.type, Reduction::sum, data.count, name);
+  Call call(group, OperationKind::broadcast, data.type, Reduction::sum, data.count, name);
   if (n == 1) return;
   MoveRunner runner(group, call, data, Reduction::sum);
   if (data.bytes() <= 65536 || n == 2) {

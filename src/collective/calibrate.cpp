@@ -20,7 +20,7 @@ constexpr std::size_t large_bytes = 128 * 1024;
 
 // Seconds for one message of `bytes` to `peer`: half of the quickest of a few round trips.
 double one_way(Group& group, const Call& call, int peer, bool begins, std::span<std::byte> memory, int step) {
-  const Numbers data{memory.data(), memory.size(), NumberType::bytes};
+  const TypedSpan data{memory.data(), memory.size(), ElementType::bytes};
   const Range all{0, memory.size()};
   MoveRunner runner(group, call, data, Reduction::sum);
   double best = std::numeric_limits<double>::infinity();
@@ -62,7 +62,7 @@ Cost between_hosts(Group& group, const Call& call, std::span<std::byte> memory) 
 }
 
 void agree(Group& group, const Call& call, std::span<double> figures, Reduction reduction, int step) {
-  MoveRunner runner(group, call, numbers(figures), reduction);
+  MoveRunner runner(group, call, typed_span(figures), reduction);
   const Range all{0, figures.size()};
   plan_binomial_reduce(group.size(), group.index(), 0, all, step, runner);
   plan_binomial_broadcast(group.size(), group.index(), 0, all, step + 1, runner);
@@ -84,7 +84,7 @@ double quickest(Group& group, const F& f) {
 
 Link measure_link(Group& group) {
   GroupState& state = group.state();
-  Call call(group, MessageKind::plain, NumberType::float64, Reduction::max, 0, "measuring the links");
+  Call call(group, OperationKind::plain, ElementType::float64, Reduction::max, 0, "measuring the links");
   Buffer memory(large_bytes), other(large_bytes);
   const std::span<std::byte> bytes(memory.data(), large_bytes);
   const Cost inside = inside_host(group, call, bytes), across = between_hosts(group, call, bytes);
@@ -92,14 +92,14 @@ Link measure_link(Group& group) {
   std::array<double, 5> best{inside.latency, inside.per_byte};
   best[2] = quickest(group,
                      [&] {
-                       combine(NumberType::float32, Reduction::sum, memory.data(), memory.data(), other.data(),
+                       combine(ElementType::float32, Reduction::sum, memory.data(), memory.data(), other.data(),
                                large_bytes / 4);
                      }) /
             total;
   best[3] = quickest(group, [&] { std::memcpy(other.data(), memory.data(), large_bytes); }) / total;
   if (state.meeting) {
-    for (int i = 0; i < 50; ++i) state.meeting->meet(state.patience);  // until both sides are awake
-    best[4] = quickest(group, [&] { state.meeting->meet(state.patience); });
+    for (int i = 0; i < 50; ++i) state.meeting->meet(state.wait_policy);  // until both sides are awake
+    best[4] = quickest(group, [&] { state.meeting->meet(state.wait_policy); });
   }
   std::array<double, 2> worst{across.latency, across.per_byte};
   agree(group, call, best, Reduction::min, 10);

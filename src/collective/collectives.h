@@ -18,40 +18,40 @@
 #include <string_view>
 
 #include "collective/group.h"
-#include "collective/numbers.h"
 #include "collective/topology.h"
+#include "collective/typed_span.h"
 
 namespace echelon {
 
-void broadcast(Group& group, Numbers data, int root, std::string_view name = {});
+void broadcast(Group& group, TypedSpan data, int root, std::string_view name = {});
 
 // At the root `data` becomes the result; elsewhere it holds partial results afterwards.
-void reduce(Group& group, Numbers data, Reduction reduction, int root, std::string_view name = {});
+void reduce(Group& group, TypedSpan data, Reduction reduction, int root, std::string_view name = {});
 
 // Part i of `data` becomes the result at member i; the rest holds partial results. Without `parts`: part_of(i, n,
 // count).
-void reduce_scatter(Group& group, Numbers data, Reduction reduction, std::string_view name = {});
-void reduce_scatter(Group& group, Numbers data, std::span<const Range> parts, Reduction reduction,
+void reduce_scatter(Group& group, TypedSpan data, Reduction reduction, std::string_view name = {});
+void reduce_scatter(Group& group, TypedSpan data, std::span<const Range> parts, Reduction reduction,
                     std::string_view name = {});
 
 // `all` gets every member's `mine`, in order of members. `mine` may be its own part of `all`.
-void all_gather(Group& group, ConstNumbers mine, Numbers all, std::string_view name = {});
+void all_gather(Group& group, ConstTypedSpan mine, TypedSpan all, std::string_view name = {});
 // Parts of any sizes, in place: member i brings parts[i] and gets the others.
-void all_gather(Group& group, Numbers all, std::span<const Range> parts, std::string_view name = {});
+void all_gather(Group& group, TypedSpan all, std::span<const Range> parts, std::string_view name = {});
 
 // `all` matters only at the root; it is as long as all members' numbers together.
-void gather(Group& group, ConstNumbers mine, Numbers all, int root, std::string_view name = {});
-void scatter(Group& group, ConstNumbers all, Numbers mine, int root, std::string_view name = {});
+void gather(Group& group, ConstTypedSpan mine, TypedSpan all, int root, std::string_view name = {});
+void scatter(Group& group, ConstTypedSpan all, TypedSpan mine, int root, std::string_view name = {});
 
 // Part i of `out` (of n equal ones) becomes the part of the sender in member i's `in`. Distinct memory.
-void all_to_all(Group& group, ConstNumbers out, Numbers in, std::string_view name = {});
+void all_to_all(Group& group, ConstTypedSpan out, TypedSpan in, std::string_view name = {});
 // Parts of any sizes, which both sides know: out_parts[i] goes to member i, in_parts[i] comes from it.
-void all_to_all(Group& group, ConstNumbers out, std::span<const Range> out_parts, Numbers in,
+void all_to_all(Group& group, ConstTypedSpan out, std::span<const Range> out_parts, TypedSpan in,
                 std::span<const Range> in_parts, std::string_view name = {});
 
 // One message to a member and one from a member (-1: none); both sides know the sizes. All members call it, also those
 // that have nothing to send or receive. Distinct memory.
-void trade(Group& group, int to, ConstNumbers out, int from, Numbers in, std::string_view name = {});
+void send_receive(Group& group, int to, ConstTypedSpan out, int from, TypedSpan in, std::string_view name = {});
 
 void barrier(Group& group, std::string_view name = {});
 

@@ -70,14 +70,14 @@ HWY_FLATTEN void reduce(Reduction reduction, std::byte* dst, const std::byte* a,
     each(d, x, y, n, Sum());
 }
 
-void combine(NumberType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
+void combine(ElementType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
              std::size_t n) {
   switch (type) {
-    case NumberType::float32: return reduce<float>(reduction, dst, a, b, n);
-    case NumberType::float64: return reduce<double>(reduction, dst, a, b, n);
-    case NumberType::int32: return reduce<std::int32_t>(reduction, dst, a, b, n);
-    case NumberType::int64: return reduce<std::int64_t>(reduction, dst, a, b, n);
-    case NumberType::bytes: break;
+    case ElementType::float32: return reduce<float>(reduction, dst, a, b, n);
+    case ElementType::float64: return reduce<double>(reduction, dst, a, b, n);
+    case ElementType::int32: return reduce<std::int32_t>(reduction, dst, a, b, n);
+    case ElementType::int64: return reduce<std::int64_t>(reduction, dst, a, b, n);
+    case ElementType::bytes: break;
   }
 }
 
@@ -94,9 +94,9 @@ namespace echelon {
 
 HWY_EXPORT(combine);
 
-void combine(NumberType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
+void combine(ElementType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
              std::size_t n) {
-  invariant(type != NumberType::bytes, "bytes are never added");
+  invariant(type != ElementType::bytes, "bytes are never added");
   HWY_DYNAMIC_DISPATCH(combine)(type, reduction, dst, a, b, n);
 }
 
@@ -124,19 +124,19 @@ T plus(T a, T b) {
 }
 
 template <typename F>
-void with_type(NumberType type, F f) {
+void with_type(ElementType type, F f) {
   switch (type) {
-    case NumberType::float32: return f(float{});
-    case NumberType::float64: return f(double{});
-    case NumberType::int32: return f(std::int32_t{});
-    case NumberType::int64: return f(std::int64_t{});
-    case NumberType::bytes: break;
+    case ElementType::float32: return f(float{});
+    case ElementType::float64: return f(double{});
+    case ElementType::int32: return f(std::int32_t{});
+    case ElementType::int64: return f(std::int64_t{});
+    case ElementType::bytes: break;
   }
 }
 
 }  // namespace
 
-void ref_combine(NumberType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
+void ref_combine(ElementType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
                  std::size_t n) {
   with_type(type, [&]<typename T>(T) {
     if (reduction == Reduction::min)
@@ -148,7 +148,7 @@ void ref_combine(NumberType type, Reduction reduction, std::byte* dst, const std
   });
 }
 
-void divide(NumberType type, std::byte* data, std::size_t n, int by) {
+void divide(ElementType type, std::byte* data, std::size_t n, int by) {
   with_type(type, [&]<typename T>(T) {
     each<T>(data, data, data, n, [by](T x, T) { return static_cast<T>(x / static_cast<T>(by)); });
   });

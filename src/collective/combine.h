@@ -5,17 +5,17 @@
 
 #include <cstddef>
 
-#include "collective/numbers.h"
+#include "collective/typed_span.h"
 
 namespace echelon {
 
 // Of mean it does the sum; `divide` does the rest.
-void combine(NumberType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
+void combine(ElementType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
              std::size_t n);
-void divide(NumberType type, std::byte* data, std::size_t n, int by);
+void divide(ElementType type, std::byte* data, std::size_t n, int by);
 
 // The readable twin.
-void ref_combine(NumberType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
+void ref_combine(ElementType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
                  std::size_t n);
 
 }  // namespace echelon

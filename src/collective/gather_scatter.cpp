@@ -9,16 +9,16 @@
 
 namespace echelon {
 
-void gather(Group& group, ConstNumbers mine, Numbers all, int root, std::string_view name) {
+void gather(Group& group, ConstTypedSpan mine, TypedSpan all, int root, std::string_view name) {
   const int n = group.size(), index = group.index();
   invariant(root >= 0 && root < n, "the root is a member of the group");
-  Call call(group, MessageKind::gather, mine.type, Reduction::sum, mine.count, name);
+  Call call(group, OperationKind::gather, mine.type, Reduction::sum, mine.count, name);
   const std::size_t count = mine.count, own = count * static_cast<std::size_t>(index);
   if (index == root) {
     invariant(all.count == count * static_cast<std::size_t>(n) && all.type == mine.type, "there is room for all parts");
     if (count > 0 && all.part(own, 0).data != mine.data) std::memmove(all.part(own, 0).data, mine.data, mine.bytes());
   }
-  MoveRunner runner(group, call, mine, index == root ? all : Numbers{nullptr, 0, mine.type}, Reduction::sum);
+  MoveRunner runner(group, call, mine, index == root ? all : TypedSpan{nullptr, 0, mine.type}, Reduction::sum);
   if (index != root) {
     runner.move({.to = root, .out = {0, count}});
   } else {
@@ -27,12 +27,12 @@ void gather(Group& group, ConstNumbers mine, Numbers all, int root, std::string_
   runner.finish();
 }
 
-void scatter(Group& group, ConstNumbers all, Numbers mine, int root, std::string_view name) {
+void scatter(Group& group, ConstTypedSpan all, TypedSpan mine, int root, std::string_view name) {
   const int n = group.size(), index = group.index();
   invariant(root >= 0 && root < n, "the root is a member of the group");
-  Call call(group, MessageKind::scatter, mine.type, Reduction::sum, mine.count, name);
+  Call call(group, OperationKind::scatter, mine.type, Reduction::sum, mine.count, name);
   const std::size_t count = mine.count, own = count * static_cast<std::size_t>(index);
-  MoveRunner runner(group, call, index == root ? all : ConstNumbers{nullptr, 0, mine.type}, mine, Reduction::sum);
+  MoveRunner runner(group, call, index == root ? all : ConstTypedSpan{nullptr, 0, mine.type}, mine, Reduction::sum);
   if (index != root) {
     runner.move({.from = root, .in = {0, count}});
   } else {

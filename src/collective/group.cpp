@@ -10,12 +10,12 @@
 namespace echelon {
 
 GroupState::GroupState(World& w, std::shared_ptr<Family> f, std::shared_ptr<const Members> m, Channel c,
-                       PatienceOptions options)
-    : world(w), family(std::move(f)), members(std::move(m)), channel(c), patience(w, std::move(options)) {
+                       WaitOptions options)
+    : world(w), family(std::move(f)), members(std::move(m)), channel(c), wait_policy(w, std::move(options)) {
   index = members->find(world.rank());
   if (world.shared_memory() && size() > 1) {
     meeting = std::make_unique<Meeting>(world, fmt::format("group.{}.{}", channel, rank(0)), members, index);
-    patience.set_doubt([this] { meeting->compare(); });
+    wait_policy.set_doubt([this] { meeting->compare(); });
   }
 }
 
@@ -43,19 +43,19 @@ const Site& GroupState::site() {
   return *site_;
 }
 
-Call::Call(Group& group, MessageKind kind, NumberType type, Reduction reduction, std::size_t count,
+Call::Call(Group& group, OperationKind kind, ElementType type, Reduction reduction, std::size_t count,
            std::string_view name)
     : state_(group.state()), exceptions_(std::uncaught_exceptions()) {
   label_ = {.kind = kind,
             .type = static_cast<std::uint8_t>(static_cast<unsigned>(type) | static_cast<unsigned>(reduction) << 4),
             .step = 0,
             .number = ++state_.number};
-  state_.patience.begin(label_, name);
+  state_.wait_policy.begin(label_, name);
   if (state_.meeting) state_.meeting->announce(label_, count);
 }
 
 Call::~Call() {
-  if (std::uncaught_exceptions() == exceptions_) state_.patience.end();
+  if (std::uncaught_exceptions() == exceptions_) state_.wait_policy.end();
 }
 
 Label Call::label(int step) const {
@@ -69,9 +69,9 @@ Group::Group(Group&&) noexcept = default;
 Group& Group::operator=(Group&&) noexcept = default;
 Group::~Group() = default;
 
-Group Group::everyone(World& world, PatienceOptions patience) {
+Group Group::everyone(World& world, WaitOptions wait_policy) {
   return Group(std::make_unique<GroupState>(world, std::make_shared<Family>(), std::make_shared<Members>(world.size()),
-                                            first_group_channel, std::move(patience)));
+                                            first_group_channel, std::move(wait_policy)));
 }
 
 World& Group::world() const { return state_->world; }
@@ -79,7 +79,7 @@ int Group::size() const { return state_->size(); }
 int Group::index() const { return state_->index; }
 Rank Group::rank_of(int member) const { return state_->rank(member); }
 Channel Group::channel() const { return state_->channel; }
-GroupPatience& Group::patience() { return state_->patience; }
+WaitPolicy& Group::wait_policy() { return state_->wait_policy; }
 
 namespace {
 
@@ -94,7 +94,7 @@ struct Wish {
 Group Group::split(int color, int key) {
   const Wish mine{color, key, state_->family->next_channel};
   std::vector<Wish> all(static_cast<std::size_t>(size()));
-  all_gather(*this, const_numbers(std::span(&mine.color, 3)), numbers(std::span(&all[0].color, 3 * all.size())),
+  all_gather(*this, const_typed_span(std::span(&mine.color, 3)), typed_span(std::span(&all[0].color, 3 * all.size())),
              "split");
   std::vector<int> chosen;
   std::int64_t channel = 0;
@@ -109,7 +109,7 @@ Group Group::split(int color, int key) {
   return derived(std::move(members), static_cast<Channel>(channel));
 }
 
-Group Group::lane() {
+Group Group::async_group() {
   Group other = split(0, 0);
   other.state_->link = state_->link;
   return other;
@@ -119,7 +119,7 @@ Group Group::derived(std::vector<Rank> members, Channel channel) {
   state_->family->next_channel = channel + 1;
   return Group(std::make_unique<GroupState>(state_->world, state_->family,
                                             std::make_shared<Members>(std::move(members)), channel,
-                                            state_->patience.options()));
+                                            state_->wait_policy.options()));
 }
 
 std::span<std::byte> Group::allocate(std::size_t bytes) {

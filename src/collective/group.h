@@ -4,16 +4,16 @@
 // operation number into its messages' labels, so that ranks which disagree find out (Mismatch) instead of mixing up
 // their numbers.
 //
-// A group owns a channel of its world, scratch memory that grows to the largest operation and then stays, its patience
-// (patience.h) and what it has measured of its links (link.h). The world must outlive it. One task at a time uses a
-// group; `lane` gives another task one of its own. Movable.
+// A group owns a channel of its world, scratch memory that grows to the largest operation and then stays, its
+// wait_policy (wait_policy.h) and what it has measured of its links (link.h). The world must outlive it. One task at a
+// time uses a group; `async_group` gives another task one of its own. Movable.
 
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "collective/patience.h"
+#include "collective/wait_policy.h"
 #include "world/world.h"
 
 namespace echelon {
@@ -23,7 +23,7 @@ class GroupState;
 class Group {
  public:
   // All ranks of the world. Once per world: a second one would use the same channel.
-  static Group everyone(World& world, PatienceOptions patience = {});
+  static Group everyone(World& world, WaitOptions wait_policy = {});
   Group(Group&&) noexcept;
   Group& operator=(Group&&) noexcept;
   ~Group();
@@ -33,12 +33,12 @@ class Group {
   int index() const;               // of this rank among the members
   Rank rank_of(int member) const;  // in the world
   Channel channel() const;
-  GroupPatience& patience();
+  WaitPolicy& wait_policy();
 
   // Collective. Those who say the same color become a group, ordered by key, then by their order here.
   Group split(int color, int key);
   // Collective. The same members on a channel of its own, for another task.
-  Group lane();
+  Group async_group();
 
   // Collective. Memory that the other members see, if the world has such memory: collectives on numbers in it read them
   // where they lie. Else plain memory of this rank. Zero-filled, on pages of its own, lives as long as any group that

@@ -13,10 +13,10 @@
 #include "collective/link.h"
 #include "collective/meeting.h"
 #include "collective/members.h"
-#include "collective/numbers.h"
 #include "collective/shard_tree.h"
 #include "collective/shared_blocks.h"
 #include "collective/topology.h"
+#include "collective/typed_span.h"
 #include "tensor/buffer.h"
 #include "world/channels.h"
 
@@ -39,7 +39,7 @@ struct PendingSend {
 class GroupState {
  public:
   GroupState(World& world, std::shared_ptr<Family> family, std::shared_ptr<const Members> members, Channel channel,
-             PatienceOptions patience);
+             WaitOptions wait_policy);
 
   Rank rank(int member) const { return (*members)[member]; }
   const Site& site();  // which members share a host
@@ -58,7 +58,7 @@ class GroupState {
   int index = 0;
   Channel channel;
   std::uint32_t number = 0;  // of the operation that is under way
-  GroupPatience patience;
+  WaitPolicy wait_policy;
   std::unique_ptr<Meeting> meeting;  // null where the world has no shared memory
   std::optional<Link> link;          // measured when it is first needed
   std::span<std::byte> staging;      // in shared memory, for numbers that are not: see all_reduce/direct.cpp
@@ -80,17 +80,18 @@ class GroupState {
   std::optional<Site> site_;
 };
 
-// One call of a collective: takes the next operation number, tells the others, and lets the group's patience learn from
-// it when it went well. Lives as long as the operation.
+// One call of a collective: takes the next operation number, tells the others, and lets the group's wait_policy learn
+// from it when it went well. Lives as long as the operation.
 class Call {
  public:
-  Call(Group& group, MessageKind kind, NumberType type, Reduction reduction, std::size_t count, std::string_view name);
+  Call(Group& group, OperationKind kind, ElementType type, Reduction reduction, std::size_t count,
+       std::string_view name);
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
   Label label(int step) const;
-  MessageKind kind() const { return label_.kind; }
+  OperationKind kind() const { return label_.kind; }
 
  private:
   GroupState& state_;

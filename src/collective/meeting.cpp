@@ -13,7 +13,7 @@ std::uint64_t pack(const Label& label) {
 }
 
 Label unpack(std::uint64_t word) {
-  return {.kind = static_cast<MessageKind>(word >> 40 & 0xff),
+  return {.kind = static_cast<OperationKind>(word >> 40 & 0xff),
           .type = static_cast<std::uint8_t>(word >> 32 & 0xff),
           .step = 0,
           .number = static_cast<std::uint32_t>(word)};
@@ -59,10 +59,10 @@ Rank Meeting::latecomer() const {
   return -1;
 }
 
-void Meeting::meet(GroupPatience& patience) {
+void Meeting::meet(WaitPolicy& wait_policy) {
   Slot& slot = mine();
   slot.arrived.store(slot.arrived.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  patience.wait(*barrier_, [this] { return latecomer(); });
+  wait_policy.wait(*barrier_, [this] { return latecomer(); });
 }
 
 }  // namespace echelon

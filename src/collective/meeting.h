@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "collective/members.h"
-#include "collective/patience.h"
 #include "collective/shared_blocks.h"
+#include "collective/wait_policy.h"
 #include "world/world.h"
 
 namespace echelon {
@@ -47,7 +47,7 @@ class Meeting {
   // Throws Mismatch, with both descriptions, if another member is in a different one with the same number.
   void compare() const;
   // All arrive, then all go on. What each wrote before is then seen by all.
-  void meet(GroupPatience& patience);
+  void meet(WaitPolicy& wait_policy);
 
  private:
   Rank latecomer() const;

@@ -9,10 +9,10 @@
 
 namespace echelon {
 
-void reduce(Group& group, Numbers data, Reduction reduction, int root, std::string_view name) {
+void reduce(Group& group, TypedSpan data, Reduction reduction, int root, std::string_view name) {
   const int n = group.size(), index = group.index();
   invariant(root >= 0 && root < n, "the root is a member of the group");
-  Call call(group, MessageKind::reduce, data.type, reduction, data.count, name);
+  Call call(group, OperationKind::reduce, data.type, reduction, data.count, name);
   if (n == 1) return;
   MoveRunner runner(group, call, data, reduction);
   if (data.bytes() <= 65536 || n == 2) {

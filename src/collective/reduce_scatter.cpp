@@ -10,15 +10,15 @@
 
 namespace echelon {
 
-void reduce_scatter(Group& group, Numbers data, Reduction reduction, std::string_view name) {
+void reduce_scatter(Group& group, TypedSpan data, Reduction reduction, std::string_view name) {
   reduce_scatter(group, data, group.state().equal_parts(data.count), reduction, name);
 }
 
-void reduce_scatter(Group& group, Numbers data, std::span<const Range> parts, Reduction reduction,
+void reduce_scatter(Group& group, TypedSpan data, std::span<const Range> parts, Reduction reduction,
                     std::string_view name) {
   const int n = group.size(), index = group.index();
   invariant(static_cast<int>(parts.size()) == n, "one part for each member");
-  Call call(group, MessageKind::reduce_scatter, data.type, reduction, data.count, name);
+  Call call(group, OperationKind::reduce_scatter, data.type, reduction, data.count, name);
   if (n == 1) return;
   const Range mine = parts[static_cast<std::size_t>(index)];
   if (const SharedView view(group, data); view) {

@@ -15,7 +15,7 @@ bool overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
 
 // Combines a message with what is there. Pieces may begin and end within a number: its bytes are collected first.
 struct CombiningSink {
-  NumberType type;
+  ElementType type;
   Reduction reduction;
   std::byte* into;
   std::array<std::byte, 8> torn{};
@@ -47,7 +47,7 @@ struct CombiningSink {
 
 }  // namespace
 
-MoveRunner::MoveRunner(Group& group, const Call& call, ConstNumbers out, Numbers in, Reduction reduction)
+MoveRunner::MoveRunner(Group& group, const Call& call, ConstTypedSpan out, TypedSpan in, Reduction reduction)
     : state_(group.state()),
       call_(call),
       out_(out),
@@ -72,7 +72,7 @@ void MoveRunner::move(const Move& m) {
     if (aside)
       into = state_.scratch(bytes).data();
     else if (same_memory_)
-      settle(m.in);
+      wait_until_sent(m.in);
     if (m.reduce && !aside)
       arriving =
           state_.world.receive(peer, state_.channel, call_.label(m.step), bytes, Sink{&sink, &CombiningSink::take});
@@ -86,9 +86,9 @@ void MoveRunner::move(const Move& m) {
                             m.out, peer});
   }
   if (m.from >= 0) {
-    state_.patience.wait(arriving, state_.rank(m.from));
+    state_.wait_policy.wait(arriving, state_.rank(m.from));
     if (aside) {
-      settle(m.in);
+      wait_until_sent(m.in);
       const std::byte* arrived = state_.scratch(m.in.count() * item_).data();
       if (m.reduce)
         combine(in_.type, reduction_, sink.into, sink.into, arrived, m.in.count());
@@ -100,12 +100,12 @@ void MoveRunner::move(const Move& m) {
   if (state_.sends.size() >= 256) finish();
 }
 
-void MoveRunner::settle(Range range) {
+void MoveRunner::wait_until_sent(Range range) {
   auto& sends = state_.sends;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < sends.size(); ++i) {
     if (overlap(sends[i].range, range)) {
-      state_.patience.wait(sends[i].work, sends[i].peer);
+      state_.wait_policy.wait(sends[i].work, sends[i].peer);
     } else {
       if (kept != i) std::swap(sends[kept], sends[i]);
       ++kept;
@@ -115,7 +115,7 @@ void MoveRunner::settle(Range range) {
 }
 
 void MoveRunner::finish() {
-  for (PendingSend& send : state_.sends) state_.patience.wait(send.work, send.peer);
+  for (PendingSend& send : state_.sends) state_.wait_policy.wait(send.work, send.peer);
   state_.sends.clear();
 }
 

@@ -11,8 +11,8 @@ namespace echelon {
 class MoveRunner : public Mover {
  public:
   // Sends from `out`, receives into `in` (often the same memory); ranges are of elements of `type`.
-  MoveRunner(Group& group, const Call& call, ConstNumbers out, Numbers in, Reduction reduction);
-  MoveRunner(Group& group, const Call& call, Numbers both, Reduction reduction)
+  MoveRunner(Group& group, const Call& call, ConstTypedSpan out, TypedSpan in, Reduction reduction);
+  MoveRunner(Group& group, const Call& call, TypedSpan both, Reduction reduction)
       : MoveRunner(group, call, both, both, reduction) {}
   ~MoveRunner();
 
@@ -20,13 +20,13 @@ class MoveRunner : public Mover {
   void finish();  // waits until everything has been sent
 
  private:
-  void settle(Range range);  // until no send reads that range any more
+  void wait_until_sent(Range range);  // until no send reads that range any more
   void receive(const Move& move, bool aside);
 
   GroupState& state_;
   const Call& call_;
-  ConstNumbers out_;
-  Numbers in_;
+  ConstTypedSpan out_;
+  TypedSpan in_;
   Reduction reduction_;
   std::size_t item_;
   bool same_memory_;

@@ -19,7 +19,7 @@ std::span<const Range> owned_parts(Group& group, std::size_t begin, std::size_t 
   return group.state().equal_parts(end - begin, line);
 }
 
-// How many partial sums a member sends to an owner: one for each node of the tree that its shards make up.
+// AllReduceOptions many partial sums a member sends to an owner: one for each node of the tree that its shards make up.
 int nodes_of(int index, int n, int shards) {
   int count = 0;
   for_each_tree_node(0, shards, shards_of(index, n, shards), [&](ShardRange) { ++count; });
@@ -58,10 +58,10 @@ bool all_visible(Group& group, const ShardSum& sum) {
     slot.partial[static_cast<std::size_t>(slot.partials++)] = {p.first, p.last, place};
   }
   if (!visible) slot.place = {};
-  state.meeting->meet(state.patience);
+  state.meeting->meet(state.wait_policy);
   state.meeting->compare();
   for (int m = 0; m < group.size(); ++m) visible = visible && state.meeting->of(m).place.block != 0;
-  if (!visible) state.meeting->meet(state.patience);  // nobody changes its slot before all have read it
+  if (!visible) state.meeting->meet(state.wait_policy);  // nobody changes its slot before all have read it
   return visible;
 }
 
@@ -94,7 +94,7 @@ void direct_sum(Group& group, const ShardSum& sum, bool into_all) {
       if (m != group.index())
         kernels::copy(reinterpret_cast<float*>(state.see(state.meeting->of(m).place, m)) + at, own, n);
   }
-  state.meeting->meet(state.patience);
+  state.meeting->meet(state.wait_policy);
 }
 
 // --- owners
@@ -159,12 +159,12 @@ void owners_reduce_scatter(Group& group, const Call& call, const ShardSum& sum) 
                              {},
                              state.rank(to)});
   }
-  for (PendingSend& r : state.receives) state.patience.wait(r.work, r.peer);
+  for (PendingSend& r : state.receives) state.wait_policy.wait(r.work, r.peer);
   state.partials.insert(state.partials.end(), state.nodes.begin(), state.nodes.end());
   std::ranges::sort(state.partials, {}, &PartialSum::first);
   // `out` may be memory that is still being sent from; but never the elements that this member owns.
   sum_over_node({0, sum.shards}, state.partials, mine.begin, mine.end, sum.out + sum.begin + mine.begin);
-  for (PendingSend& s : state.sends) state.patience.wait(s.work, s.peer);
+  for (PendingSend& s : state.sends) state.wait_policy.wait(s.work, s.peer);
   state.sends.clear();
   state.receives.clear();
 }
@@ -176,7 +176,7 @@ void by_recursive_doubling(Group& group, const Call& call, const ShardSum& sum) 
   const ShardRange mine = shards_of(group.index(), group.size(), sum.shards);
   sum_over_node(mine, sum.partials, sum.begin, sum.end, sum.out + sum.begin);
   if (group.size() == 1) return;
-  MoveRunner runner(group, call, numbers(std::span(sum.out + sum.begin, sum.end - sum.begin)), Reduction::sum);
+  MoveRunner runner(group, call, typed_span(std::span(sum.out + sum.begin, sum.end - sum.begin)), Reduction::sum);
   recursive_doubling_all_reduce.plan(
       {.n = group.size(), .index = group.index(), .count = sum.end - sum.begin, .item = sizeof(float)}, runner);
   runner.finish();
@@ -197,7 +197,7 @@ Range owned(int index, int n, std::size_t begin, std::size_t end) {
 
 void reduce_scatter_shards(Group& group, const ShardSum& sum, std::string_view name) {
   check(group, sum);
-  Call call(group, MessageKind::reduce_scatter, NumberType::float32, Reduction::sum, sum.end - sum.begin, name);
+  Call call(group, OperationKind::reduce_scatter, ElementType::float32, Reduction::sum, sum.end - sum.begin, name);
   if (group.size() == 1) return sum_over_shards(sum.shards, sum.partials, sum.begin, sum.end, sum.out);
   if (all_visible(group, sum))
     direct_sum(group, sum, false);
@@ -206,10 +206,10 @@ void reduce_scatter_shards(Group& group, const ShardSum& sum, std::string_view n
 }
 
 void all_gather_owned(Group& group, float* data, std::size_t begin, std::size_t end, std::string_view name) {
-  all_gather(group, numbers(std::span(data + begin, end - begin)), owned_parts(group, begin, end), name);
+  all_gather(group, typed_span(std::span(data + begin, end - begin)), owned_parts(group, begin, end), name);
 }
 
-void all_reduce_shards(Group& group, const ShardSum& sum, const How& how) {
+void all_reduce_shards(Group& group, const ShardSum& sum, const AllReduceOptions& how) {
   check(group, sum);
   const Algorithm* algorithm = how.algorithm;
   if (algorithm && !(algorithm->fixed_tree && algorithm->fixed_tree(group.size(), sum.shards)))
@@ -218,14 +218,14 @@ void all_reduce_shards(Group& group, const ShardSum& sum, const How& how) {
         "depend on the number of ranks; use owners or direct",
         algorithm->name, sum.shards, group.size());
   {
-    Call call(group, MessageKind::all_reduce, NumberType::float32, Reduction::sum, sum.end - sum.begin, how.name);
+    Call call(group, OperationKind::all_reduce, ElementType::float32, Reduction::sum, sum.end - sum.begin, how.name);
     if (group.size() == 1) return sum_over_shards(sum.shards, sum.partials, sum.begin, sum.end, sum.out);
     if (algorithm == &find_algorithm("recursive-doubling")) return by_recursive_doubling(group, call, sum);
     if (algorithm != &find_algorithm("owners") && all_visible(group, sum)) return direct_sum(group, sum, true);
     owners_reduce_scatter(group, call, sum);
   }
-  const Numbers all = numbers(std::span(sum.out + sum.begin, sum.end - sum.begin));
-  Call call(group, MessageKind::all_gather, NumberType::float32, Reduction::sum, all.count, how.name);
+  const TypedSpan all = typed_span(std::span(sum.out + sum.begin, sum.end - sum.begin));
+  Call call(group, OperationKind::all_gather, ElementType::float32, Reduction::sum, all.count, how.name);
   MoveRunner runner(group, call, all, Reduction::sum);
   const int n = group.size(), index = group.index();
   for (int k = 1; k < n; ++k) {

@@ -35,7 +35,7 @@ struct ShardSum {
 };
 
 // Every member gets the sum of all elements.
-void all_reduce_shards(Group& group, const ShardSum& sum, const How& how = {});
+void all_reduce_shards(Group& group, const ShardSum& sum, const AllReduceOptions& how = {});
 
 // The same where every member has one shard, in place: the sum over all members.
 void all_reduce_members(Group& group, std::span<float> values);

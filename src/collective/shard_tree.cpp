@@ -35,7 +35,7 @@ bool is_node(int lo, int hi, int first, int last) {
   return true;
 }
 
-// How folding [first, last) from the left goes: `stack` holds the complete sums after each shard.
+// AllReduceOptions folding [first, last) from the left goes: `stack` holds the complete sums after each shard.
 struct Folding {
   std::vector<std::pair<int, int>> stack;
   std::size_t most = 0;  // sums held at once
@@ -66,11 +66,11 @@ std::size_t levels_for(const Folding& f) { return f.joins.size() > 1 ? f.most : 
 
 bool is_tree_node(int shards, int first, int last) { return first < last && is_node(0, shards, first, last); }
 
-std::size_t ShardFolder::memory_bytes(int shards, int first, int last, std::size_t floats) {
+std::size_t ShardReducer::memory_bytes(int shards, int first, int last, std::size_t floats) {
   return (1 + levels_for(folding(shards, first, last))) * stride(floats) * sizeof(float);
 }
 
-ShardFolder::ShardFolder(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory)
+ShardReducer::ShardReducer(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory)
     : first_(first), next_(first) {
   invariant(memory.size() >= memory_bytes(shards, first, last, floats), "a folder has the memory it needs");
   auto* at = reinterpret_cast<float*>(memory.data());
@@ -87,7 +87,7 @@ ShardFolder::ShardFolder(int shards, int first, int last, std::size_t floats, st
         {f.stack[i].first, f.stack[i].second, levels_.empty() ? contribution_.data() : levels_[i].data()});
 }
 
-void ShardFolder::fold_part(std::size_t begin, std::size_t end) {
+void ShardReducer::fold_part(std::size_t begin, std::size_t end) {
   if (levels_.empty()) return;  // a single shard: its contribution is the sum
   const auto [joins, place] = steps_[static_cast<std::size_t>(next_ - first_)];
   const float* sum = contribution_.data() + begin;
@@ -99,7 +99,7 @@ void ShardFolder::fold_part(std::size_t begin, std::size_t end) {
   if (joins == 0) kernels::copy(levels_[static_cast<std::size_t>(place)].data() + begin, sum, end - begin);
 }
 
-void ShardFolder::fold() {
+void ShardReducer::fold() {
   fold_part(0, contribution_.size());
   end_shard();
 }

@@ -2,7 +2,7 @@
 // The sum over logical shards, always in the same binary tree, whoever holds the leaves (law 1). The tree over shards
 // [lo, hi) splits at the largest power of two below its size; a leaf is one shard's contribution.
 //
-// A core that runs several neighbouring shards folds what it can on the way (`ShardFolder`): it keeps one partial sum
+// A core that runs several neighbouring shards folds what it can on the way (`ShardReducer`): it keeps one partial sum
 // for each complete subtree, at most one per level. Afterwards `sum_over_shards` combines the partial sums of all cores
 // over any range of elements; ranges are independent, so the cores share that work.
 
@@ -43,12 +43,12 @@ void for_each_tree_node(int lo, int hi, ShardRange range, const F& f) {
   for_each_tree_node(mid, hi, range, f);
 }
 
-class ShardFolder {
+class ShardReducer {
  public:
   // For the shards [first, last) of `shards`, in that order, contributing `floats` numbers each. `memory` has
   // `memory_bytes(...)` bytes and outlives the folder; whoever sees the same memory can make a folder of his own on it
   // to learn where the sums lie.
-  ShardFolder(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory);
+  ShardReducer(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory);
   static std::size_t memory_bytes(int shards, int first, int last, std::size_t floats);
 
   // Where the next shard is to write its contribution.

@@ -9,7 +9,7 @@ SharedBlocks::~SharedBlocks() {
 }
 
 void SharedBlocks::add(std::unique_ptr<SharedBlock> block) {
-  // A group and its lane may add at the same time.
+  // A group and its async_group may add at the same time.
   SharedBlock* const added = block.release();
   SharedBlock* before = newest_.load(std::memory_order_relaxed);
   do {

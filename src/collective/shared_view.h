@@ -10,15 +10,15 @@ namespace echelon {
 class SharedView {
  public:
   // Throws Mismatch if the members turn out to be in different collectives.
-  SharedView(Group& group, Numbers data);
+  SharedView(Group& group, TypedSpan data);
   explicit operator bool() const { return shared_; }
-  Numbers of(int member) const;
+  TypedSpan of(int member) const;
   // All have finished reading and writing.
-  void leave() const { state_.meeting->meet(state_.patience); }
+  void leave() const { state_.meeting->meet(state_.wait_policy); }
 
  private:
   GroupState& state_;
-  Numbers data_;
+  TypedSpan data_;
   bool shared_ = false;
 };
 

@@ -11,7 +11,7 @@ Slice shard_slice(const Slice& batch, std::uint64_t shard, std::uint64_t shards)
   return {batch.first + begin, end - begin};
 }
 
-Walk::Walk(std::uint64_t samples, std::vector<BatchPhase> phases, bool drop_partial)
+BatchSequence::BatchSequence(std::uint64_t samples, std::vector<BatchPhase> phases, bool drop_partial)
     : samples_(samples), drop_partial_(drop_partial) {
   if (samples == 0) bad_input("the data set is empty: there is nothing to train on");
   if (phases.empty() || phases.front().step != 0) bad_input("the first batch size must hold from step 0 on");
@@ -33,12 +33,12 @@ Walk::Walk(std::uint64_t samples, std::vector<BatchPhase> phases, bool drop_part
   }
 }
 
-std::uint64_t Walk::steps_from(std::uint64_t position, std::uint64_t batch) const {
+std::uint64_t BatchSequence::steps_from(std::uint64_t position, std::uint64_t batch) const {
   const std::uint64_t left = samples_ - position;
   return drop_partial_ ? left / batch : (left + batch - 1) / batch;
 }
 
-Cursor Walk::advance(const Start& from, std::uint64_t steps) const {
+Cursor BatchSequence::advance(const Start& from, std::uint64_t steps) const {
   const std::uint64_t size = from.phase.batch, rest = steps_from(from.position, size), whole = steps_from(0, size);
   Cursor c{from.epoch, from.batch + steps, {from.position + steps * size, 0}};
   if (steps >= rest) {
@@ -51,13 +51,13 @@ Cursor Walk::advance(const Start& from, std::uint64_t steps) const {
   return c;
 }
 
-Cursor Walk::at(std::uint64_t step) const {
+Cursor BatchSequence::at(std::uint64_t step) const {
   auto next = std::ranges::upper_bound(starts_, step, {}, [](const Start& s) { return s.phase.step; });
   const Start& start = *(next - 1);
   return advance(start, step - start.phase.step);
 }
 
-std::uint64_t Walk::steps_before(std::uint32_t epoch) const {
+std::uint64_t BatchSequence::steps_before(std::uint32_t epoch) const {
   if (epoch == 0) return 0;
   // From the last phase that begins in an earlier epoch whole epochs are walked, unless the next phase comes first and
   // skips the rest of one.
@@ -70,7 +70,7 @@ std::uint64_t Walk::steps_before(std::uint32_t epoch) const {
   return last + 1 < starts_.size() ? std::min(walked, starts_[last + 1].phase.step) : walked;
 }
 
-std::uint64_t Walk::largest_batch() const {
+std::uint64_t BatchSequence::largest_batch() const {
   std::uint64_t most = 0;
   for (const auto& s : starts_) most = std::max(most, s.phase.batch);
   return std::min(most, samples_);

@@ -30,12 +30,12 @@ struct Cursor {
   bool operator==(const Cursor&) const = default;
 };
 
-class Walk {
+class BatchSequence {
  public:
   // `phases` ascend by step and begin with step 0. BadInput if the data set is empty, a batch is 0, or (with
   // `drop_partial`) a batch is larger than the data set.
-  Walk(std::uint64_t samples, std::vector<BatchPhase> phases, bool drop_partial = false);
-  Walk(std::uint64_t samples, std::uint64_t batch) : Walk(samples, {{0, batch}}) {}
+  BatchSequence(std::uint64_t samples, std::vector<BatchPhase> phases, bool drop_partial = false);
+  BatchSequence(std::uint64_t samples, std::uint64_t batch) : BatchSequence(samples, {{0, batch}}) {}
 
   Cursor at(std::uint64_t step) const;
   // The number of steps before the first step of `epoch`: the length of a run of that many epochs.

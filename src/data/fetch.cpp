@@ -10,7 +10,7 @@
 #include "data/formats/tar.h"
 #include "data/image.h"
 #include "data/source.h"
-#include "world/command.h"
+#include "world/os/command.h"
 
 namespace echelon::data {
 

@@ -39,7 +39,7 @@ Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
     : dataset_(std::move(dataset)),
       options_(options),
       own_(options.own.value_or(Slice{0, options.shards})),
-      walk_(dataset_->size(), options.batches, options.drop_partial),
+      batches_(dataset_->size(), options.batches, options.drop_partial),
       ring_(Ahead::slots(options.prefetch < 0 ? 0 : options.prefetch)) {
   check(*dataset_, options_);
   for (Batch& batch : ring_) {
@@ -63,7 +63,7 @@ Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
 }
 
 std::uint64_t Loader::largest_slice() const {
-  const std::uint64_t part = (walk_.largest_batch() + options_.parts - 1) / options_.parts;
+  const std::uint64_t part = (batches_.largest_batch() + options_.parts - 1) / options_.parts;
   return (part + options_.shards - 1) / options_.shards;
 }
 
@@ -78,7 +78,7 @@ const Batch& Loader::at(std::uint64_t step, std::uint64_t part) {
 }
 
 void Loader::fill(std::uint64_t step, std::uint64_t part, Batch& batch) const {
-  batch.cursor_ = walk_.at(step);
+  batch.cursor_ = batches_.at(step);
   batch.part_ = part;
   batch.global_samples_ = batch.cursor_.samples.count;
   batch.cursor_.samples = shard_slice(batch.cursor_.samples, part, options_.parts);
@@ -97,7 +97,7 @@ void Loader::fill(std::uint64_t step, std::uint64_t part, Batch& batch) const {
 }
 
 std::vector<std::uint64_t> Loader::origins(std::uint64_t step) const {
-  const Cursor cursor = walk_.at(step);
+  const Cursor cursor = batches_.at(step);
   const SampleContext context{options_.seed, cursor.epoch};
   std::vector<std::uint64_t> list;
   for (std::uint64_t i = 0; i < cursor.samples.count; ++i)

@@ -15,7 +15,7 @@
 #include "data/cursor.h"
 #include "data/decorators.h"
 #include "tensor/buffer.h"
-#include "world/ahead.h"
+#include "world/os/ahead.h"
 
 namespace echelon::data {
 
@@ -65,7 +65,7 @@ class Loader {
   Loader(DatasetPtr dataset, const LoaderOptions& options);
 
   const Dataset& dataset() const { return *dataset_; }
-  const Walk& walk() const { return walk_; }
+  const BatchSequence& batches() const { return batches_; }
   std::uint64_t shards() const { return options_.shards; }
   std::uint64_t largest_slice() const;  // samples of the largest shard: what an input buffer must have room for
 
@@ -86,7 +86,7 @@ class Loader {
   DatasetPtr dataset_;
   LoaderOptions options_;
   Slice own_;
-  Walk walk_;
+  BatchSequence batches_;
   std::vector<Batch> ring_;
   std::unique_ptr<Ahead> ahead_;  // last: stops before what it uses goes away
 };

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "data/kinds.h"
-#include "world/host.h"
+#include "world/os/host.h"
 
 namespace echelon::data {
 

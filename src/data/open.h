@@ -18,7 +18,7 @@
 #include "base/options.h"
 #include "data/decorators.h"
 #include "data/transform.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon::data {
 

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "data/decorators.h"
-#include "world/ahead.h"
+#include "world/os/ahead.h"
 
 namespace echelon::data {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon::data {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "parallel/coded_sum.h"
-#include "parallel/news.h"
-#include "parallel/work.h"
+#include "parallel/sum/coded_sum.h"
+#include "parallel/team/step_report.h"
+#include "parallel/team/work_scheduler.h"
 
 namespace echelon {
 
@@ -25,7 +25,7 @@ bool Composition::is_exact() const {
          !period.at_end && order.kind == Order::Kind::backward;
 }
 
-bool Composition::uses_letters() const {
+bool Composition::uses_messages() const {
   const ExchangeTraits traits = exchange->traits();
   return !traits.in_lockstep || (traits.either_pace && sync.kind != Sync::Kind::bsp);
 }
@@ -55,19 +55,19 @@ Composition read_composition(const CompositionTables& t, Problems& problems) {
 }
 
 ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const std::vector<CodecPiece>& pieces,
-                                       const std::vector<Range>& portions, CodecBytes bytes,
+                                       const std::vector<Range>& buckets, CodecBytes bytes,
                                        const FactorFacts& factors) {
-  ExchangeKind::Case facts{.workers = workers,
-                           .floats = 0,
-                           .portions = portions,
-                           .encoded = {},
-                           .sync = c.sync,
-                           .order = c.order,
-                           .rule = c.rule->traits(),
-                           .batch = factors.batch,
-                           .products = factors.products,
-                           .members = {},
-                           .tau = c.period.tau};
+  ExchangeKind::TrafficQuery facts{.workers = workers,
+                                   .floats = 0,
+                                   .buckets = buckets,
+                                   .encoded = {},
+                                   .sync = c.sync,
+                                   .order = c.order,
+                                   .rule = c.rule->traits(),
+                                   .batch = factors.batch,
+                                   .products = factors.products,
+                                   .members = {},
+                                   .tau = c.period.tau};
   for (const CodecPiece& p : pieces) facts.tensors.push_back(facts.floats), facts.floats += p.size;
   facts.most = bytes == CodecBytes::most;
   if (c.codec) {
@@ -86,7 +86,7 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
                  : period.probability < 1 ? period.probability
                                           : 1.0 / static_cast<double>(period.tau);
   const ExchangeKind::Traffic exchange = often * c.exchange->traffic(facts);
-  return exchange + (c.uses_letters() ? work_traffic(workers) : news_traffic(period, workers));
+  return exchange + (c.uses_messages() ? work_traffic(workers) : report_traffic(period, workers));
 }
 
 }  // namespace echelon

@@ -21,9 +21,9 @@ struct Composition {
   std::vector<NamedCodec> codec_choice;  // codec auto
   Order order;
 
-  // The exact synchronous training of parallel/trainer.h does it: the same bits for any number of workers.
+  // The exact synchronous training of parallel/step/trainer.h does it: the same bits for any number of workers.
   bool is_exact() const;
-  bool uses_letters() const;
+  bool uses_messages() const;
 };
 
 struct CompositionTables {
@@ -61,7 +61,7 @@ struct FactorFacts {                  // only for exchanges of factors
   std::vector<ThinProduct> products;  // of the model
 };
 ExchangeKind::Traffic traffic_per_step(const Composition& composition, int workers,
-                                       const std::vector<CodecPiece>& pieces, const std::vector<Range>& portions = {},
+                                       const std::vector<CodecPiece>& pieces, const std::vector<Range>& buckets = {},
                                        CodecBytes bytes = CodecBytes::usual, const FactorFacts& factors = {});
 
 }  // namespace echelon

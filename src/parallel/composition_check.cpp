@@ -40,8 +40,8 @@ class Fitting {
   Problems& problems_;
   const RuleTraits rule = c.rule->traits();
   const ExchangeTraits exchange = c.exchange->traits();
-  const bool in_lockstep = !c.uses_letters();
-  const bool gradients = rule.moment == RuleTraits::Moment::gradient;
+  const bool in_lockstep = !c.uses_messages();
+  const bool gradients = rule.quantity == RuleTraits::Quantity::gradient;
   const std::string r = c.rule_name, e = c.exchange_name, s = to_text(c.sync.kind), o = to_text(c.order.kind);
 };
 
@@ -63,7 +63,7 @@ void Fitting::check_rule_and_exchange() {
                      "else of them: take rule grad_mean, or exchange server",
                      e, r));
   refuse(
-      exchange.pairs && !(rule.movable && rule.moment == RuleTraits::Moment::weights),
+      exchange.pairs && !(rule.movable && rule.quantity == RuleTraits::Quantity::weights),
       fmt::format("exchange {} has workers that draw each other, but rule {} needs a place where contributions meet: "
                   "take rule elastic, or exchange server",
                   e, r));
@@ -72,7 +72,7 @@ void Fitting::check_rule_and_exchange() {
                      "movement_add, or exchange server",
                      e, r));
   refuse(exchange.learners &&
-             !(rule.sums && rule.moment == RuleTraits::Moment::weights && rule.model == RuleTraits::Model::shared),
+             !(rule.sums && rule.quantity == RuleTraits::Quantity::weights && rule.model == RuleTraits::Model::shared),
          fmt::format("exchange {} draws many learners towards a common model, which rule {} does not have: take rule "
                      "sma or outer_momentum, or exchange all_reduce",
                      e, r));
@@ -102,13 +102,13 @@ void Fitting::check_sync() {
            fmt::format("sync {} merges contributions as they come, but rule {} needs whole rounds: take sync bsp{}", s,
                        r, r == "grad_mean" ? ", or rule grad_push" : ""));
     refuse(
-        c.sync.kind == Sync::Kind::quorum && rule.moment == RuleTraits::Moment::gradient && rule.local_step,
+        c.sync.kind == Sync::Kind::quorum && rule.quantity == RuleTraits::Quantity::gradient && rule.local_step,
         fmt::format("with sync {} a worker can miss a round, and with rule {} its weights would then differ for ever: "
                     "take rule grad_push, which makes the same step where all can read the result",
                     s, r));
-    refuse(c.sync.bounded() && rule.moment == RuleTraits::Moment::weights,
+    refuse(c.sync.bounded() && rule.quantity == RuleTraits::Quantity::weights,
            fmt::format("sync {} bounds how stale gradients are, but rule {} exchanges weights: take sync async", s, r));
-    refuse(c.sync.kind == Sync::Kind::value && rule.moment == RuleTraits::Moment::weights,
+    refuse(c.sync.kind == Sync::Kind::value && rule.quantity == RuleTraits::Quantity::weights,
            fmt::format("sync value bounds how far gradients may move the weights, but rule {} exchanges weights: take "
                        "sync async",
                        r));
@@ -125,7 +125,7 @@ void Fitting::check_sync() {
          fmt::format("sync approximate is between sites with servers of their own, which exchange {} has not: take "
                      "exchange server without fanout, two_level and replicas, or sync async",
                      e));
-  refuse(c.sync.kind == Sync::Kind::approximate && !(rule.movable && rule.moment == RuleTraits::Moment::gradient),
+  refuse(c.sync.kind == Sync::Kind::approximate && !(rule.movable && rule.quantity == RuleTraits::Quantity::gradient),
          fmt::format("sync approximate sends changes of weights between sites, and rule {} does not take them: take "
                      "rule grad_push, or sync async",
                      r));
@@ -196,7 +196,7 @@ void Fitting::check_codec() {
 }
 
 void Fitting::check_period() {
-  refuse(c.period.at_end && rule.moment == RuleTraits::Moment::gradient,
+  refuse(c.period.at_end && rule.quantity == RuleTraits::Quantity::gradient,
          fmt::format("rule {} exchanges gradients, which nobody has any more at the end: at_end goes with rule "
                      "param_mean",
                      r));
@@ -204,7 +204,7 @@ void Fitting::check_period() {
       c.period.probability < 1 && c.sync.in_rounds() && !in_lockstep,
       fmt::format("with sync {} every worker comes to every round: leave out exchange.probability, or take async", s));
   refuse(c.period.probability < 1 && (in_lockstep || exchange.adds_what_comes) &&
-             rule.moment == RuleTraits::Moment::gradient,
+             rule.quantity == RuleTraits::Quantity::gradient,
          "a gradient that is not exchanged is lost: exchange.probability goes with rules that exchange weights");
   refuse((c.period.tau > 1 || c.period.probability < 1) && gradients && !in_lockstep && !exchange.adds_what_comes,
          fmt::format("rule {} would lose the gradients that are not exchanged: leave out exchange.tau and probability, "
@@ -213,7 +213,7 @@ void Fitting::check_period() {
   refuse(
       (c.period.tau > 1 || c.period.at_end) && gradients && in_lockstep,
       fmt::format("rule {} steps only from exchanged gradients: leave out exchange.tau, or take rule param_mean", r));
-  refuse(c.period.at_end && rule.moment == RuleTraits::Moment::weights && rule.model == RuleTraits::Model::shared,
+  refuse(c.period.at_end && rule.quantity == RuleTraits::Quantity::weights && rule.model == RuleTraits::Model::shared,
          fmt::format("rule {} has a common model that only exchanges move, and at_end leaves them all out: take rule "
                      "param_mean, or leave out exchange.at_end",
                      r));
@@ -321,7 +321,7 @@ std::string why_not_early(const Composition& c) {
         "exchange {} begins when the gradient is whole: take order whole, or exchange all_reduce or "
         "server",
         c.exchange_name);
-  if (rule.moment != RuleTraits::Moment::gradient)
+  if (rule.quantity != RuleTraits::Quantity::gradient)
     return fmt::format("rule {} exchanges weights, which change after it: take order whole, or rule grad_mean",
                        c.rule_name);
   if (c.period.tau > 1 || c.period.probability < 1 || c.period.at_end)

@@ -4,7 +4,7 @@
 // nothing of what they mean. One file each in parallel/exchanges/, and one line in the table of parallel/exchanges.cpp
 // (docs/adding-a-system.md).
 //
-// All ranks make theirs together, and call `settle`, `read_model` together. The worker's thread calls everything.
+// All ranks make theirs together, and call `drain`, `read_model` together. The worker's thread calls everything.
 
 #include <functional>
 #include <memory>
@@ -13,20 +13,20 @@
 #include <vector>
 
 #include "codec/codec.h"
-#include "parallel/auto_sum.h"
-#include "parallel/crew.h"
 #include "parallel/rule.h"
+#include "parallel/step/trainer.h"
+#include "parallel/sum/auto_sum.h"
 #include "parallel/sync.h"
-#include "parallel/trainer.h"
-#include "world/mail.h"
+#include "parallel/team/team.h"
+#include "world/mailbox/mailbox.h"
 
 namespace echelon {
 
-struct Order {  // in which portions and in which order changes leave
+struct Order {  // in which buckets and in which order changes leave
   enum class Kind {
-    backward,   // each portion (of at least `bytes`) as soon as it is ready
-    whole,      // everything after backward, in one portion
-    fusion,     // portions of at least `bytes`, as they become ready
+    backward,   // each bucket (of at least `bytes`) as soon as it is ready
+    whole,      // everything after backward, in one bucket
+    fusion,     // buckets of at least `bytes`, as they become ready
     priority,   // slices of at most `bytes`, those first that the next forward needs first
     enforced,   // the same order at every worker and server, computed once from the graph (TicTac)
     magnitude,  // the most significant slices first, as many as `rate` allows; the others later
@@ -49,8 +49,8 @@ const char* to_text(Order::Kind kind);
 // All that an exchange is made of. Everything outlives it.
 struct ExchangeParts {
   World* world = nullptr;
-  Crew* crew = nullptr;  // of all ranks
-  Mail* mail = nullptr;  // null for exchanges in lock-step
+  Team* team = nullptr;        // of all ranks
+  Mailbox* mailbox = nullptr;  // null for exchanges in lock-step
   Trainer* trainer = nullptr;
   const MergeRule* rule = nullptr;
   CodecMaker codec;
@@ -76,7 +76,7 @@ struct ExchangeParts {
 std::vector<CodecPiece> pieces_of(const ParameterTable& table, Range range);
 
 // A worker's step, as exchanges see it.
-struct StepMoment {
+struct StepInfo {
   std::int64_t step = 0;   // of the run: what the schedule knows
   std::int64_t clock = 0;  // steps that this worker has done before
   double lr = 0;
@@ -92,16 +92,16 @@ using Figure = std::pair<std::string, double>;
 
 class Exchange {
  public:
-  // The letters' boxes.
-  static constexpr int server_box = 0, worker_box = 1;
+  // The messages' tags.
+  static constexpr int server_tag = 0, worker_tag = 1;
 
   virtual ~Exchange() = default;
-  virtual void before_step(const StepMoment&) {}  // may wait, may change the weights
-  // The gradient is complete (rules of that moment), or the weights have been updated. Only when the period says so.
+  virtual void before_step(const StepInfo&) {}  // may wait, may change the weights
+  // The gradient is complete (rules of that info), or the weights have been updated. Only when the period says so.
   // Returns with how much of the learning rate the worker's own optimizer shall move its weights now; 0: not at all (a
   // gradient rule's question only).
-  virtual double exchange(const StepMoment& moment) = 0;
-  virtual void after_step(const StepMoment&) {}
+  virtual double exchange(const StepInfo& info) = 0;
+  virtual void after_step(const StepInfo&) {}
   virtual void on_gradient() {}  // as WorkerSide's
   // Asked while a gradient is computed, between logical shards (sync a_bsp only): false hands in what there is.
   virtual bool keep_going() { return true; }
@@ -110,23 +110,23 @@ class Exchange {
   // This worker makes no further step in this round; others may still be at theirs.
   virtual void leave() {}
   // The end of a round of steps: afterwards nothing is on its way, and all ranks are here.
-  virtual void settle() = 0;
-  // After `settle`: the shared sides' model, for rules whose model is there.
+  virtual void drain() = 0;
+  // After `drain`: the shared sides' model, for rules whose model is there.
   virtual void read_model(std::span<float> /*out*/) {}
   // How many steps lie between exchanges now, if the recipe says tau: an exchange may know better. The same for all.
   virtual std::int64_t period(std::int64_t tau) const { return tau; }
   virtual double peer_weight() const { return 1; }  // of this replica in the mean of all
   virtual std::vector<StateSpan> state() = 0;
-  // What became of all workers' exchanges since the start, by name, for people and tests. After `settle`; collective.
+  // What became of all workers' exchanges since the start, by name, for people and tests. After `drain`; collective.
   virtual std::vector<Figure> figures() { return {}; }
 };
 
 // What an exchange demands of the others, for refusing what makes no sense (parallel/composition.h).
 struct ExchangeTraits {
-  bool in_lockstep = true;       // all workers call it at the same steps; no letters
+  bool in_lockstep = true;       // all workers call it at the same steps; no messages
   bool sums = false;             // needs a rule that sums
   bool peers = false;            // needs a rule between equals
-  bool either_pace = false;      // in lock-step with sync bsp, by letters with sync async
+  bool either_pace = false;      // in lock-step with sync bsp, by messages with sync async
   bool adds_what_comes = false;  // needs a rule whose answer is the mean itself, and nobody waits for it
   bool replicas_differ = false;  // whatever the rule: the model is their mean
   bool shared_memory = false;
@@ -135,7 +135,7 @@ struct ExchangeTraits {
   bool gradients = false;        // sends gradients in a form of its own: needs a rule that contributes them as they are
   bool plain_numbers = false;    // knows no codec
   bool chooses_codec = false;    // knows codec auto
-  bool sends_early = false;      // can send portions of a gradient while backward runs
+  bool sends_early = false;      // can send buckets of a gradient while backward runs
   bool orders_slices = false;    // can send slices in any order
   bool merges_steps = false;     // pushes or fetches only every so many steps
   bool sums_on_the_way = false;  // contributions are added up before they come to where they are merged
@@ -164,10 +164,10 @@ class ExchangeKind {
     }
     friend Traffic operator*(double times, Traffic t) { return {times * t.messages, times * t.bytes, t.at_most}; }
   };
-  struct Case {
+  struct TrafficQuery {
     int workers = 1;
     std::size_t floats = 0;                // of the whole model
-    std::vector<Range> portions;           // in which a gradient becomes complete; empty: in one
+    std::vector<Range> buckets;            // in which a gradient becomes complete; empty: in one
     std::function<double(Range)> encoded;  // bytes of a range by the codec; empty: no codec
     Codec::Traits codec = {};
     bool sizes_vary = true;      // whether the codec's bytes depend on the numbers
@@ -184,7 +184,7 @@ class ExchangeKind {
     double bytes(Range r) const { return encoded ? encoded(r) : 4.0 * static_cast<double>(r.count()); }
     double answer_bytes(Range r) const { return codes_answers ? bytes(r) : 4.0 * static_cast<double>(r.count()); }
   };
-  virtual Traffic traffic(const Case& c) const = 0;
+  virtual Traffic traffic(const TrafficQuery& c) const = 0;
   virtual std::string traffic_text() const = 0;  // the same as a formula, with n workers and W bytes of the model
   // How well a run keeps to it: to the number; in the mean over many exchanges; or never sending more.
   enum class Exactness { exact, mean, most };

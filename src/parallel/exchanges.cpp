@@ -16,10 +16,10 @@ struct Entry {
 constexpr std::array table{
     Entry{"all_reduce", exchanges::all_reduce},        // a collective sums, every worker concludes alike
     Entry{"owner_shard", exchanges::owner_shard},      // every worker concludes for its part of the model
-    Entry{"server", exchanges::server},                // workers send letters to servers, each for a part of the model
-    Entry{"neighbour", exchanges::neighbour},          // with the neighbours in a graph, in lock-step or by letters
-    Entry{"random_peer", exchanges::random_peer},      // letters to somebody drawn at random
-    Entry{"partial", exchanges::partial},              // letters to all, each time with another slice
+    Entry{"server", exchanges::server},                // workers send messages to servers, each for a part of the model
+    Entry{"neighbour", exchanges::neighbour},          // with the neighbours in a graph, in lock-step or by messages
+    Entry{"random_peer", exchanges::random_peer},      // messages to somebody drawn at random
+    Entry{"partial", exchanges::partial},              // messages to all, each time with another slice
     Entry{"factors", exchanges::factors},              // fully connected gradients go as their two factors
     Entry{"shared_memory", exchanges::shared_memory},  // one memory, written without locks
     Entry{"learners", exchanges::learners},            // several replicas on every worker, as many as pay

@@ -4,7 +4,7 @@
 //
 //   work        which part of which batch              work.h (own pace), or simply the next step (in lock-step)
 //   before      the sync may make it wait               exchange->before_step
-//   gradient    forward and backward                    trainer.compute; portions leave as they become complete
+//   gradient    forward and backward                    trainer.compute; buckets leave as they become complete
 //   exchange    rules of gradients                      exchange->exchange
 //   update      the worker's own optimizer              trainer.update
 //   exchange    rules of weights, when it is due        exchange->exchange
@@ -21,11 +21,11 @@
 
 #include "data/loader.h"
 #include "parallel/composition.h"
-#include "parallel/crew.h"
-#include "parallel/straggler.h"
-#include "parallel/trainer.h"
-#include "parallel/work.h"
-#include "world/metered.h"
+#include "parallel/step/trainer.h"
+#include "parallel/team/straggler.h"
+#include "parallel/team/team.h"
+#include "parallel/team/work_scheduler.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon {
 
@@ -47,16 +47,16 @@ struct ReplicaRound {
   data::Loader* loader = nullptr;
   std::function<double(std::int64_t step)> lr, epoch;
   std::function<bool()> wants_to_stop;
-  // After each of this rank's steps that brings news of everybody's: how many steps of the round are done, and what
+  // After each of this rank's steps that brings reports of everybody's: how many steps of the round are done, and what
   // they came to since the last call. Rank 0 in any case, the others where ranks are in lock-step.
   std::function<void(std::int64_t step, const StepResult&, double bytes)> on_progress;
 };
 
 class Replica {
  public:
-  // `crew` is of all ranks, on `world`; both outlive it, as does the composition. Collective.
-  Replica(const ReplicaSettings& settings, const Composition& composition, MeteredWorld& world, Crew& crew);
-  // If it was not closed, something went wrong: where letters are used, the others are told (world/mail.h).
+  // `team` is of all ranks, on `world`; both outlive it, as does the composition. Collective.
+  Replica(const ReplicaSettings& settings, const Composition& composition, MeteredWorld& world, Team& team);
+  // If it was not closed, something went wrong: where messages are used, the others are told (world/mailbox/mailbox.h).
   ~Replica();
 
   Trainer& trainer() { return *trainer_; }
@@ -97,13 +97,13 @@ class Replica {
   ReplicaSettings settings_;
   const Composition& composition_;
   MeteredWorld& world_;
-  Crew& crew_;
+  Team& team_;
   std::unique_ptr<World> solo_;
-  Crew lone_;
+  Team lone_;
   std::unique_ptr<Trainer> trainer_;
   Buffer model_, averaged_;
-  std::unique_ptr<Mail> mail_;      // only if letters are used
-  std::unique_ptr<WorkDesk> desk_;  // the same
+  std::unique_ptr<Mailbox> mailbox_;          // only if messages are used
+  std::unique_ptr<WorkScheduler> scheduler_;  // the same
   std::unique_ptr<Exchange> exchange_;
   RankTimes times_;
   std::vector<double> waits_before_;  // for messages, by rank, when an exchange began

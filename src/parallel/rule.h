@@ -29,7 +29,7 @@
 namespace echelon {
 
 struct RuleTraits {
-  enum class Moment {
+  enum class Quantity {
     gradient,  // between backward and update
     weights,   // after the update
   };
@@ -38,7 +38,7 @@ struct RuleTraits {
     shared,           // what the shared sides hold
     mean,             // the mean of the replicas
   };
-  Moment moment = Moment::gradient;
+  Quantity quantity = Quantity::gradient;
   Model model = Model::own;
   bool local_step = true;        // the worker's own optimizer moves its weights
   bool sums = false;             // contributions can be added up first: SharedSide::conclude
@@ -62,7 +62,7 @@ struct ReplicaView {
 };
 
 // Where a contribution comes from.
-struct Arrival {
+struct PushInfo {
   Rank from = 0;
   std::int64_t clock = 0;      // the worker's step
   std::int64_t staleness = 0;  // updates of the shared side since the worker has read it
@@ -74,10 +74,10 @@ struct Arrival {
 class WorkerSide {
  public:
   virtual ~WorkerSide() = default;
-  // out[i] = share * the contribution of element range.begin + i. With Moment::weights the share is 1.
+  // out[i] = share * the contribution of element range.begin + i. With Quantity::weights the share is 1.
   virtual void contribute(Range range, double share, std::span<float> out) = 0;
   virtual void apply(Range range, std::span<const float> answer) = 0;
-  // Rules of Moment::weights: the gradient is there, the worker's own optimizer comes next. May add to the gradient.
+  // Rules of Quantity::weights: the gradient is there, the worker's own optimizer comes next. May add to the gradient.
   virtual void on_gradient() {}
   virtual std::vector<StateSpan> state() { return {}; }
 };
@@ -89,7 +89,7 @@ class SharedSide {
   // schedule's.
   virtual void conclude(std::span<float> mean, double lr) = 0;
   // One contribution. The answer to it is `answer` afterwards.
-  virtual void absorb(std::span<const float> in, const Arrival& arrival);
+  virtual void absorb(std::span<const float> in, const PushInfo& push);
   virtual std::span<const float> answer() const = 0;
   virtual void was_read(Rank /*reader*/) {}  // that worker is being sent the answer
   // The model's weights in this range, if the shared sides hold the model.

@@ -30,7 +30,7 @@ constexpr std::array table{
 
 }  // namespace
 
-void SharedSide::absorb(std::span<const float>, const Arrival&) { invariant(false, "this rule merges whole rounds"); }
+void SharedSide::absorb(std::span<const float>, const PushInfo&) { invariant(false, "this rule merges whole rounds"); }
 
 std::unique_ptr<WorkerSide> MergeRule::make_worker(const ReplicaView&) const {
   invariant(false, "this rule is between equals");

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "world/disk.h"
+#include "world/os/disk.h"
 #include "world/sim/cluster.h"
 #include "world/sim/faults.h"
 

@@ -4,7 +4,7 @@
 // on that one or not at all, whatever has become of the file.
 
 #include "base/options.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 

@@ -19,7 +19,7 @@
 
 #include "base/options.h"
 #include "recipe/system_file.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 

@@ -102,13 +102,13 @@ void check_targets(const PreparedRun& run, OptionReader& train) {
 }
 
 // The number of steps before `epochs` epochs are over; parts of an epoch count in proportion.
-double steps_before(const data::Walk& walk, double epochs) {
+double steps_before(const data::BatchSequence& sequence, double epochs) {
   epochs = std::min(epochs, 1e9);
   const double whole = std::floor(epochs);
-  const auto first = static_cast<double>(walk.steps_before(static_cast<std::uint32_t>(whole)));
+  const auto first = static_cast<double>(sequence.steps_before(static_cast<std::uint32_t>(whole)));
   if (whole == epochs) return first;
   return first +
-         (epochs - whole) * (static_cast<double>(walk.steps_before(static_cast<std::uint32_t>(whole) + 1)) - first);
+         (epochs - whole) * (static_cast<double>(sequence.steps_before(static_cast<std::uint32_t>(whole) + 1)) - first);
 }
 
 }  // namespace
@@ -121,7 +121,9 @@ models::InputSpec input_spec(const data::DatasetInfo& info) {
   return {.input = field(0), .target = field(1), .classes = info.classes};
 }
 
-data::Walk PreparedRun::walk() const { return data::Walk(train->size(), batches, recipe.train.drop_partial); }
+data::BatchSequence PreparedRun::batch_sequence() const {
+  return data::BatchSequence(train->size(), batches, recipe.train.drop_partial);
+}
 
 data::LoaderOptions PreparedRun::loader_options() const {
   data::LoaderOptions options;
@@ -133,13 +135,14 @@ data::LoaderOptions PreparedRun::loader_options() const {
 }
 
 Schedule PreparedRun::schedule() const {
-  const data::Walk walked = walk();
-  return Schedule(recipe.schedule, recipe.lr, total_steps, [&](double epochs) { return steps_before(walked, epochs); });
+  const data::BatchSequence sequence = batch_sequence();
+  return Schedule(recipe.schedule, recipe.lr, total_steps,
+                  [&](double epochs) { return steps_before(sequence, epochs); });
 }
 
 std::int64_t PreparedRun::steps_in(const Duration& duration) const {
   if (duration.amount <= 0) return 0;
-  const double steps = duration.epochs ? steps_before(walk(), duration.amount) : duration.amount;
+  const double steps = duration.epochs ? steps_before(batch_sequence(), duration.amount) : duration.amount;
   return std::max<std::int64_t>(1, std::llround(steps));
 }
 

@@ -24,7 +24,7 @@ struct PreparedRun {
 
   // Parts that a run needs, each made from the above.
   data::LoaderOptions loader_options() const;
-  data::Walk walk() const;  // which samples each step uses
+  data::BatchSequence batch_sequence() const;  // which samples each step uses
   Schedule schedule() const;
   // The step after which the first `duration` of the run is over; at least 1. 0 if the duration is 0.
   std::int64_t steps_in(const Duration& duration) const;

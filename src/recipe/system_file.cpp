@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "recipe/system_parts.h"
 #include "recipe/toml.h"
-#include "world/host.h"
+#include "world/os/host.h"
 
 namespace echelon {
 
@@ -103,8 +103,8 @@ std::string find_system(Disk& disk, const std::string& name_or_path, const Syste
       if (const std::string path = place + "/" + name_or_path + ".toml"; disk.exists(path)) return path;
   const std::vector<std::string> names = system_names(disk, places);
   if (names.empty()) bad_input("no systems were found in recipes/systems; name a file: --system PATH.toml");
-  bad_input("there is no system '{}'{} (`echelon systems` lists them; or name a file: --system PATH.toml)", name_or_path,
-            did_you_mean(name_or_path, names));
+  bad_input("there is no system '{}'{} (`echelon systems` lists them; or name a file: --system PATH.toml)",
+            name_or_path, did_you_mean(name_or_path, names));
 }
 
 SystemFile read_system(Disk& disk, const std::string& name_or_path, const SystemPlaces& places) {

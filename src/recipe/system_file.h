@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/options.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 

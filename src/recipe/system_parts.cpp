@@ -59,19 +59,20 @@ std::vector<Knob> with_period(std::vector<Knob> own) {
 }
 
 SystemAxis exchanges() {
-  const Knob window{"window", "0", "letters on their way to a peer before a further one is left out; 0: by their size"};
+  const Knob window{"window", "0",
+                    "messages on their way to a peer before a further one is left out; 0: by their size"};
   return {
       "exchange",
       "with whom",
       "all_reduce",
       {
           {"all_reduce", "all workers, by a collective",
-           with_period({{"algorithm", "\"exact\"",
-                         "exact (the same bits for any number of workers), auto, or one of docs/collectives.md"},
-                        {"way", "\"auto\"", "of encoded sums: gather, owners, doubling, measured; auto: by their size"},
-                        {"switch_bytes", "262144",
-                         "algorithm auto: smaller portions by halving and doubling, others in a ring"},
-                        {"switch", "true", "algorithm sparse: turn dense when that is smaller"}})},
+           with_period(
+               {{"algorithm", "\"exact\"",
+                 "exact (the same bits for any number of workers), auto, or one of docs/collectives.md"},
+                {"way", "\"auto\"", "of encoded sums: gather, owners, doubling, measured; auto: by their size"},
+                {"switch_bytes", "262144", "algorithm auto: smaller buckets by halving and doubling, others in a ring"},
+                {"switch", "true", "algorithm sparse: turn dense when that is smaller"}})},
           {"owner_shard", "every worker owns 1/n: reduce-scatter, step, all-gather", with_period({})},
           {"server", "parameter servers that live on the workers",
            with_period(
@@ -93,7 +94,7 @@ SystemAxis exchanges() {
                  "first replica; several "
                  "with commas"},
                 {"planned", "true",
-                 "one letter for all that a server has, when all of it is complete; false: one for each tensor"}})},
+                 "one message for all that a server has, when all of it is complete; false: one for each tensor"}})},
           {"neighbour", "the neighbours in a graph",
            with_period({{"graph", "\"ring\"", "ring, torus, halton, hypercube, one_peer or file"},
                         {"file", "\"\"", "a list of edges, a pair of ranks on each line"},
@@ -232,11 +233,11 @@ SystemAxis orders() {
           {
               {"backward",
                "as soon as it is ready, while lower layers still run",
-               {{"bytes", "131072", "of a portion at least"}}},
+               {{"bytes", "131072", "of a bucket at least"}}},
               {"whole", "all of it after backward; the default where nothing can leave earlier", {}},
               {"fusion",
-               "the same in larger portions: small tensors wait for each other",
-               {{"bytes", "67108864", "of a portion at least"}}},
+               "the same in larger buckets: small tensors wait for each other",
+               {{"bytes", "67108864", "of a bucket at least"}}},
               {"priority", "in slices, those of the first layers first", {{"bytes", "262144", "of a slice"}}},
               {"enforced", "the same order on all workers, from the graph", {{"bytes", "262144", "of a slice"}}},
               {"magnitude",

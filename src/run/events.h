@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "parallel/evaluator.h"
-#include "parallel/trainer.h"
+#include "parallel/step/evaluator.h"
+#include "parallel/step/trainer.h"
 #include "track/checkpointer.h"
 
 namespace echelon {

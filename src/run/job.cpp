@@ -35,7 +35,7 @@ std::shared_ptr<const Composition> read_system(const Recipe& r, Problems& proble
       std::make_shared<Composition>(read_composition({r.system, r.rule, r.exchange, r.sync, r.codec, r.order}, found));
   if (c->is_exact() && r.order.items.contains("bytes"))
     found.add({},
-              "order.bytes: exact training measures how large its portions should be: leave out order.bytes, or "
+              "order.bytes: exact training measures how large its buckets should be: leave out order.bytes, or "
               "take order fusion");
   for (const Problems::Problem& p : found.list()) problems.add(p.place, p.text);
   return c->is_exact() || !found.empty() ? nullptr : c;

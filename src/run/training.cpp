@@ -24,48 +24,49 @@ double measure_core_peak(Clock& clock) {
   return best;
 }
 
-std::int64_t largest_slice(const data::Walk& walk, int shards) {
-  return (static_cast<std::int64_t>(walk.largest_batch()) + shards - 1) / shards;
+std::int64_t largest_slice(const data::BatchSequence& sequence, int shards) {
+  return (static_cast<std::int64_t>(sequence.largest_batch()) + shards - 1) / shards;
 }
 
 double score_of(const Evaluation& e) { return e.accuracy >= 0 ? e.accuracy : -e.loss; }
 
 }  // namespace
 
-Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Crew& crew, std::string checkpoints, int keep,
+Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team, std::string checkpoints, int keep,
                    MeteredWorld* meter)
     : job_(job),
       disk_(disk),
       clock_(clock),
-      crew_(crew),
+      team_(team),
       directory_(std::move(checkpoints)),
-      walk_(job.train->size(), job.batches, job.drop_partial),
+      batch_sequence_(job.train->size(), job.batches, job.drop_partial),
       meter_(meter),
       progress_(std::make_unique<Progress>()),
-      core_peak_(crew.world().place().threads ? measure_core_peak(clock) : 0) {
-  const int workers = crew.world().size();
+      core_peak_(team.world().place().threads ? measure_core_peak(clock) : 0) {
+  const int workers = team.world().size();
   if (job.composition && workers > 1) {
     const int shards = std::max(1, job.shards / workers);
-    replica_ = std::make_unique<Replica>(ReplicaSettings{.model = job.model,
-                                                         .make_optim = job.make_optim,
-                                                         .fields = job.train->fields(),
-                                                         .shards = shards,
-                                                         .seed = job.seed,
-                                                         .largest_slice = largest_slice(walk_, shards * workers),
-                                                         .stragglers = job.stragglers},
-                                         *job.composition, *meter, crew);
+    replica_ =
+        std::make_unique<Replica>(ReplicaSettings{.model = job.model,
+                                                  .make_optim = job.make_optim,
+                                                  .fields = job.train->fields(),
+                                                  .shards = shards,
+                                                  .seed = job.seed,
+                                                  .largest_slice = largest_slice(batch_sequence_, shards * workers),
+                                                  .stragglers = job.stragglers},
+                                  *job.composition, *meter, team);
   } else {
-    trainer_ = std::make_unique<Trainer>(*job.model, job.make_optim, job.train->fields(), job.shards, job.seed, crew,
-                                         largest_slice(walk_, job.shards));
+    trainer_ = std::make_unique<Trainer>(*job.model, job.make_optim, job.train->fields(), job.shards, job.seed, team,
+                                         largest_slice(batch_sequence_, job.shards));
   }
   flops_per_sample_ = trainer().flops_per_sample();
   if (job.test) {
     const auto batch = static_cast<std::int64_t>(std::min<std::uint64_t>(job.test->size(), 256));
-    evaluator_ = std::make_unique<Evaluator>(*job.model, trainer().table(), parameters(), job.test, batch, crew);
+    evaluator_ = std::make_unique<Evaluator>(*job.model, trainer().table(), parameters(), job.test, batch, team);
   }
-  if (!directory_.empty() && crew.world().rank() == 0)
+  if (!directory_.empty() && team.world().rank() == 0)
     checkpointer_ = std::make_unique<Checkpointer>(
-        disk, clock, crew.world().place().threads ? make_background("checkpoints", 1) : make_inline_background(),
+        disk, clock, team.world().place().threads ? make_background("checkpoints", 1) : make_inline_background(),
         directory_, CheckpointPolicy{.keep_last = keep});
 }
 
@@ -73,7 +74,7 @@ Training::~Training() = default;
 
 double Training::epochs_after(std::int64_t step) const {
   if (step < 0) return 0;
-  const data::Cursor c = walk_.at(static_cast<std::uint64_t>(step));
+  const data::Cursor c = batch_sequence_.at(static_cast<std::uint64_t>(step));
   return c.epoch + static_cast<double>(c.samples.first + c.samples.count) / static_cast<double>(job_.train->size());
 }
 
@@ -88,7 +89,7 @@ bool Training::due(const Duration& every, std::int64_t step) const {
 bool Training::resume() {
   std::array<std::int64_t, 3> head{};  // found, step, bytes of the progress
   std::string progress;
-  if (crew_.world().rank() == 0) {
+  if (team_.world().rank() == 0) {
     CheckpointSearch search = latest_valid(disk_, directory_);
     for (const std::string& problem : search.skipped)
       tell([&](RunListener& l) { l.on_note("skipped a checkpoint: " + problem); });
@@ -98,19 +99,19 @@ bool Training::resume() {
       head = {1, next_, static_cast<std::int64_t>(progress.size())};
     }
   }
-  crew_.broadcast(std::as_writable_bytes(std::span(head)));
+  team_.broadcast(std::as_writable_bytes(std::span(head)));
   if (head[0] == 0) return false;
   progress.resize(static_cast<std::size_t>(head[2]));
-  crew_.broadcast(std::as_writable_bytes(std::span(progress)));
+  team_.broadcast(std::as_writable_bytes(std::span(progress)));
   progress_->read(Json::parse(progress));
   next_ = last_saved_ = head[1];
-  replica_ ? replica_->scatter() : trainer_->spread();
+  replica_ ? replica_->scatter() : trainer_->broadcast_state();
   return true;
 }
 
 void Training::load(Checkpoint& checkpoint) {
-  const Moment& m = checkpoint.manifest.moment;
-  expect_same_training(m, moment(), checkpoint.path);
+  const TrainingPosition& m = checkpoint.manifest.position;
+  expect_same_training(m, position(), checkpoint.path);
   if (m.step > job_.total_steps)
     bad_input("{} is at step {}, but the recipe ends at step {}", checkpoint.path, m.step, job_.total_steps);
   load_weights(checkpoint.weights, trainer().table(), parameters());
@@ -135,10 +136,10 @@ void Training::report_saves(const std::vector<SaveResult>& results) {
   }
 }
 
-Moment Training::moment() const {
-  const data::Cursor c = walk_.at(static_cast<std::uint64_t>(next_));
+TrainingPosition Training::position() const {
+  const data::Cursor c = batch_sequence_.at(static_cast<std::uint64_t>(next_));
   const bool measured = progress_->best_score && progress_->evaluations_since_best == 0;
-  const std::optional<int> workers = job_.composition ? std::optional(crew_.world().size()) : std::nullopt;
+  const std::optional<int> workers = job_.composition ? std::optional(team_.world().size()) : std::nullopt;
   return {.step = next_,
           .epoch = c.epoch,
           .cursor = static_cast<std::int64_t>(c.samples.first),
@@ -158,20 +159,21 @@ void Training::save(Checkpointer::IfBusy if_busy) {
   if (checkpointer_) {
     const auto weights = weight_views(trainer().table(), parameters());
     const auto views = state_views(state());
-    checkpointer_->save(moment(), weights, views, if_busy, before_save_ ? before_save_() : std::shared_future<void>());
+    checkpointer_->save(position(), weights, views, if_busy,
+                        before_save_ ? before_save_() : std::shared_future<void>());
   }
   if (trainer_) trainer_->end_of_reading();
   last_saved_ = next_;
 }
 
 bool Training::wants_to_stop(const StopFlag& stop) const {
-  return crew_.world().size() > 1 ? stop_agreed_ : stop.load(std::memory_order_relaxed);
+  return team_.world().size() > 1 ? stop_agreed_ : stop.load(std::memory_order_relaxed);
 }
 
 void Training::do_evaluation(const StopFlag& stop) {
   const double started = clock_.seconds();
   std::function<bool()> keep_going;  // several ranks finish what they have begun together
-  if (crew_.world().size() == 1) keep_going = [&] { return !wants_to_stop(stop); };
+  if (team_.world().size() == 1) keep_going = [&] { return !wants_to_stop(stop); };
   const Evaluation test = evaluator_->run({}, keep_going);
   tell([&](RunListener& l) { l.on_span({"evaluate", started, clock_.seconds()}); });
   if (keep_going && !keep_going()) return;  // cut short: it stays due, also after resuming
@@ -237,14 +239,14 @@ RunSummary Training::summarise(double waited_for_input) {
     s.peak_share = peak_share(s.samples_per_s);
   }
   if (replica_) s.bytes = replica_->bytes_sent(), s.system = replica_->figures();
-  s.working = replica_ ? crew_.world().size() : std::min(crew_.world().size(), job_.shards);
+  s.working = replica_ ? team_.world().size() : std::min(team_.world().size(), job_.shards);
   share_times(s, waited_for_input);
   check_agreement(s.weights_sha256);
   return s;
 }
 
 void Training::share_times(RunSummary& summary, double waited_for_input) {
-  const World& world = crew_.world();
+  const World& world = team_.world();
   const auto ranks = static_cast<std::size_t>(world.size());
   const std::size_t each = 4 + ranks;
   std::vector<double> all(ranks * each);
@@ -253,7 +255,7 @@ void Training::share_times(RunSummary& summary, double waited_for_input) {
   own[0] = waited_for_input, own[1] = mine.compute, own[2] = mine.exchange;
   own[3] = sent_;
   std::ranges::copy(mine.waiting_for, own.begin() + 4);
-  crew_.share(all, std::vector<std::size_t>(ranks, each));
+  team_.share(all, std::vector<std::size_t>(ranks, each));
   if ((meter_ && !replica_) || ranks == 1) summary.bytes = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::span of = std::span(all).subspan(r * each, each);
@@ -265,18 +267,18 @@ void Training::share_times(RunSummary& summary, double waited_for_input) {
 
 // Ranks that were given the same recipe have the same bits. If they have not, nobody may go on as if nothing were.
 void Training::check_agreement(const std::string& hash) {
-  const auto ranks = static_cast<std::size_t>(crew_.world().size());
+  const auto ranks = static_cast<std::size_t>(team_.world().size());
   std::vector<double> hashes(ranks);
-  hashes[static_cast<std::size_t>(crew_.world().rank())] =
+  hashes[static_cast<std::size_t>(team_.world().rank())] =
       static_cast<double>(std::stoull(hash.substr(0, 12), nullptr, 16));
-  crew_.share(hashes, std::vector<std::size_t>(ranks, 1));
+  team_.share(hashes, std::vector<std::size_t>(ranks, 1));
   for (std::size_t r = 1; r < ranks; ++r)
     if (hashes[r] != hashes[0])
       fail("rank {} has other weights than rank 0 after step {}: do all ranks run the same program?", r, next_);
 }
 
 double Training::peak_share(double samples_per_s) const {
-  const double cores = crew_.cores().count() * crew_.world().size();
+  const double cores = team_.cores().count() * team_.world().size();
   return core_peak_ > 0 ? samples_per_s * flops_per_sample_ / 1e9 / (core_peak_ * cores) : 0;
 }
 

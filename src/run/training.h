@@ -15,8 +15,8 @@
 #include "parallel/replica.h"
 #include "run/events.h"
 #include "track/checkpointer.h"
-#include "world/clock.h"
-#include "world/disk.h"
+#include "world/os/clock.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 
@@ -35,8 +35,9 @@ struct TrainingJob {
   std::optional<double> target_accuracy, target_loss;
   std::int64_t patience = 0;  // evaluations without a better one; 0: no limit
   std::string model_fingerprint, data_fingerprint, recipe_fingerprint;
-  std::shared_ptr<const Composition> composition = nullptr;  // null: exact synchronous training (parallel/trainer.h)
-  std::vector<Straggler> stragglers = {};                    // experiments
+  std::shared_ptr<const Composition> composition =
+      nullptr;                             // null: exact synchronous training (parallel/step/trainer.h)
+  std::vector<Straggler> stragglers = {};  // experiments
 };
 
 struct RunSummary {
@@ -67,10 +68,10 @@ class Training {
   // Where the run may stand still from outside: set to true to save and stop at the next step's end.
   using StopFlag = std::atomic<bool>;
 
-  // `job`, `disk`, `clock` and `crew` must outlive the training. `checkpoints`: the directory; empty: none are kept.
+  // `job`, `disk`, `clock` and `team` must outlive the training. `checkpoints`: the directory; empty: none are kept.
   // Of several ranks all make one and call the same functions; rank 0 alone uses the disk.
-  // `meter` (may be null) counts what the crew's world sends; a composition needs one.
-  Training(const TrainingJob& job, Disk& disk, Clock& clock, Crew& crew, std::string checkpoints, int keep,
+  // `meter` (may be null) counts what the team's world sends; a composition needs one.
+  Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team, std::string checkpoints, int keep,
            MeteredWorld* meter = nullptr);
   ~Training();
 
@@ -98,7 +99,7 @@ class Training {
     void add(double step_seconds, std::int64_t step_samples);
   };
 
-  Moment moment() const;  // where the training stands
+  TrainingPosition position() const;  // where the training stands
   void load(Checkpoint& checkpoint);
   void do_step(data::Loader& loader, const StopFlag& stop);
   void do_round(data::Loader& loader, const StopFlag& stop);
@@ -122,9 +123,9 @@ class Training {
   const TrainingJob& job_;
   Disk& disk_;
   Clock& clock_;
-  Crew& crew_;
+  Team& team_;
   std::string directory_;
-  data::Walk walk_;
+  data::BatchSequence batch_sequence_;
   std::unique_ptr<Trainer> trainer_;  // null if there is a replica
   std::unique_ptr<Replica> replica_;  // null without a composition
   MeteredWorld* meter_;

@@ -15,7 +15,7 @@ void Training::do_step(data::Loader& loader, const StopFlag& stop) {
   const double loaded = clock_.seconds();
   const double lr = job_.schedule.lr(step);
   if (batch.cursor().batch == 0) progress_->epoch_loss = progress_->epoch_correct = progress_->epoch_terms = 0;
-  trainer_->slow_down(slowness(job_.stragglers, crew_.world().rank(), crew_.world().size(), step, job_.seed));
+  trainer_->slow_down(slowness(job_.stragglers, team_.world().rank(), team_.world().size(), step, job_.seed));
   const std::uint64_t sent_before = meter_ ? meter_->sent().bytes : 0;
   const StepResult result =
       trainer_->step(static_cast<std::uint64_t>(step), lr, batch, stop.load(std::memory_order_relaxed));
@@ -27,7 +27,7 @@ void Training::do_step(data::Loader& loader, const StopFlag& stop) {
     l.on_span({"step", loaded, ended});
   });
   // All ranks send about the same; what they sent exactly is in the summary.
-  const double all_sent = meter_ ? sent_ * crew_.world().size() : -1;
+  const double all_sent = meter_ ? sent_ * team_.world().size() : -1;
   account(step + 1, result, started, ended, all_sent);
 }
 
@@ -59,7 +59,8 @@ void Training::account(std::int64_t step, const StepResult& result, double start
 void Training::do_round(data::Loader& loader, const StopFlag& stop) {
   Progress& p = *progress_;
   const std::int64_t from = next_, to = next_meeting();
-  if (walk_.at(static_cast<std::uint64_t>(from)).batch == 0) p.epoch_loss = p.epoch_correct = p.epoch_terms = 0;
+  if (batch_sequence_.at(static_cast<std::uint64_t>(from)).batch == 0)
+    p.epoch_loss = p.epoch_correct = p.epoch_terms = 0;
   double told = clock_.seconds();
   const double started = told;
   const ReplicaRound round{.from = from,
@@ -88,8 +89,8 @@ void Training::do_round(data::Loader& loader, const StopFlag& stop) {
 std::int64_t Training::enough_samples(std::int64_t step) const {
   const double share = job_.composition->sync.epoch_share;
   if (share >= 1) return std::numeric_limits<std::int64_t>::max();
-  const data::Cursor c = walk_.at(static_cast<std::uint64_t>(step));
-  const data::Cursor end = walk_.at(walk_.steps_before(c.epoch + 1) - 1);
+  const data::Cursor c = batch_sequence_.at(static_cast<std::uint64_t>(step));
+  const data::Cursor end = batch_sequence_.at(batch_sequence_.steps_before(c.epoch + 1) - 1);
   const auto all = static_cast<double>(end.samples.first + end.samples.count);
   return static_cast<std::int64_t>(std::ceil(share * all)) - static_cast<std::int64_t>(c.samples.first);
 }
@@ -97,7 +98,7 @@ std::int64_t Training::enough_samples(std::int64_t step) const {
 std::int64_t Training::next_meeting() const {
   std::int64_t step = next_ + 1;
   while (step < job_.total_steps && !due(job_.eval_every, step - 1) && !due(job_.checkpoint_every, step - 1) &&
-         walk_.at(static_cast<std::uint64_t>(step)).batch != 0)
+         batch_sequence_.at(static_cast<std::uint64_t>(step)).batch != 0)
     ++step;
   return step;
 }
@@ -107,12 +108,12 @@ data::LoaderOptions Training::loader_options() const {
                               .batches = job_.batches,
                               .drop_partial = job_.drop_partial,
                               .shards = static_cast<std::uint64_t>(job_.shards),
-                              .prefetch = crew_.world().place().threads ? 2 : 0,
+                              .prefetch = team_.world().place().threads ? 2 : 0,
                               .first_step = static_cast<std::uint64_t>(next_)};
   if (replica_) {
     options.shards = static_cast<std::uint64_t>(replica_->trainer().shards());
-    options.parts = static_cast<std::uint64_t>(crew_.world().size());
-    options.part = static_cast<std::uint64_t>(crew_.world().rank());
+    options.parts = static_cast<std::uint64_t>(team_.world().size());
+    options.part = static_cast<std::uint64_t>(team_.world().rank());
     if (!replica_->may_prefetch()) options.prefetch = 0;
   } else {
     const ShardRange own = trainer_->own_shards();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/program.h"
-#include "parallel/trainer.h"
+#include "parallel/step/trainer.h"
 #include "track/safetensors.h"
 
 namespace echelon {

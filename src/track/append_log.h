@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 

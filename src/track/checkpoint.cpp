@@ -65,17 +65,17 @@ void publish(Disk& disk, const std::string& beside, const std::string& path) {
 
 }  // namespace
 
-SavedCheckpoint write_checkpoint(Disk& disk, const std::string& parent, const Moment& moment,
+SavedCheckpoint write_checkpoint(Disk& disk, const std::string& parent, const TrainingPosition& position,
                                  std::span<const TensorView> weights, std::span<const TensorView> state,
                                  const std::function<void()>& before_publishing) {
-  const std::string path = folder(parent, moment.step), beside = path + ".new";
+  const std::string path = folder(parent, position.step), beside = path + ".new";
   if (!disk.exists(parent)) {
     disk.make_directories(parent);
     disk.sync_directory(parent_of(parent));
   }
   disk.remove_all(beside);
   disk.make_directories(beside);
-  Manifest manifest{.moment = moment, .weights_sha256 = weights_hash(weights), .files = {}};
+  Manifest manifest{.position = position, .weights_sha256 = weights_hash(weights), .files = {}};
   manifest.files[model_file] = write_safetensors(disk, beside + "/" + model_file, weights, {{"format", "pt"}});
   manifest.files[state_file] = write_safetensors(disk, beside + "/" + state_file, state);
   HashedWriter last(disk, beside + "/" + manifest_file);
@@ -115,8 +115,8 @@ CheckpointSearch first_valid(Disk& disk, const std::vector<CheckpointEntry>& ent
   for (const auto& entry : entries) {
     try {
       Checkpoint checkpoint = open_checkpoint(disk, entry.path);
-      if (checkpoint.manifest.moment.step != entry.step)
-        bad_input("{}: its manifest is that of step {}", entry.path, checkpoint.manifest.moment.step);
+      if (checkpoint.manifest.position.step != entry.step)
+        bad_input("{}: its manifest is that of step {}", entry.path, checkpoint.manifest.position.step);
       search.found = std::move(checkpoint);
       return search;
     } catch (const Error& e) {
@@ -128,7 +128,7 @@ CheckpointSearch first_valid(Disk& disk, const std::vector<CheckpointEntry>& ent
 
 std::optional<double> score_of(Disk& disk, const CheckpointEntry& entry) {
   try {
-    return read_manifest(disk, entry.path).moment.score;
+    return read_manifest(disk, entry.path).position.score;
   } catch (const BadInput&) {  // but a disk that fails must not make the best one look worthless
     return std::nullopt;
   }

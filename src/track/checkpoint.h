@@ -18,7 +18,7 @@
 
 #include "track/manifest.h"
 #include "track/safetensors.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 
@@ -33,7 +33,7 @@ struct SavedCheckpoint {
 
 // Writes `parent`/step-N (replacing one of the same step). `before_publishing` runs when all is written and synced,
 // just before the rename: what must be on disk when the checkpoint is, can wait for it there.
-SavedCheckpoint write_checkpoint(Disk& disk, const std::string& parent, const Moment& moment,
+SavedCheckpoint write_checkpoint(Disk& disk, const std::string& parent, const TrainingPosition& position,
                                  std::span<const TensorView> weights, std::span<const TensorView> state,
                                  const std::function<void()>& before_publishing = {});
 

@@ -34,15 +34,15 @@ void Checkpointer::collect() {
   results_.push_back(std::move(outcome_));
 }
 
-void Checkpointer::save(const Moment& moment, std::span<const TensorView> weights, std::span<const TensorView> state,
-                        IfBusy if_busy, std::shared_future<void> after) {
+void Checkpointer::save(const TrainingPosition& position, std::span<const TensorView> weights,
+                        std::span<const TensorView> state, IfBusy if_busy, std::shared_future<void> after) {
   if (running_.valid()) {
     if (if_busy == IfBusy::skip && !is_done(running_)) {
       SaveResult skipped;
-      skipped.step = moment.step;
+      skipped.step = position.step;
       skipped.skipped = true;
       skipped.warning =
-          fmt::format("checkpoint of step {} left out: the disk is still busy with the one before", moment.step);
+          fmt::format("checkpoint of step {} left out: the disk is still busy with the one before", position.step);
       results_.push_back(std::move(skipped));
       return;
     }
@@ -50,17 +50,17 @@ void Checkpointer::save(const Moment& moment, std::span<const TensorView> weight
   }
   snapshot_.take(weights, state);
   outcome_ = {};
-  running_ = worker_->post([this, moment, after = std::move(after)] { persist(moment, after); });
+  running_ = worker_->post([this, position, after = std::move(after)] { persist(position, after); });
 }
 
-void Checkpointer::persist(const Moment& moment, const std::shared_future<void>& after) {
+void Checkpointer::persist(const TrainingPosition& position, const std::shared_future<void>& after) {
   const double start = clock_.seconds();
-  outcome_.step = moment.step;
+  outcome_.step = position.step;
   try {
     const auto wait = [&] {
       if (after.valid()) after.wait();
     };
-    const auto saved = write_checkpoint(disk_, directory_, moment, snapshot_.weights(), snapshot_.state(), wait);
+    const auto saved = write_checkpoint(disk_, directory_, position, snapshot_.weights(), snapshot_.state(), wait);
     outcome_.saved = true;
     outcome_.path = saved.path;
     outcome_.weights_sha256 = saved.manifest.weights_sha256;
@@ -69,9 +69,9 @@ void Checkpointer::persist(const Moment& moment, const std::shared_future<void>&
   }
   try {
     // After a failure too: what it left may be what fills the disk.
-    const std::string half = fmt::format("{}/step-{}.new", directory_, moment.step);
+    const std::string half = fmt::format("{}/step-{}.new", directory_, position.step);
     if (outcome_.saved)
-      prune_checkpoints(disk_, directory_, moment.step, policy_.keep_last, policy_.keep_best);
+      prune_checkpoints(disk_, directory_, position.step, policy_.keep_last, policy_.keep_best);
     else
       disk_.remove_all(half);
   } catch (const std::exception& e) {

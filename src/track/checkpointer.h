@@ -14,8 +14,8 @@
 
 #include "tensor/buffer.h"
 #include "track/checkpoint.h"
-#include "world/background.h"
-#include "world/clock.h"
+#include "world/os/background.h"
+#include "world/os/clock.h"
 
 namespace echelon {
 
@@ -44,7 +44,7 @@ class Checkpointer {
   ~Checkpointer();
 
   // `after`: something that has to be on disk before this checkpoint is (the metrics up to this step).
-  void save(const Moment& moment, std::span<const TensorView> weights, std::span<const TensorView> state,
+  void save(const TrainingPosition& position, std::span<const TensorView> weights, std::span<const TensorView> state,
             IfBusy if_busy, std::shared_future<void> after = {});
 
   std::vector<SaveResult> results();  // of what has ended since the last call; does not wait
@@ -64,7 +64,7 @@ class Checkpointer {
     std::size_t weights_ = 0;
   };
 
-  void persist(const Moment& moment, const std::shared_future<void>& after);  // runs in the background
+  void persist(const TrainingPosition& position, const std::shared_future<void>& after);  // runs in the background
   void collect();
 
   Disk& disk_;

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/crc32c.h"
-#include "world/host.h"
+#include "world/os/host.h"
 
 namespace echelon {
 

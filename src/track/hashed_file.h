@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/sha256.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 

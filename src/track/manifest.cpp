@@ -11,18 +11,19 @@ constexpr const char* format = "echelon checkpoint 1";
 Json to_json(const Manifest& m) {
   Json files = Json::object();
   for (const auto& [name, digest] : m.files) files[name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
-  const bool measured = m.moment.score && std::isfinite(*m.moment.score);
-  Json json = {{"format", format},
-               {"step", m.moment.step},
-               {"epoch", m.moment.epoch},
-               {"cursor", m.moment.cursor},
-               {"seed", m.moment.seed},
-               {"fingerprints", {{"model", m.moment.model}, {"data", m.moment.data}, {"recipe", m.moment.recipe}}},
-               {"score", measured ? Json(*m.moment.score) : Json(nullptr)},
-               {"weights_sha256", m.weights_sha256},
-               {"files", files},
-               {"extra", m.moment.extra}};
-  if (m.moment.workers) json["workers"] = *m.moment.workers;
+  const bool measured = m.position.score && std::isfinite(*m.position.score);
+  Json json = {
+      {"format", format},
+      {"step", m.position.step},
+      {"epoch", m.position.epoch},
+      {"cursor", m.position.cursor},
+      {"seed", m.position.seed},
+      {"fingerprints", {{"model", m.position.model}, {"data", m.position.data}, {"recipe", m.position.recipe}}},
+      {"score", measured ? Json(*m.position.score) : Json(nullptr)},
+      {"weights_sha256", m.weights_sha256},
+      {"files", files},
+      {"extra", m.position.extra}};
+  if (m.position.workers) json["workers"] = *m.position.workers;
   return json;
 }
 
@@ -42,7 +43,8 @@ std::string brief(const std::string& fingerprint) {
 
 }  // namespace
 
-void expect_same_training(const Moment& saved, const Moment& wanted, const std::string& checkpoint) {
+void expect_same_training(const TrainingPosition& saved, const TrainingPosition& wanted,
+                          const std::string& checkpoint) {
   std::string problems;
   const auto compare = [&](const char* what, const auto& found, const auto& expected) {
     if (found != expected)
@@ -73,17 +75,17 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     bad_input("{}: expected format \"{}\", found {}", where, format, found.dump());
   Manifest m;
   try {
-    m.moment.step = whole<std::int64_t>(json, "step");
-    m.moment.epoch = whole<std::int64_t>(json, "epoch");
-    m.moment.cursor = whole<std::int64_t>(json, "cursor");
-    m.moment.seed = whole<std::uint64_t>(json, "seed");
+    m.position.step = whole<std::int64_t>(json, "step");
+    m.position.epoch = whole<std::int64_t>(json, "epoch");
+    m.position.cursor = whole<std::int64_t>(json, "cursor");
+    m.position.seed = whole<std::uint64_t>(json, "seed");
     const Json& fingerprints = json.at("fingerprints");
-    m.moment.model = fingerprints.at("model").get<std::string>();
-    m.moment.data = fingerprints.at("data").get<std::string>();
-    m.moment.recipe = fingerprints.at("recipe").get<std::string>();
-    if (json.contains("workers")) m.moment.workers = whole<int>(json, "workers");
-    if (!json.at("score").is_null()) m.moment.score = json.at("score").get<double>();
-    m.moment.extra = json.at("extra");
+    m.position.model = fingerprints.at("model").get<std::string>();
+    m.position.data = fingerprints.at("data").get<std::string>();
+    m.position.recipe = fingerprints.at("recipe").get<std::string>();
+    if (json.contains("workers")) m.position.workers = whole<int>(json, "workers");
+    if (!json.at("score").is_null()) m.position.score = json.at("score").get<double>();
+    m.position.extra = json.at("extra");
     m.weights_sha256 = json.at("weights_sha256").get<std::string>();
     for (const auto& [name, file] : json.at("files").items())
       m.files[name] = {whole<std::uint64_t>(file, "bytes"), file.at("sha256").get<std::string>()};

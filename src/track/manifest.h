@@ -15,7 +15,7 @@
 namespace echelon {
 
 // Where in a training a checkpoint stands.
-struct Moment {
+struct TrainingPosition {
   std::int64_t step = 0;            // updates done
   std::int64_t epoch = 0;           // the one that is under way
   std::int64_t cursor = 0;          // samples of this epoch that were used already
@@ -29,14 +29,14 @@ struct Moment {
 };
 
 struct Manifest {
-  Moment moment;
+  TrainingPosition position;
   std::string weights_sha256;               // track/weights_hash.h
   std::map<std::string, FileDigest> files;  // by name
 };
 
 // BadInput that names everything in which a checkpoint belongs to another training than the one that wants to go on
 // from it: model, data, seed, and what else of the recipe decides about the weights.
-void expect_same_training(const Moment& saved, const Moment& wanted, const std::string& checkpoint);
+void expect_same_training(const TrainingPosition& saved, const TrainingPosition& wanted, const std::string& checkpoint);
 
 std::string to_text(const Manifest& manifest);
 

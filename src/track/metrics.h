@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "track/append_log.h"
-#include "world/background.h"
-#include "world/disk.h"
+#include "world/os/background.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 

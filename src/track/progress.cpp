@@ -105,7 +105,7 @@ Progress::Progress(std::ostream& out, Clock& clock, ProgressOptions options)
     : out_(out), clock_(clock), options_(std::move(options)) {}
 
 void Progress::update(ProgressState state) {
-  turns_.take([&] {
+  mutex_.take([&] {
     const double now = clock_.seconds();
     if (!start_) start_ = now;
     eta_.add(now, state.step);
@@ -130,7 +130,7 @@ void Progress::draw(double now) {
 }
 
 void Progress::say(std::string_view line) {
-  turns_.take([&] {
+  mutex_.take([&] {
     if (on_line_) out_ << "\r\033[K";
     out_ << line << '\n' << std::flush;
     if (on_line_) draw(clock_.seconds());
@@ -138,7 +138,7 @@ void Progress::say(std::string_view line) {
 }
 
 void Progress::finish() {
-  turns_.take([&] {
+  mutex_.take([&] {
     if (dirty_) draw(clock_.seconds());
     if (on_line_) out_ << '\n' << std::flush;
     on_line_ = false;

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "world/clock.h"
-#include "world/turns.h"
+#include "world/os/clock.h"
+#include "world/os/mutex.h"
 
 namespace echelon {
 
@@ -70,7 +70,7 @@ class Progress {
   std::optional<double> start_, drawn_at_;
   bool dirty_ = false;    // `state_` has something that was not shown
   bool on_line_ = false;  // a bar stands on the current line
-  Turns turns_;
+  Mutex mutex_;
 };
 
 }  // namespace echelon

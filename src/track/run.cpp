@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "base/text.h"
-#include "world/host.h"
+#include "world/os/host.h"
 
 namespace echelon {
 

@@ -17,7 +17,7 @@
 
 #include "base/json.h"
 #include "track/metrics.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 

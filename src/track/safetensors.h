@@ -18,7 +18,7 @@
 #include "tensor/tensor.h"
 #include "tensor/view.h"
 #include "track/hashed_file.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 

@@ -1,10 +1,10 @@
 #pragma once
 // Where the time goes, for chrome://tracing and ui.perfetto.dev: one row for every core of every rank, one bar for
-// every piece of work. Each core adds to a lane of its own, without locks and without allocating; a lane that is full
+// every piece of work. Each core adds to a row of its own, without locks and without allocating; a row that is full
 // counts what it leaves out, and the file says so.
 //
-// `name` and `lane` are for the time before the work starts; afterwards each lane belongs to one thread, and `write` is
-// called when no lane is in use.
+// `name` and `row` are for the time before the work starts; afterwards each row belongs to one thread, and `write` is
+// called when no row is in use.
 
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 
@@ -28,7 +28,7 @@ class Trace {
     double value = 0;
   };
 
-  class Lane {
+  class Row {
    public:
     // A piece of work from `begin` to `end`, both by the clock's `seconds()`.
     void add(Name name, Name category, double begin, double end, std::initializer_list<Arg> args = {});
@@ -49,18 +49,18 @@ class Trace {
     std::int64_t dropped_ = 0;
   };
 
-  explicit Trace(double origin, std::size_t events_per_lane = 100'000) : origin_(origin), capacity_(events_per_lane) {}
+  explicit Trace(double origin, std::size_t events_per_row = 100'000) : origin_(origin), capacity_(events_per_row) {}
 
-  Name name(std::string_view text);                             // the same for the same text
-  Lane& lane(int rank, int core, std::string_view label = "");  // the same for the same rank and core
-  void write(Disk& disk, const std::string& path) const;        // replaces the file as a whole; DiskError
+  Name name(std::string_view text);                           // the same for the same text
+  Row& row(int rank, int core, std::string_view label = "");  // the same for the same rank and core
+  void write(Disk& disk, const std::string& path) const;      // replaces the file as a whole; DiskError
 
  private:
   const double origin_;
   const std::size_t capacity_;
   std::map<std::string, Name, std::less<>> ids_;
   std::vector<std::string> names_;
-  std::map<std::pair<int, int>, std::unique_ptr<Lane>> lanes_;
+  std::map<std::pair<int, int>, std::unique_ptr<Row>> rows_;
 };
 
 }  // namespace echelon

@@ -1,7 +1,6 @@
 #include "world/alone.h"
 
-
-#include "world/tasks.h"
+#include "world/os/tasks.h"
 
 namespace echelon {
 
@@ -24,9 +23,9 @@ class Alone : public World {
   Work receive(Rank, Channel, Label label, std::span<std::byte>) override { return nobody(label); }
   Work receive(Rank, Channel, Label label, std::size_t, Sink) override { return nobody(label); }
   SharedMemory* shared_memory() override { return nullptr; }
-  void doing(std::string_view) override {}
-  std::string doing_of(Rank) override { return "its work"; }
-  void give_up(std::string_view) override {}
+  void set_status(std::string_view) override {}
+  std::string status_of(Rank) override { return "its work"; }
+  void abort(std::string_view) override {}
 
  private:
   static Work nobody(const Label& label) { fail("{}: there is no other rank", to_string(label)); }

@@ -8,9 +8,9 @@ namespace echelon {
 
 constexpr Channel first_group_channel = 1;
 
-constexpr Channel mail_channel = 0xFFFFFFFC;        // letters (world/mail.h)
+constexpr Channel mailbox_channel = 0xFFFFFFFC;     // messages (world/mailbox/mailbox.h)
 constexpr Channel silent_channel = 0xFFFFFFFD;      // nobody sends on it: who waits there hears only of the world's end
 constexpr Channel clock_channel = 0xFFFFFFFE;       // what time it is elsewhere
-constexpr Channel neighbours_channel = 0xFFFFFFFF;  // who shares a machine, while a world is made
+constexpr Channel host_ranks_channel = 0xFFFFFFFF;  // who shares a machine, while a world is made
 
 }  // namespace echelon

@@ -7,7 +7,7 @@
 
 namespace echelon {
 
-enum class MessageKind : std::uint8_t {
+enum class OperationKind : std::uint8_t {
   plain,
   barrier,
   broadcast,
@@ -21,7 +21,7 @@ enum class MessageKind : std::uint8_t {
 };
 
 struct Label {
-  MessageKind kind = MessageKind::plain;
+  OperationKind kind = OperationKind::plain;
   std::uint8_t type = 0;     // of the numbers, lower half: 0 bytes, 1 float32, 2 float64, 3 int32, 4 int64;
                              // upper half what becomes of them: 0 sum or nothing, 1 min, 2 max, 3 mean
   std::uint16_t step = 0;    // within the operation

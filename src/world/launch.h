@@ -5,8 +5,8 @@
 //   run_in_threads    ranks are threads of this process
 //   run_in_processes  ranks are children of this process on shared memory
 //   run_in_simulation ranks are fibers on virtual time:                      world/sim/simulation.h
-//   join_tcp          this process becomes one rank of a job on a network:   world/tcp/join.h
-//   join_mpi          this process becomes one rank of an MPI job:           world/mpi/join.h
+//   join_tcp          this process becomes one rank of a job on a network:   world/transport/tcp/join.h
+//   join_mpi          this process becomes one rank of an MPI job:           world/transport/mpi/join.h
 
 #include <cstdint>
 #include <functional>
@@ -22,7 +22,7 @@ struct LaunchOptions {
   // The most that shared memory may grow to; pages are taken when used.
   std::size_t shared_bytes = std::size_t{1} << 36;
   double grace_seconds = 5;  // processes: after a failure the other ranks have that long to end by themselves
-  // The program makes StopSignals (world/signals.h). A rank in a process of its own keeps what it was told before,
+  // The program makes StopSignals (world/os/signals.h). A rank in a process of its own keeps what it was told before,
   // while it still starts or connects, until then; without this an early signal ends it.
   bool hears_signals = false;
 };

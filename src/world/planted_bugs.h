@@ -6,7 +6,7 @@
 namespace echelon {
 
 struct PlantedBugs {
-  // In the exactly-once stream (world/reliable.h).
+  // In the exactly-once stream (world/transport/reliable.h).
   bool skip_checksum = false;         // what was corrupted on the wire is believed
   bool accept_duplicates = false;     // a frame that comes twice is delivered twice
   bool deliver_out_of_order = false;  // what overtook is delivered before what it overtook
@@ -18,7 +18,7 @@ struct PlantedBugs {
   bool no_ack_of_duplicates = false;  // a lost acknowledgement is never repeated
   bool renumber_retransmission = false;  // sent again under a new number: applied twice
   bool resend_newest = false;            // the buffer of a frame is used again before it is acknowledged
-  bool impatient = false;                // the first timeout already means that the peer is lost
+  bool short_timeout = false;            // the first timeout already means that the peer is lost
   // In the simulated world (world/sim).
   bool silent_crash = false;  // nobody is told that a rank has gone
   bool sync_lies = false;     // a disk's sync returns before the bytes are safe

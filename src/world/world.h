@@ -23,11 +23,11 @@
 #include <vector>
 
 #include "base/random.h"
-#include "world/clock.h"
-#include "world/disk.h"
 #include "world/failure.h"
 #include "world/hosts.h"
 #include "world/label.h"
+#include "world/os/clock.h"
+#include "world/os/disk.h"
 #include "world/shared_memory.h"
 #include "world/work.h"
 
@@ -73,9 +73,9 @@ struct Sink {
 };
 
 // For a task that waits for whichever of many messages comes first. One task uses it, and it outlives what is watched.
-class Arrivals {
+class CompletionQueue {
  public:
-  virtual ~Arrivals() = default;
+  virtual ~CompletionQueue() = default;
   virtual void watch(const Work& work, std::size_t number) = 0;  // until it is finished, which `next` tells once
   // The number of a work that is finished, in the order in which they were; false at the deadline. Throws PeerLost.
   virtual bool next(std::size_t& number, double deadline) = 0;
@@ -103,7 +103,7 @@ class World {
   virtual std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   // Null where a task for each message that may come is no trouble.
-  virtual std::unique_ptr<Arrivals> make_arrivals() { return nullptr; }
+  virtual std::unique_ptr<CompletionQueue> make_completion_queue() { return nullptr; }
 
   virtual Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) = 0;
   virtual Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) = 0;
@@ -118,12 +118,12 @@ class World {
 
   // What this rank is busy with, for others to read while they wait for it ("backward of conv2"). Cheap; at most 63
   // bytes are kept.
-  virtual void doing(std::string_view what) = 0;
-  virtual std::string doing_of(Rank rank) = 0;
+  virtual void set_status(std::string_view what) = 0;
+  virtual std::string status_of(Rank rank) = 0;
 
   // This rank gives up: all others' waits throw PeerLost with the reason. Ranks whose program throws do this by
   // themselves.
-  virtual void give_up(std::string_view reason) = 0;
+  virtual void abort(std::string_view reason) = 0;
 };
 
 }  // namespace echelon

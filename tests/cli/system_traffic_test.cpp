@@ -37,7 +37,7 @@ TEST_P(SystemTraffic, OfItsPageIsThatOfARun) {
     messages += static_cast<double>(longer[r].sent.messages - shorter[r].sent.messages) / 4;
     bytes += static_cast<double>(longer[r].sent.bytes - shorter[r].sent.bytes) / 4;
   }
-  EXPECT_EQ(page.portions, std::max<std::size_t>(1, longer[0].portions.size()));
+  EXPECT_EQ(page.buckets, std::max<std::size_t>(1, longer[0].buckets.size()));
   EXPECT_EQ(page.messages, messages);
   Problems problems;
   const Composition c = composition_of(tables_of(file), problems);

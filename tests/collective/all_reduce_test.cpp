@@ -40,7 +40,7 @@ void check(Group& group, const Algorithm* algorithm, std::size_t count, Reductio
   for (std::size_t i = 0; i < count; ++i)
     if (data[i] != expected<T>(group.size(), i, reduction))
       fail("{} of {} {} with {} ranks: element {} of {} is {}, not {}", algorithm ? algorithm->name : "auto",
-           to_string(number_type_of<T>()), to_string(reduction), group.size(), i, count, data[i],
+           to_string(element_type_of<T>()), to_string(reduction), group.size(), i, count, data[i],
            expected<T>(group.size(), i, reduction));
 }
 
@@ -83,7 +83,7 @@ TEST(AllReduce, AllRanksGetTheSameBits) {
       for (std::size_t i = 0; i < data.size(); ++i) data[i] = stream.normal(i);
       all_reduce(group, std::span(data), Reduction::sum, {.algorithm = &a});
       first = data;
-      broadcast(group, numbers(std::span(first)), 0);
+      broadcast(group, typed_span(std::span(first)), 0);
       if (std::memcmp(first.data(), data.data(), data.size() * sizeof(float)) != 0) fail("{} differs", a.name);
     }
   });

@@ -47,32 +47,32 @@ void everything(World& world, std::size_t count, bool shared) {
 
   for (int root = 0; root < n; ++root) {
     Ints x = brought(me, count);
-    broadcast(group, numbers(std::span(x)), root);
+    broadcast(group, typed_span(std::span(x)), root);
     expect(x == brought(root, count), "broadcast", world, count);
 
     x = brought(me, count);
-    reduce(group, numbers(std::span(x)), Reduction::sum, root);
+    reduce(group, typed_span(std::span(x)), Reduction::sum, root);
     for (std::size_t i = 0; i < count && me == root; ++i) expect(x[i] == sum(i), "reduce", world, count);
 
     Ints all(me == root ? count * static_cast<std::size_t>(n) : 0);
     x = brought(me, count);
-    gather(group, const_numbers(std::span(x)), numbers(std::span(all)), root);
+    gather(group, const_typed_span(std::span(x)), typed_span(std::span(all)), root);
     for (int r = 0; r < n && me == root; ++r)
       for (std::size_t i = 0; i < count; ++i)
         expect(all[static_cast<std::size_t>(r) * count + i] == value(r, i), "gather", world, count);
     Ints mine(count);
-    scatter(group, const_numbers(std::span(all)), numbers(std::span(mine)), root);
+    scatter(group, const_typed_span(std::span(all)), typed_span(std::span(mine)), root);
     expect(mine == x, "scatter", world, count);
   }
 
   auto p = place(brought(me, count));
-  reduce_scatter(group, numbers(view(p)), Reduction::sum);
+  reduce_scatter(group, typed_span(view(p)), Reduction::sum);
   const Range part = part_of(me, n, count);
   for (std::size_t i = part.begin; i < part.end; ++i) expect(view(p)[i] == sum(i), "reduce-scatter", world, count);
 
   p = place(Ints(count * static_cast<std::size_t>(n)));
   const Ints own = brought(me, count);
-  all_gather(group, const_numbers(std::span(own)), numbers(view(p)));
+  all_gather(group, const_typed_span(std::span(own)), typed_span(view(p)));
   for (int r = 0; r < n; ++r)
     for (std::size_t i = 0; i < count; ++i)
       expect(view(p)[static_cast<std::size_t>(r) * count + i] == value(r, i), "all-gather", world, count);
@@ -83,7 +83,7 @@ void everything(World& world, std::size_t count, bool shared) {
   p = place(Ints(parts.back().end));
   const Range mine = parts[static_cast<std::size_t>(me)];
   for (std::size_t i = mine.begin; i < mine.end; ++i) view(p)[i] = value(me, i);
-  all_gather(group, numbers(view(p)), parts);
+  all_gather(group, typed_span(view(p)), parts);
   for (int r = 0; r < n; ++r)
     for (std::size_t i = parts[static_cast<std::size_t>(r)].begin; i < parts[static_cast<std::size_t>(r)].end; ++i)
       expect(view(p)[i] == value(r, i), "all-gather of variable counts", world, count);
@@ -91,7 +91,7 @@ void everything(World& world, std::size_t count, bool shared) {
   Ints out(count * static_cast<std::size_t>(n)), in(out.size());
   for (int r = 0; r < n; ++r)
     for (std::size_t i = 0; i < count; ++i) out[static_cast<std::size_t>(r) * count + i] = value(me, i) * 100 + r;
-  all_to_all(group, const_numbers(std::span(out)), numbers(std::span(in)));
+  all_to_all(group, const_typed_span(std::span(out)), typed_span(std::span(in)));
   for (int r = 0; r < n; ++r)
     for (std::size_t i = 0; i < count; ++i)
       expect(in[static_cast<std::size_t>(r) * count + i] == value(r, i) * 100 + me, "all-to-all", world, count);

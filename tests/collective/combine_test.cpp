@@ -11,7 +11,7 @@ namespace echelon {
 namespace {
 
 template <typename T>
-void compare(NumberType type) {
+void compare(ElementType type) {
   const Stream stream({.seed = 5});
   for (const std::size_t n : {0u, 1u, 3u, 7u, 8u, 9u, 31u, 32u, 33u, 1000u})
     for (const Reduction reduction : {Reduction::sum, Reduction::min, Reduction::max})
@@ -31,23 +31,23 @@ void compare(NumberType type) {
 }
 
 TEST(Combine, AgreesWithItsReadableTwin) {
-  compare<float>(NumberType::float32);
-  compare<double>(NumberType::float64);
-  compare<std::int32_t>(NumberType::int32);
-  compare<std::int64_t>(NumberType::int64);
+  compare<float>(ElementType::float32);
+  compare<double>(ElementType::float64);
+  compare<std::int32_t>(ElementType::int32);
+  compare<std::int64_t>(ElementType::int64);
 }
 
 TEST(Combine, DividesIntegersTowardsZero) {
   std::vector<std::int32_t> x{7, -7, 6, 0};
-  divide(NumberType::int32, reinterpret_cast<std::byte*>(x.data()), x.size(), 3);
+  divide(ElementType::int32, reinterpret_cast<std::byte*>(x.data()), x.size(), 3);
   EXPECT_EQ(x, (std::vector<std::int32_t>{2, -2, 2, 0}));
 }
 
-TEST(Numbers, UnknownNamesAreRefusedWithASuggestion) {
-  EXPECT_EQ(number_type("float64"), NumberType::float64);
+TEST(TypedSpan, UnknownNamesAreRefusedWithASuggestion) {
+  EXPECT_EQ(element_type("float64"), ElementType::float64);
   EXPECT_EQ(reduction_of("max"), Reduction::max);
   try {
-    number_type("flaot32");
+    element_type("flaot32");
     FAIL();
   } catch (const std::exception& e) {
     EXPECT_NE(std::string(e.what()).find("did you mean 'float32'"), std::string::npos) << e.what();

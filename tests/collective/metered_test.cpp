@@ -1,7 +1,7 @@
-// Collectives behind slow links (world/metered.h): they send what they say, take as long as the links allow, and give
-// the same bits as without.
+// Collectives behind slow links (world/wrappers/metered.h): they send what they say, take as long as the links allow,
+// and give the same bits as without.
 
-#include "world/metered.h"
+#include "world/wrappers/metered.h"
 
 #include <gtest/gtest.h>
 

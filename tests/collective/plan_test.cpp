@@ -40,7 +40,7 @@ TEST(Plan, EveryMessageIsExpectedAndCounted) {
         const auto hosts = hosts_of(n);
         for (int i = 0; i < n; ++i) {
           const Site site = site_of(hosts, i);
-          const Case c{.n = n, .index = i, .count = count, .item = 4, .site = &site};
+          const TrafficQuery c{.n = n, .index = i, .count = count, .item = 4, .site = &site};
           Recorder r;
           a.plan(c, r);
           Traffic t;

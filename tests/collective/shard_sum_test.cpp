@@ -43,9 +43,9 @@ struct Holder {
       const ShardRange some = shards_of(core, 2, mine.count());
       const int first = mine.first + some.first, last = mine.first + some.last;
       if (first == last) continue;
-      ShardFolder& folder = *folders.emplace_back(std::make_unique<ShardFolder>(
+      ShardReducer& folder = *folders.emplace_back(std::make_unique<ShardReducer>(
           shards, first, last, elements,
-          folder_memory.emplace_back(ShardFolder::memory_bytes(shards, first, last, elements)).as<std::byte>()));
+          folder_memory.emplace_back(ShardReducer::memory_bytes(shards, first, last, elements)).as<std::byte>()));
       folder.start_step();
       for (int s = first; s < last; ++s) {
         for (std::size_t i = 0; i < elements; ++i) folder.contribution()[i] = number(s, i);
@@ -65,7 +65,7 @@ struct Holder {
   ShardSum sum(int shards) const { return {shards, partials, begin, end, out.data()}; }
 
   std::vector<Buffer> folder_memory;
-  std::vector<std::unique_ptr<ShardFolder>> folders;
+  std::vector<std::unique_ptr<ShardReducer>> folders;
   std::vector<PartialSum> partials;
   std::vector<float> memory;
   std::span<float> out;

@@ -25,12 +25,12 @@ float tree_sum(int lo, int hi, std::size_t i) {
 
 std::vector<float> sum_with_cores(int shards, int cores, std::size_t floats) {
   std::vector<Buffer> memory;
-  std::vector<ShardFolder> folders;
+  std::vector<ShardReducer> folders;
   std::vector<PartialSum> all;
   for (int c = 0; c < cores; ++c) {
     const int first = c * shards / cores, last = (c + 1) * shards / cores;
     if (first == last) continue;
-    memory.emplace_back(ShardFolder::memory_bytes(shards, first, last, floats));
+    memory.emplace_back(ShardReducer::memory_bytes(shards, first, last, floats));
     folders.emplace_back(shards, first, last, floats, memory.back().as<std::byte>());
     for (int step = 0; step < 2; ++step) {  // twice: a step leaves nothing behind for the next
       folders.back().start_step();
@@ -68,8 +68,8 @@ TEST(ShardTree, TheSumHasTheSameBitsForAnyNumberOfCores) {
 }
 
 TEST(ShardTree, OneCoreHoldsOneSumPerLevel) {
-  EXPECT_EQ(ShardFolder::memory_bytes(1, 0, 1, 16), 64u);
-  EXPECT_LE(ShardFolder::memory_bytes(16, 0, 16, 16), (1u + 5u) * 64u);
+  EXPECT_EQ(ShardReducer::memory_bytes(1, 0, 1, 16), 64u);
+  EXPECT_LE(ShardReducer::memory_bytes(16, 0, 16, 16), (1u + 5u) * 64u);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ struct SlowWalk {
   }
 };
 
-TEST(Walk, EqualsTheWalkByHand) {
+TEST(BatchSequence, EqualsTheWalkByHand) {
   const Stream random({.seed = 5});
   for (std::uint64_t trial = 0; trial < 300; ++trial) {
     std::uint64_t draw = trial * 100;
@@ -45,7 +45,7 @@ TEST(Walk, EqualsTheWalkByHand) {
     const bool drop = below(2) == 1;
     if (drop)
       for (auto& p : phases) p.batch = std::min(p.batch, samples);
-    const Walk walk(samples, phases, drop);
+    const BatchSequence walk(samples, phases, drop);
     SlowWalk slow{samples, phases, drop};
     std::uint32_t epoch = 0;
     for (std::uint64_t step = 0; step < 200; ++step) {
@@ -59,19 +59,19 @@ TEST(Walk, EqualsTheWalkByHand) {
   }
 }
 
-TEST(Walk, LastBatchOfAnEpochIsSmallerAndNeverReachesIntoTheNext) {
-  const Walk walk(10, 4);
+TEST(BatchSequence, LastBatchOfAnEpochIsSmallerAndNeverReachesIntoTheNext) {
+  const BatchSequence walk(10, 4);
   EXPECT_EQ(walk.at(2), (Cursor{0, 2, {8, 2}}));
   EXPECT_EQ(walk.at(3), (Cursor{1, 0, {0, 4}}));
   EXPECT_EQ(walk.steps_before(5), 15u);
 }
 
-TEST(Walk, RefusesWhatCannotBeWalked) {
-  EXPECT_THROW(Walk(0, 4), BadInput);
-  EXPECT_THROW(Walk(10, 0), BadInput);
-  EXPECT_THROW(Walk(3, {{0, 4}}, /*drop_partial=*/true), BadInput);
-  EXPECT_THROW(Walk(10, {{1, 4}}), BadInput);
-  EXPECT_THROW(Walk(10, {{0, 4}, {5, 2}, {5, 3}}), BadInput);
+TEST(BatchSequence, RefusesWhatCannotBeWalked) {
+  EXPECT_THROW(BatchSequence(0, 4), BadInput);
+  EXPECT_THROW(BatchSequence(10, 0), BadInput);
+  EXPECT_THROW(BatchSequence(3, {{0, 4}}, /*drop_partial=*/true), BadInput);
+  EXPECT_THROW(BatchSequence(10, {{1, 4}}), BadInput);
+  EXPECT_THROW(BatchSequence(10, {{0, 4}, {5, 2}, {5, 3}}), BadInput);
 }
 
 TEST(ShardSlice, CoversTheBatchInOrderAndEvenly) {

@@ -90,7 +90,7 @@ TEST(Loader, EverySampleIsUsedOnceAnEpochAlsoAfterResuming) {
     auto loader = std::make_unique<Loader>(data, o);
     const std::uint64_t stop = below(40);
     std::uint32_t epoch = 0;
-    for (std::uint64_t step = 0; step < loader->walk().steps_before(4); ++step) {
+    for (std::uint64_t step = 0; step < loader->batches().steps_before(4); ++step) {
       if (step == stop) {  // a new process knows nothing but the step
         o.first_step = step;
         loader = std::make_unique<Loader>(data, o);

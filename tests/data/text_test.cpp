@@ -105,7 +105,7 @@ TEST(Text, StreamsGoOnFromBatchToBatch) {
   Loader loader(d, lo);
   std::vector<std::int32_t> next(3, -1);
   std::set<std::int32_t> first;
-  const std::uint64_t steps = loader.walk().steps_before(1);
+  const std::uint64_t steps = loader.batches().steps_before(1);
   EXPECT_EQ(steps, 44u / 3);
   for (std::uint64_t step = 0; step < steps; ++step) {
     const Batch& batch = loader.at(step);

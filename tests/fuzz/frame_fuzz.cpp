@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "world/frame.h"
+#include "world/transport/frame.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;

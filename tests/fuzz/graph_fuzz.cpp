@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "parallel/graphs.h"
+#include "parallel/exchanges/peer_graph.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "world/tcp/handshake.h"
+#include "world/transport/tcp/handshake.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;

@@ -1,7 +1,7 @@
 // Codec auto: takes the quickest on slow links, nothing on fast ones and in shared memory, and takes it back when it
 // was wrong.
 
-#include "parallel/auto_sum.h"
+#include "parallel/sum/auto_sum.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include "collective/all_reduce.h"
 #include "tests/codec/cases.h"
 #include "world/launch.h"
-#include "world/metered.h"
 #include "world/sim/simulation.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon {
 namespace {

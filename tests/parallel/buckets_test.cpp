@@ -1,4 +1,4 @@
-#include "parallel/buckets.h"
+#include "parallel/step/buckets.h"
 
 #include <gtest/gtest.h>
 

@@ -17,13 +17,13 @@ std::string tree(const std::string& settings) {
          "\n[sync]\nname = 'async'\nwork = 'own'\n";
 }
 
-// A step takes longer than a letter.
+// A step takes longer than a message.
 SimCluster slow_cores(int workers) { return SimCluster::uniform(workers, 1e-5, 1e9, 1e7); }
 
 // Every worker begins elsewhere, and nobody learns: only forces move them.
 struct Positions {
   std::vector<double> mean;
-  double spread = 0;
+  double broadcast_state = 0;
 };
 Positions after(int workers, int steps, const std::string& system) {
   std::vector<std::vector<float>> weights(static_cast<std::size_t>(workers));
@@ -40,7 +40,7 @@ Positions after(int workers, int steps, const std::string& system) {
     for (std::size_t i = 0; i < w.size(); ++i) p.mean[i] += static_cast<double>(w[i]) / workers;
   for (const auto& w : weights)
     for (std::size_t i = 0; i < w.size(); ++i)
-      p.spread = std::max(p.spread, std::abs(static_cast<double>(w[i]) - p.mean[i]));
+      p.broadcast_state = std::max(p.broadcast_state, std::abs(static_cast<double>(w[i]) - p.mean[i]));
   return p;
 }
 
@@ -51,8 +51,8 @@ TEST(ElasticTree, ForcesCancelAlongEveryEdge) {
     ASSERT_NEAR(some.mean[i], before.mean[i], 1e-4);
     ASSERT_NEAR(many.mean[i], before.mean[i], 1e-3);
   }
-  EXPECT_LT(some.spread, before.spread);
-  EXPECT_LT(many.spread, 0.05 * before.spread);  // all in one place
+  EXPECT_LT(some.broadcast_state, before.broadcast_state);
+  EXPECT_LT(many.broadcast_state, 0.05 * before.broadcast_state);  // all in one place
 }
 
 TEST(ElasticTree, BothPeriodsCount) {

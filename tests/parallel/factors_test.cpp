@@ -106,9 +106,9 @@ TEST(ThinProducts, AreTheFullyConnectedLayers) {
   const auto data = data::make_synthetic(
       "train", {.kind = data::SyntheticOptions::Kind::images, .samples = 8, .shape = {1, 28, 28}, .classes = 4});
   const auto model = models::make_model("lenet5", inputs_of(*data), {});
-  LoneCrew lone(1);
+  LocalTeam lone(1);
   Trainer trainer(
-      *model, [] { return optim("sgd"); }, data->fields(), 1, 3, lone.crew);
+      *model, [] { return optim("sgd"); }, data->fields(), 1, 3, lone.team);
   std::size_t matrices = 0;
   for (const auto& e : trainer.table().entries()) matrices += e.parameter.shape.rank() == 2;
   const auto products = trainer.thin_products();

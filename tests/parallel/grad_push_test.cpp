@@ -33,7 +33,7 @@ struct Owner {
                               .make_optim = [] { return optim("sgd"); }});
   }
   float w(std::size_t i = 0) const { return side->answer()[i]; }
-  void push(float g, const Arrival& a) { side->absorb(std::vector<float>(start.size(), g), a); }
+  void push(float g, const PushInfo& a) { side->absorb(std::vector<float>(start.size(), g), a); }
 };
 
 TEST(GradPush, DividesTheRateByTheStalenessIfAsked) {  // Rudra

@@ -1,6 +1,6 @@
-// Graphs of workers: matrices that keep the mean, and news that reaches everybody.
+// Graphs of workers: matrices that keep the mean, and reports that reaches everybody.
 
-#include "parallel/graphs.h"
+#include "parallel/exchanges/peer_graph.h"
 
 #include <gtest/gtest.h>
 

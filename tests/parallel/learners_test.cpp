@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "parallel/autotune.h"
+#include "parallel/exchanges/autotune.h"
 #include "tests/parallel/results.h"
 
 namespace echelon {

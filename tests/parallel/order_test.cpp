@@ -6,7 +6,7 @@
 
 #include "tests/parallel/systems.h"
 #include "tests/support/says.h"
-#include "world/mail.h"
+#include "world/mailbox/mailbox.h"
 
 namespace echelon {
 namespace {
@@ -117,7 +117,7 @@ TEST(Order, WhatWouldNotBeKeptIsRefused) {
   EXPECT_TRUE(says(refusal("[exchange]\nname = 'server'\n[order]\nname = 'enforced'\n"), "take rule grad_push"));
 }
 
-TEST(Order, EveryPortionDrawsItsOwnRandomNumbers) {
+TEST(Order, EveryBucketDrawsItsOwnRandomNumbers) {
   SystemJob job{.system = "[codec]\nname = 'random_k'\nshare = 0.5\n[order]\nname = 'fusion'\nbytes = 64\n",
                 .rule = "sgd",
                 .steps = 1};
@@ -126,7 +126,7 @@ TEST(Order, EveryPortionDrawsItsOwnRandomNumbers) {
   none.lr = 0;
   const auto moved = simulate_system(2, job)[0], before = simulate_system(2, none)[0];
   std::vector<std::vector<char>> masks;
-  for (const Range& r : moved.portions)
+  for (const Range& r : moved.buckets)
     if (r.count() == 256) {
       masks.emplace_back();
       for (std::size_t i = r.begin; i < r.end; ++i) masks.back().push_back(moved.model[i] != before.model[i]);
@@ -148,37 +148,37 @@ TEST(Order, EnforcedMeansThatAnswersComeInTheOrderOfForwardEverywhere) {
   EXPECT_GT(figures_of(deep("name = 'priority'\nbytes = 4096")).at("answers_out_of_order"), 0);
 }
 
-TEST(MailOrder, WhatWaitsLeavesByItsKey) {
+TEST(MailboxOrder, WhatWaitsLeavesByItsKey) {
   std::vector<std::uint32_t> came;
   run_in_simulation(SimCluster::uniform(2, 1e-4, 1e6), {.seed = 1}, [&](World& world) {
-    Mail mail(world, 1 << 20);
+    Mailbox mailbox(world, 1 << 20);
     if (world.rank() == 0) {
-      mail.leave_by_key(1000);
+      mailbox.leave_by_key(1000);
       const std::vector<std::byte> payload(1000);
-      for (const std::uint32_t key : {5u, 9u, 2u, 7u, 2u, 1u}) mail.post(1, {.key = key, .clock = key}, payload);
+      for (const std::uint32_t key : {5u, 9u, 2u, 7u, 2u, 1u}) mailbox.post(1, {.key = key, .clock = key}, payload);
     } else {
-      Letter letter;
-      for (int i = 0; i < 6 && mail.take(0, letter, 1e9); ++i) came.push_back(letter.head.key);
+      Message message;
+      for (int i = 0; i < 6 && mailbox.take(0, message, 1e9); ++i) came.push_back(message.head.key);
     }
-    mail.close();
+    mailbox.close();
   }).throw_if_failed();
   // The first may have gone before the others were posted.
   ASSERT_EQ(came.size(), 6u);
   EXPECT_TRUE(std::is_sorted(came.begin() + 1, came.end())) << came[0] << came[1] << came[2];
 }
 
-TEST(MailOrder, ClosingDoesNotWaitLongerThanItsPatienceForWhatHasNotLeft) {
+TEST(MailboxOrder, ClosingDoesNotWaitLongerThanItsPatienceForWhatHasNotLeft) {
   const SimReport report = run_in_simulation(SimCluster::uniform(2, 1e-4, 1000), {.seed = 1}, [&](World& world) {
-    Mail mail(world, 1 << 20);
+    Mailbox mailbox(world, 1 << 20);
     if (world.rank() == 0) {
-      mail.leave_by_key(1000);
-      for (std::uint32_t key = 0; key < 50; ++key) mail.post(1, {.key = key}, std::vector<std::byte>(1000));
+      mailbox.leave_by_key(1000);
+      for (std::uint32_t key = 0; key < 50; ++key) mailbox.post(1, {.key = key}, std::vector<std::byte>(1000));
     }
-    mail.close(world.rank() == 0 ? 5 : 1000);  // a second for each letter
+    mailbox.close(world.rank() == 0 ? 5 : 1000);  // a second for each message
   });
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.failures.front().rank, 0);
-  EXPECT_TRUE(says(report.failures.front().text, "letters to rank 1 have not left within 5 s"));
+  EXPECT_TRUE(says(report.failures.front().text, "messages to rank 1 have not left within 5 s"));
   EXPECT_LT(report.failures.front().at, 10);
 }
 

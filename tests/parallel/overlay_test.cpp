@@ -96,9 +96,9 @@ TEST(TwoLevels, OneMessageLeavesTheHost) {
       6, {.system = server("servers = 1\ntwo_level = true"), .steps = steps, .batch = 30}, two_hosts(3));
   EXPECT_LT(largest_difference(flat[0].model, merged[0].model), 1e-5);
   // The server's rank answered three ranks of the other host, and now one: the others hear it from that one.
-  const std::size_t letter = 48 + 4 * flat[0].model.size();
-  EXPECT_EQ(flat[0].sent.bytes - merged[0].sent.bytes, 2 * (steps * letter + 48));
-  EXPECT_EQ(merged[3].sent.bytes - flat[3].sent.bytes, 2 * (steps * letter + 48));
+  const std::size_t message = 48 + 4 * flat[0].model.size();
+  EXPECT_EQ(flat[0].sent.bytes - merged[0].sent.bytes, 2 * (steps * message + 48));
+  EXPECT_EQ(merged[3].sent.bytes - flat[3].sent.bytes, 2 * (steps * message + 48));
   EXPECT_EQ(merged[4].sent.bytes, flat[4].sent.bytes);
 }
 

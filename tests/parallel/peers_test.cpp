@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cmath>
 
-#include "parallel/graphs.h"
+#include "parallel/exchanges/peer_graph.h"
 #include "tests/parallel/systems.h"
 #include "tests/world/all_worlds.h"
 
@@ -57,7 +57,7 @@ double largest_difference(std::span<const float> a, const std::vector<double>& b
   return most;
 }
 
-// Cores so slow that letters come within a step: then all keep the same pace.
+// Cores so slow that messages come within a step: then all keep the same pace.
 SimCluster even_pace(int workers) { return SimCluster::uniform(workers, 1e-6, 1e9, 1e7); }
 
 // The second eigenvalue of a symmetric mixing matrix (its size: it may be negative) and its vector, by power iteration
@@ -199,7 +199,7 @@ TEST(GossipSum, SharesSumToOneAtRestAndWithoutStepsAllReachTheMean) {
     }
 }
 
-TEST(GossipSum, SharesMoveWithTheLetters) {
+TEST(GossipSum, SharesMoveWithTheMessages) {
   const Tale tale = simulate_with_shares(4, {.system = gosgd, .lr = 0, .steps = 40});
   EXPECT_GT(std::ranges::max(tale.shares) - std::ranges::min(tale.shares), 0.01);
 }
@@ -278,7 +278,7 @@ TEST(Malt, EverythingThatIsSentIsMerged) {
   EXPECT_LT(distance_from_consensus(all), 0.01 * distance_from_consensus(simulate_system(8, job, even_pace(8))));
 }
 
-TEST(Gossip, ALinkThatIsTooSlowLeavesLettersOutAndStaysBounded) {
+TEST(Gossip, ALinkThatIsTooSlowLeavesMessagesOutAndStaysBounded) {
   Count count;
   SystemJob job{.system = system("neighbour_mean", "name = 'neighbour'\ngraph = 'halton'\nwindow = 1", "async"),
                 .steps = 60};
@@ -362,11 +362,11 @@ TEST(Partial, AStepCarriesOneSliceToEachPeerAndADifferentOneToEach) {
   const double floats = static_cast<double>(few[0].weights.size());
   Problems problems;
   const auto expected =
-      traffic_per_step(composition_of(s, problems), 5, few[0].pieces, few[0].portions).bytes / 5 - 4 * floats;
+      traffic_per_step(composition_of(s, problems), 5, few[0].pieces, few[0].buckets).bytes / 5 - 4 * floats;
   double bytes = 0;
   for (std::size_t r = 0; r < 5; ++r) bytes += static_cast<double>(more[r].sent.bytes - few[r].sent.bytes) / 5 / 8;
   EXPECT_NEAR(bytes, expected + 4 * floats, 1e-6);
-  EXPECT_LT(bytes, 2 * 4 * floats) << "W to all four together, and letters' heads";
+  EXPECT_LT(bytes, 2 * 4 * floats) << "W to all four together, and messages' heads";
 }
 
 TEST(Partial, SlicesShrinkWithTheMeasuredLink) {
@@ -380,7 +380,7 @@ TEST(Partial, SlicesShrinkWithTheMeasuredLink) {
   EXPECT_GT(bytes(1e10), 2 * bytes(1e7));
 }
 
-TEST(Partial, LostLettersAreLostAndTrainingGoesOn) {
+TEST(Partial, LostMessagesAreLostAndTrainingGoesOn) {
   const std::string half = system("grad_mean", "name = 'partial'\nslices = 3\ndrop = 0.5", "async");
   double arrived = 0, all = 0;
   for (const auto& sum : answers_after(40, half))

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "codec/piecewise.h"
-#include "parallel/coded_sum.h"
+#include "parallel/sum/coded_sum.h"
 
 namespace echelon {
 namespace {

@@ -73,7 +73,7 @@ TEST_P(Product, WithEveryOrderToo) {
         for (const char* codec : {"none", "one_bit"})
           expect_ten_steps_or_a_reason(system_of(rule, sync, codec) +
                                        fmt::format("[order]\nname = '{}'\n{}", order,
-                                                   order == "whole" ? "" : "bytes = 64\n"));  // several portions
+                                                   order == "whole" ? "" : "bytes = 64\n"));  // several buckets
   EXPECT_GT(trained_, 0) << "an exchange that keeps to no order";
   EXPECT_GT(refused_, 0);
 }

@@ -5,7 +5,7 @@
 
 #include "data/formats/synthetic.h"
 #include "models/quantised.h"
-#include "parallel/trainer.h"
+#include "parallel/step/trainer.h"
 #include "tests/parallel/small_networks.h"
 #include "tests/support/allocations.h"
 
@@ -28,10 +28,10 @@ Options quantised(Options options, const std::string& scheme) {
 std::vector<float> train(const Case& c, int cores, std::uint64_t seed = 3) {
   const auto data = data::make_synthetic("train", c.data);
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
-  LoneCrew alone(cores);
+  LocalTeam alone(cores);
   data::Loader loader(data, {.seed = 3, .batches = {{0, 18}}, .shards = 4});
   Trainer trainer(
-      *model, [&] { return optim("momentum"); }, data->fields(), 4, seed, alone.crew);
+      *model, [&] { return optim("momentum"); }, data->fields(), 4, seed, alone.team);
   for (std::uint64_t s = 0; s < 5; ++s) trainer.step(s, 0.01, loader.at(s));
   const auto p = trainer.parameters();
   return {p.begin(), p.end()};
@@ -57,10 +57,10 @@ TEST(QuantisedTrainer, AStepAllocatesNothing) {
     const Case c{"lenet5", quantised({}, scheme), cases()[1].data};
     const auto data = data::make_synthetic("train", c.data);
     const auto model = models::make_model(c.name, inputs_of(*data), c.options);
-    LoneCrew alone(2);
+    LocalTeam alone(2);
     data::Loader loader(data, {.batches = {{0, 16}}, .drop_partial = true, .shards = 4, .prefetch = 0});
     Trainer trainer(
-        *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.crew);
+        *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.team);
     for (std::uint64_t s = 0; s < 3; ++s) trainer.step(s, 0.01, loader.at(s));
     const std::int64_t before = allocations();
     for (std::uint64_t s = 3; s < 8; ++s) trainer.step(s, 0.01, loader.at(s));

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "parallel/evaluator.h"
-#include "parallel/trainer.h"
+#include "parallel/step/evaluator.h"
+#include "parallel/step/trainer.h"
 #include "tests/parallel/small_networks.h"
 #include "tests/support/temp_dir.h"
 #include "tests/world/all_worlds.h"
@@ -27,9 +27,9 @@ std::vector<float> train(World& world, const Job& s) {
   const auto data = data::make_synthetic("train", s.network.data);
   const auto model = models::make_model(s.network.name, inputs_of(*data), s.network.options);
   Cores cores(s.cores);
-  Crew crew(world, cores, s.apart);
+  Team team(world, cores, s.apart);
   Trainer trainer(
-      *model, [&] { return optim(s.rule); }, data->fields(), s.shards, 3, crew);
+      *model, [&] { return optim(s.rule); }, data->fields(), s.shards, 3, team);
   const ShardRange own = trainer.own_shards();
   data::Loader loader(
       data, {.seed = 3,
@@ -41,7 +41,7 @@ std::vector<float> train(World& world, const Job& s) {
     trainer.step(static_cast<std::uint64_t>(step), 0.01, loader.at(static_cast<std::uint64_t>(step)));
   std::vector<float> result(trainer.parameters().begin(), trainer.parameters().end());
   Evaluator evaluator(*model, trainer.table(), trainer.parameters(), data::make_synthetic("test", s.network.data), 40,
-                      crew);
+                      team);
   const Evaluation test = evaluator.run();
   result.push_back(static_cast<float>(test.loss));
   result.push_back(static_cast<float>(test.accuracy));
@@ -127,9 +127,9 @@ TEST_P(Ranks, WishesToStopReachEveryRankInTheSameStep) {
       const auto data = data::make_synthetic("train", c.data);
       const auto model = models::make_model(c.name, inputs_of(*data), c.options);
       Cores cores(1);
-      Crew crew(w, cores, apart);
+      Team team(w, cores, apart);
       Trainer trainer(
-          *model, [&] { return optim("sgd"); }, data->fields(), 3, 3, crew);
+          *model, [&] { return optim("sgd"); }, data->fields(), 3, 3, team);
       data::Loader loader(data, {.batches = {{0, 12}}, .shards = 3, .prefetch = 0});
       for (std::uint64_t step = 0; step < 3; ++step) {
         const bool stop = trainer.step(step, 0.01, loader.at(step), step == 1 && w.rank() == 2).stop;
@@ -146,9 +146,9 @@ TEST_P(Ranks, ALossThatIsNoNumberIsExplainedByTheRankThatHasIt) {
         const auto data = data::make_synthetic("train", c.data);
         const auto model = models::make_model(c.name, inputs_of(*data), c.options);
         Cores cores(1);
-        Crew crew(w, cores, apart);
+        Team team(w, cores, apart);
         Trainer trainer(
-            *model, [&] { return optim("sgd"); }, data->fields(), 3, 3, crew);
+            *model, [&] { return optim("sgd"); }, data->fields(), 3, 3, team);
         data::Loader loader(data, {.batches = {{0, 12}}, .shards = 3, .prefetch = 0});
         for (std::uint64_t step = 0; step < 20; ++step) trainer.step(step, 1e20, loader.at(step));
       });

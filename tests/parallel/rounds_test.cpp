@@ -85,9 +85,9 @@ TEST(AggressiveSynchronisation, APartialGradientIsTheMeanOverItsSamples) {
   const auto alone = make_world_alone();
   const auto gradient = [&](int shards, int batch, int stop_after) {
     Cores cores(1);
-    Crew crew(*alone, cores);
+    Team team(*alone, cores);
     Trainer trainer(
-        *model, [] { return optim("sgd"); }, data->fields(), shards, 3, crew);
+        *model, [] { return optim("sgd"); }, data->fields(), shards, 3, team);
     int asked = 0;
     if (stop_after > 0) trainer.ask_before_shards([&] { return ++asked < stop_after; });
     data::Loader loader(data, {.batches = {{0, static_cast<std::uint64_t>(batch)}},

@@ -142,7 +142,7 @@ TEST(ServerChain, SaysWhatItNeeds) {
   refused("replicas = 3\nkill_server = '0.1@3, 0.1@9'", "names 0.1 twice");
 }
 
-// What happens at the last possible moment happens; a later one is refused.
+// What happens at the last possible info happens; a later one is refused.
 TEST(ServerChain, RefusesWhatNeverHappens) {
   constexpr int workers = 3, steps = 6;
   for (const auto& [sync, updates] : {std::pair("bsp", steps), std::pair("async", steps * workers)}) {
@@ -202,7 +202,7 @@ TEST(ServerChain, SaysWhatWasLostAndWhoGoesOn) {
   ASSERT_EQ(middle.size(), 2u);
   EXPECT_EQ(middle[0], middle[1]);
   says(middle[0], "server 1.1 on rank 3 has lost its state after 7 updates");
-  says(middle[0], "1.0 on rank 2 passes letters on past it");
+  says(middle[0], "1.0 on rank 2 passes messages on past it");
   for (const std::string& line : said("0.2@0")) says(line, "0.1 on rank 1 answers from now on");
   EXPECT_EQ(said("0.2@0").size(), 2u);
   EXPECT_TRUE(said("").empty());

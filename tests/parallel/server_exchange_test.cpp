@@ -35,7 +35,7 @@ TEST(Servers, TheModelIsTheSameOnAnyNumberOfThem) {  // but for the order in whi
     expect_near(one[0].model, simulate_system(4, {.system = servers("servers = " + count, "'bsp'")})[0].model);
 }
 
-TEST(Servers, PlannedAccessSendsOneLetterForAllTensorsOfAServer) {
+TEST(Servers, PlannedAccessSendsOneMessageForAllTensorsOfAServer) {
   const auto planned = simulate_system(4, {.system = servers("servers = 2\nplanned = true", "'bsp'")});
   const auto each = simulate_system(4, {.system = servers("servers = 2\nplanned = false", "'bsp'")});
   EXPECT_TRUE(same_bits(planned[0].model, each[0].model));
@@ -47,7 +47,7 @@ TEST(Servers, MergedPushesSaveTrafficByTheirNumber) {
     return bytes(simulate_system(4, {.system = servers(exchange, "'async'\nwork = 'own'"), .steps = steps}));
   };
   const auto step = [&](const std::string& exchange) { return (sent(exchange, 48) - sent(exchange, 24)) / 24; };
-  // Without the letters about work, which are the same.
+  // Without the messages about work, which are the same.
   const double push = step("n_push = 1\nn_fetch = 12") - step("n_push = 12\nn_fetch = 12");
   const double fetch = step("n_push = 12\nn_fetch = 1") - step("n_push = 12\nn_fetch = 12");
   const double model = 4.0 * (16 * 12 + 12 + 12 * 4 + 4);

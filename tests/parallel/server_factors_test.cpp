@@ -1,7 +1,7 @@
 // Factors that go to servers: these make of them what whole gradients would have been, for fewer bytes; also when a
 // server loses its state.
 
-#include "parallel/exchanges/server_factors.h"
+#include "parallel/server/factors.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace echelon {
 namespace {
 
 using namespace test;
-using exchanges::FactorLetter;
+using exchanges::FactorMessage;
 
 std::string servers(const std::string& settings, const std::string& sync, const std::string& order = "backward",
                     const std::string& rule = "grad_push") {
@@ -89,7 +89,7 @@ TEST(ServerFactors, OfUnequalPartsAreAtMostWhatTheFormulaSays) {
   const auto few = simulate_system(4, {.system = system, .network = network, .steps = 3, .batch = 22});
   const auto more = simulate_system(4, {.system = system, .network = network, .steps = 4, .batch = 22});
   Problems problems;
-  const auto expected = traffic_per_step(composition_of(system, problems), 4, few[0].pieces, few[0].portions,
+  const auto expected = traffic_per_step(composition_of(system, problems), 4, few[0].pieces, few[0].buckets,
                                          CodecBytes::usual, few[0].factors);
   EXPECT_TRUE(expected.at_most);
   const double step = bytes_of(more) - bytes_of(few);
@@ -106,24 +106,24 @@ const std::vector<ThinProduct> products{
 };
 constexpr Range key{100, 185};
 
-TEST(FactorLetters, HaveEachLayerInWhicheverWayIsSmaller) {
-  const FactorLetter letter(key, products);
+TEST(FactorMessages, HaveEachLayerInWhicheverWayIsSmaller) {
+  const FactorMessage message(key, products);
   for (std::size_t samples = 0; samples < 40; ++samples) {
     const std::size_t a = std::min<std::size_t>(60, samples * 16), c = std::min<std::size_t>(20, samples * 2 * 9);
-    EXPECT_EQ(letter.floats(samples), 3 + a + 2 + c + 1) << samples;
-    EXPECT_LE(letter.floats(samples), letter.most_floats());
+    EXPECT_EQ(message.floats(samples), 3 + a + 2 + c + 1) << samples;
+    EXPECT_LE(message.floats(samples), message.most_floats());
   }
 }
 
-TEST(FactorLetters, AreReadAsTheGradientThatTheyMean) {
-  const FactorLetter letter(key, products);
+TEST(FactorMessages, AreReadAsTheGradientThatTheyMean) {
+  const FactorMessage message(key, products);
   for (const std::size_t samples : {0, 1, 2, 3, 4}) {
-    std::vector<float> numbers(letter.floats(samples));
+    std::vector<float> numbers(message.floats(samples));
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<float>(i));
     numbers.back() = static_cast<float>(samples);
     std::vector<float> out(key.count(), 99), expected;
     Buffer scratch;
-    letter.read(numbers, out, scratch);
+    message.read(numbers, out, scratch);
     std::size_t at = 0;
     const auto plain = [&](std::size_t n) {
       for (std::size_t i = 0; i < n; ++i) expected.push_back(numbers[at++]);
@@ -143,20 +143,20 @@ TEST(FactorLetters, AreReadAsTheGradientThatTheyMean) {
   }
 }
 
-TEST(FactorLetters, ThatMakeNoSenseAreRefused) {
-  const FactorLetter letter(key, products);
+TEST(FactorMessages, ThatMakeNoSenseAreRefused) {
+  const FactorMessage message(key, products);
   std::vector<float> out(key.count());
   Buffer scratch;
   const auto read = [&](std::size_t floats, float samples) {
     std::vector<float> numbers(floats);
     if (floats > 0) numbers.back() = samples;
-    letter.read(numbers, out, scratch);
+    message.read(numbers, out, scratch);
   };
-  read(letter.floats(2), 2);
+  read(message.floats(2), 2);
   for (const float samples : {1.0f, 3.0f, -1.0f, 2.5f, 1e9f, std::numeric_limits<float>::quiet_NaN(), INFINITY})
-    EXPECT_THROW(read(letter.floats(2), samples), Failure) << samples;
+    EXPECT_THROW(read(message.floats(2), samples), Failure) << samples;
   EXPECT_THROW(read(0, 0), Failure);
-  EXPECT_THROW(read(letter.floats(2) - 1, 2), Failure);
+  EXPECT_THROW(read(message.floats(2) - 1, 2), Failure);
 }
 
 TEST(OwnersOfParameters, HaveWholeOnesAndAllOfThem) {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "parallel/exchanges/server_budget.h"
-#include "parallel/exchanges/server_filter.h"
-#include "parallel/exchanges/server_sites.h"
+#include "parallel/server/budget.h"
+#include "parallel/server/filter.h"
+#include "parallel/server/sites.h"
 #include "tests/parallel/systems.h"
 
 namespace echelon {
@@ -195,7 +195,7 @@ TEST(Magnitude, PushesStayWithinTheRate) {
   const auto all = simulate_system(4, {.system = system(order + "1"), .steps = steps});
   const auto some = simulate_system(4, {.system = system(order + "0.25"), .steps = steps});
   EXPECT_GT(some[0].accuracy, 0.9);
-  // A worker without a server sends pushes alone (and letters about work); all that is left at the end goes then.
+  // A worker without a server sends pushes alone (and messages about work); all that is left at the end goes then.
   const auto model = static_cast<double>(4 * some[0].model.size());
   const double slices = std::ceil(model / 64);
   const double pushed = static_cast<double>(all[1].sent.bytes) - static_cast<double>(some[1].sent.bytes);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "parallel/racing_weights.h"
+#include "parallel/exchanges/racing_weights.h"
 #include "tests/parallel/systems.h"
 #include "world/launch.h"
 
@@ -64,7 +64,7 @@ TEST(RacingWeights, PassATokenToAllGroupsInTurn) {
   for (std::size_t i = 1; i < holders.size(); ++i) EXPECT_EQ(holders[i], (holders[i - 1] + 1) % groups);
   for (int g = 1; g < groups; ++g) EXPECT_NEAR(weights.handed_on(g), weights.handed_on(0), 1);
 
-  weights.settle();
+  weights.drain();
   std::vector<float> values(4);
   for (int g = 0; g < groups; ++g) {  // every change counts once in every group
     weights.read(g, values);

@@ -1,7 +1,7 @@
 // Sparse sums by recursive doubling, and sums through codecs every way there is: the right numbers, the same bits on
 // all members, and the bytes that are announced.
 
-#include "parallel/sparse_sum.h"
+#include "parallel/sum/sparse_sum.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "codec/sparse_stream.h"
-#include "parallel/coded_sum.h"
+#include "parallel/sum/coded_sum.h"
 #include "tests/codec/cases.h"
 #include "world/launch.h"
 #include "world/sim/simulation.h"

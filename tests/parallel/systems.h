@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "parallel/evaluator.h"
 #include "parallel/replica.h"
+#include "parallel/step/evaluator.h"
 #include "recipe/toml.h"
 #include "tests/parallel/small_networks.h"
 #include "world/launch.h"
@@ -55,7 +55,7 @@ struct SystemResult {                 // of one rank
   std::int64_t samples = 0;           // told to this rank, of all
   std::map<std::string, double> figures;
   std::vector<CodecPiece> pieces;  // of the model
-  std::vector<Range> portions;     // in which its gradient becomes complete
+  std::vector<Range> buckets;      // in which its gradient becomes complete
   FactorFacts factors;
 };
 
@@ -71,8 +71,8 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
   const auto model = models::make_model(job.network.name, inputs_of(*data), job.network.options);
   const auto meter = make_metered(world);
   Cores cores(job.cores);
-  Crew crew(*meter, cores, true);
-  crew.on_late = job.on_late;
+  Team team(*meter, cores, true);
+  team.on_late = job.on_late;
   Replica replica({.model = model.get(),
                    .make_optim = [&] { return optim(job.rule, job.settings); },
                    .fields = data->fields(),
@@ -80,7 +80,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
                    .seed = job.seed,
                    .largest_slice = job.batch,
                    .stragglers = job.stragglers},
-                  composition, *meter, crew);
+                  composition, *meter, team);
   data::Loader loader(data, {.seed = 3,
                              .batches = {{0, static_cast<std::uint64_t>(job.batch)}},
                              .shards = static_cast<std::uint64_t>(job.shards),
@@ -106,13 +106,13 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
   result.model.assign(replica.model().begin(), replica.model().end());
   result.weights.assign(replica.trainer().parameters().begin(), replica.trainer().parameters().end());
   Evaluator evaluator(*model, replica.trainer().table(), replica.model(),
-                      data::make_synthetic("test", job.network.data), 64, crew);
+                      data::make_synthetic("test", job.network.data), 64, team);
   const Evaluation test = evaluator.run();
   result.loss = test.loss, result.accuracy = test.accuracy;
   ExchangeParts parts;
   parts.trainer = &replica.trainer();
   result.pieces = parts.pieces({0, parts.floats()});
-  for (const Bucket& b : replica.trainer().buckets()) result.portions.push_back({b.begin, b.end});
+  for (const Bucket& b : replica.trainer().buckets()) result.buckets.push_back({b.begin, b.end});
   result.factors = {.batch = static_cast<std::size_t>(job.batch), .products = replica.trainer().thin_products()};
   for (const auto& [name, value] : replica.figures()) result.figures[name] = value;
   if (look) look(replica);

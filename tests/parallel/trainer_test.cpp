@@ -1,4 +1,4 @@
-#include "parallel/trainer.h"
+#include "parallel/step/trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "data/formats/synthetic.h"
 #include "models/zoo.h"
-#include "parallel/evaluator.h"
+#include "parallel/step/evaluator.h"
 #include "tests/parallel/small_networks.h"
 #include "tests/support/allocations.h"
 
@@ -20,10 +20,10 @@ using namespace test;
 std::vector<float> train(const Case& c, const std::string& rule, int cores_count, int steps, int shards = 4) {
   const auto data = data::make_synthetic("train", c.data);
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
-  LoneCrew alone(cores_count);
+  LocalTeam alone(cores_count);
   data::Loader loader(data, {.seed = 3, .batches = {{0, 18}}, .shards = static_cast<std::uint64_t>(shards)});
   Trainer trainer(
-      *model, [&] { return optim(rule); }, data->fields(), shards, 3, alone.crew);
+      *model, [&] { return optim(rule); }, data->fields(), shards, 3, alone.team);
   for (int s = 0; s < steps; ++s)
     trainer.step(static_cast<std::uint64_t>(s), 0.01, loader.at(static_cast<std::uint64_t>(s)));
   const auto p = trainer.parameters();
@@ -63,10 +63,10 @@ TEST(Trainer, AStepAllocatesNothing) {
     SCOPED_TRACE(c.name);
     const auto data = data::make_synthetic("train", c.data);
     const auto model = models::make_model(c.name, inputs_of(*data), c.options);
-    LoneCrew alone(2);
+    LocalTeam alone(2);
     data::Loader loader(data, {.batches = {{0, 16}}, .drop_partial = true, .shards = 4, .prefetch = 0});
     Trainer trainer(
-        *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.crew);
+        *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.team);
     for (std::uint64_t s = 0; s < 3; ++s) trainer.step(s, 0.01, loader.at(s));
     const std::int64_t before = test::allocations();
     for (std::uint64_t s = 3; s < 8; ++s) trainer.step(s, 0.01, loader.at(s));
@@ -74,18 +74,18 @@ TEST(Trainer, AStepAllocatesNothing) {
   }
 }
 
-TEST(Trainer, AStepInTwoHalvesThatSendsPortionsAllocatesNothing) {
+TEST(Trainer, AStepInTwoHalvesThatSendsBucketsAllocatesNothing) {
   if (!test::allocations_are_counted()) GTEST_SKIP() << "a sanitizer has its own malloc";
   const Case c = cases()[1];
   const auto data = data::make_synthetic("train", c.data);
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
-  LoneCrew alone(2);
+  LocalTeam alone(2);
   data::Loader loader(data, {.batches = {{0, 16}}, .drop_partial = true, .shards = 4, .prefetch = 0});
   Trainer trainer(
-      *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.crew);
-  std::atomic<int> portions = 0;
+      *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.team);
+  std::atomic<int> buckets = 0;
   trainer.announce();
-  trainer.send_buckets(1, [&](const Bucket&) { ++portions; });
+  trainer.send_buckets(1, [&](const Bucket&) { ++buckets; });
   const auto step = [&](std::uint64_t s) {
     trainer.compute(s, loader.at(s), 16);
     trainer.update(s, 0.01);
@@ -94,17 +94,17 @@ TEST(Trainer, AStepInTwoHalvesThatSendsPortionsAllocatesNothing) {
   const std::int64_t before = test::allocations();
   for (std::uint64_t s = 3; s < 8; ++s) step(s);
   EXPECT_EQ(test::allocations() - before, 0);
-  EXPECT_GT(portions, 8);
+  EXPECT_GT(buckets, 8);
 }
 
 TEST(Trainer, ThePlanSaysHowMuchMemoryIsUsed) {
   const Case c = cases()[1];
   const auto data = data::make_synthetic("train", c.data);
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
-  LoneCrew alone(2);
+  LocalTeam alone(2);
   data::Loader loader(data, {.batches = {{0, 16}}, .shards = 2, .prefetch = 0});
   Trainer trainer(
-      *model, [&] { return optim("momentum"); }, data->fields(), 2, 3, alone.crew);
+      *model, [&] { return optim("momentum"); }, data->fields(), 2, 3, alone.team);
   trainer.step(0, 0.01, loader.at(0));
   const auto plan = compile(model->training(8)[0].graph);
   const std::size_t flat = trainer.table().floats() * sizeof(float);
@@ -117,10 +117,10 @@ TEST(Trainer, ALossThatIsNoNumberStopsTheStepAndNamesThePlace) {
   const Case c = cases()[1];
   const auto data = data::make_synthetic("train", c.data);
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
-  LoneCrew alone(2);
+  LocalTeam alone(2);
   data::Loader loader(data, {.batches = {{0, 16}}, .shards = 4});
   Trainer trainer(
-      *model, [&] { return optim("sgd"); }, data->fields(), 4, 3, alone.crew);
+      *model, [&] { return optim("sgd"); }, data->fields(), 4, 3, alone.team);
   const auto& entry = trainer.table().find("conv2.weight");
   for (std::size_t i = 0; i < entry.size; ++i) trainer.parameters()[entry.offset + i] = 3e38f;
   const std::vector<float> before(trainer.parameters().begin(), trainer.parameters().end());
@@ -139,16 +139,16 @@ TEST(Trainer, TrainingLowersTheLossAndEvaluationAgreesOnAnyNumberOfCores) {
   const auto data = data::make_synthetic("train", c.data);
   const auto test_data = data::make_synthetic("test", c.data);
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
-  LoneCrew alone(2), one(1);
+  LocalTeam alone(2), one(1);
   data::Loader loader(data, {.batches = {{0, 20}}, .shards = 4});
   Trainer trainer(
-      *model, [&] { return optim("momentum"); }, data->fields(), 4, 3, alone.crew);
+      *model, [&] { return optim("momentum"); }, data->fields(), 4, 3, alone.team);
   const double first = trainer.step(0, 0.02, loader.at(0)).loss;
   double last = 0;
   for (std::uint64_t s = 1; s < 60; ++s) last = trainer.step(s, 0.02, loader.at(s)).loss;
   EXPECT_LT(last, first / 2);
-  Evaluator two_cores(*model, trainer.table(), trainer.parameters(), test_data, 16, alone.crew);
-  Evaluator one_core(*model, trainer.table(), trainer.parameters(), test_data, 16, one.crew);
+  Evaluator two_cores(*model, trainer.table(), trainer.parameters(), test_data, 16, alone.team);
+  Evaluator one_core(*model, trainer.table(), trainer.parameters(), test_data, 16, one.team);
   const Evaluation a = two_cores.run(), b = one_core.run();
   EXPECT_EQ(a.samples, 60);
   EXPECT_EQ(a.loss, b.loss);

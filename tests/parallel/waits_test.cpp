@@ -29,7 +29,7 @@ TEST(Waits, ARankThatFailsAfterTheLastRoundIsNamedByTheOthers) {
   for (const std::size_t r : {1u, 2u}) EXPECT_TRUE(says(said[r], "rank 0 was lost")) << r;
 }
 
-// Portions of its gradient that never become ready are not waited for.
+// BucketSums of its gradient that never become ready are not waited for.
 class FailsInAStep : public testing::TestWithParam<const char*> {};
 
 TEST_P(FailsInAStep, AndAllEndAtOnce) {
@@ -75,8 +75,8 @@ struct Sleeper {
   }
 };
 
-// Every exchange by letters: whom one waits for is named, wherever its server is.
-const std::vector<std::string> by_letters{
+// Every exchange by messages: whom one waits for is named, wherever its server is.
+const std::vector<std::string> by_messages{
     gradients_to_servers("", "ssp"),
     gradients_to_servers("servers = 3", "ssp"),
     gradients_to_servers("", "essp"),
@@ -89,7 +89,7 @@ const std::vector<std::string> by_letters{
 };
 
 TEST(Waits, WhoeverWaitsForALetterSaysForWhom) {
-  for (const std::string& system : by_letters) {
+  for (const std::string& system : by_messages) {
     SCOPED_TRACE(system);
     const Sleeper run(system, 30);
     run.report.throw_if_failed();
@@ -103,7 +103,7 @@ TEST(Waits, WhoeverWaitsForALetterSaysForWhom) {
 
 // In the summary's figures the wait is the sleeper's, and no part of the exchange. In lock-step too.
 TEST(Waits, SecondsAreCountedForWhomTheyWereWaited) {
-  std::vector<std::string> systems = by_letters;
+  std::vector<std::string> systems = by_messages;
   for (const char* in_lockstep :
        {"[rule]\nname = 'param_mean'\n", "[rule]\nname = 'grad_mean'\n[order]\nname = 'fusion'\n",
         "[rule]\nname = 'neighbour_mean'\n[exchange]\nname = 'neighbour'\n[sync]\nname = 'bsp'\n"})
@@ -122,14 +122,14 @@ TEST(Waits, SecondsAreCountedForWhomTheyWereWaited) {
 }
 
 TEST(Waits, NobodyWaitsForALetterForEver) {
-  for (const std::string& system : by_letters) {
+  for (const std::string& system : by_messages) {
     SCOPED_TRACE(system);
     const Sleeper run(system, 1e5);
     ASSERT_FALSE(run.report.ok());
     const SimFailure& first = run.report.failures.front();
     EXPECT_TRUE(says(first.text, "s for rank 2: "));
     EXPECT_TRUE(says(first.text, "the limit is 900 s"));
-    EXPECT_LT(first.at, 2000);  // the tasks that read its letters end a little later
+    EXPECT_LT(first.at, 2000);  // the tasks that read its messages end a little later
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "parallel/trainer.h"
+#include "parallel/step/trainer.h"
 #include "tests/parallel/small_networks.h"
 #include "world/sim/simulation.h"
 
@@ -49,9 +49,9 @@ class Cluster {
  private:
   std::vector<float> train(World& world) const {
     Cores cores(1);
-    Crew crew(world, cores);
+    Team team(world, cores);
     Trainer trainer(
-        *model_, [&] { return optim("momentum"); }, data_->fields(), ranks, 3, crew);
+        *model_, [&] { return optim("momentum"); }, data_->fields(), ranks, 3, team);
     const auto own = static_cast<std::uint64_t>(world.rank());
     data::Loader loader(data_,
                         {.seed = 3, .batches = {{0, 16}}, .shards = ranks, .own = data::Slice{own, 1}, .prefetch = 0});
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Bugs, WeatherPlanted,
                                          Planted{"wrong_channel", &PlantedBugs::wrong_channel},
                                          Planted{"renumber_retransmission", &PlantedBugs::renumber_retransmission},
                                          Planted{"resend_newest", &PlantedBugs::resend_newest},
-                                         Planted{"impatient", &PlantedBugs::impatient}),
+                                         Planted{"short_timeout", &PlantedBugs::short_timeout}),
                          [](const auto& p) { return p.param.name; });
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Who does which part of an epoch, and when it is over: with enough samples, before slow workers have done all of their
 // own parts.
 
-#include "parallel/work.h"
+#include "parallel/team/work_scheduler.h"
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(EnoughSamples, AreAtLeastAsManyAndNotManyMoreWhereAllAreEquallyFast) {
   EXPECT_EQ(cut[0].reached, steps);
 }
 
-// The desks by themselves: every worker takes pieces until there is none, and says what it has done.
+// The schedulers by themselves: every worker takes pieces until there is none, and says what it has done.
 struct Day {
   std::vector<std::int64_t> end, done;  // by worker
 };
@@ -54,19 +54,19 @@ Day work(std::int64_t enough_samples, const std::function<bool(Rank, std::int64_
   Day day{std::vector<std::int64_t>(workers), std::vector<std::int64_t>(workers)};
   run_in_simulation(SimCluster::uniform(workers, 1e-5, 1e9), {}, [&](World& world) {
     Cores cores(1);
-    Crew crew(world, cores, true);
-    Mail mail(world, 1 << 16);
-    WorkDesk desk(crew, mail, false);
-    desk.begin(100, 100 + steps, enough_samples);
+    Team team(world, cores, true);
+    Mailbox mailbox(world, 1 << 16);
+    WorkScheduler scheduler(team, mailbox, false);
+    scheduler.begin(100, 100 + steps, enough_samples);
     const auto r = static_cast<std::size_t>(world.rank());
-    while (desk.next()) {
+    while (scheduler.next()) {
       world.sleep(1e-3 * (world.rank() == 2 ? 1.5 : 1));
       ++day.done[r];
-      desk.done({.pieces = 1, .samples = batch / workers}, wants_to_stop(world.rank(), day.done[r]));
+      scheduler.done({.pieces = 1, .samples = batch / workers}, wants_to_stop(world.rank(), day.done[r]));
     }
-    day.end[r] = desk.end();
-    barrier(crew.group(), "the end of the day");  // nobody asks any more
-    mail.close();
+    day.end[r] = scheduler.end();
+    barrier(team.group(), "the end of the day");  // nobody asks any more
+    mailbox.close();
   }).throw_if_failed();
   return day;
 }
@@ -89,26 +89,26 @@ TEST(EnoughSamples, LeaveNothingOutOfARoundThatIsStopped) {
   for (const std::int64_t done : day.done) EXPECT_EQ(done, day.end[0] - 100);
 }
 
-// What the office tells of a round is of that round alone, and never more than was done in it.
+// What the scheduler tells of a round is of that round alone, and never more than was done in it.
 TEST(WorkTotals, AreOfOneRound) {
   constexpr int rounds = 3, each = 5;
   run_in_simulation(SimCluster::uniform(workers, 1e-5, 1e9), {}, [&](World& world) {
     Cores cores(1);
-    Crew crew(world, cores, true);
-    Mail mail(world, 1 << 16);
-    WorkDesk desk(crew, mail, true);
+    Team team(world, cores, true);
+    Mailbox mailbox(world, 1 << 16);
+    WorkScheduler scheduler(team, mailbox, true);
     for (int round = 0; round < rounds; ++round) {
-      desk.begin(each * round, each * (round + 1));
-      while (desk.next()) {
+      scheduler.begin(each * round, each * (round + 1));
+      while (scheduler.next()) {
         world.sleep(1e-3 * (1 + world.rank()));
-        desk.done({.pieces = 1, .loss = round == 0 ? 1000.0 : 1.0, .terms = 1}, false);
+        scheduler.done({.pieces = 1, .loss = round == 0 ? 1000.0 : 1.0, .terms = 1}, false);
       }
-      barrier(crew.group(), "the end of a round");
+      barrier(team.group(), "the end of a round");
       if (world.rank() != 0) continue;
-      EXPECT_LE(desk.totals().pieces, each * workers);
-      if (round > 0) EXPECT_LE(desk.totals().loss, desk.totals().pieces) << "a loss of the round before";
+      EXPECT_LE(scheduler.totals().pieces, each * workers);
+      if (round > 0) EXPECT_LE(scheduler.totals().loss, scheduler.totals().pieces) << "a loss of the round before";
     }
-    mail.close();
+    mailbox.close();
   }).throw_if_failed();
 }
 

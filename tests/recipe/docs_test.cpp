@@ -6,7 +6,7 @@
 #include "nn/layer_table.h"
 #include "optim/rule.h"
 #include "optim/schedule.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 namespace {
@@ -44,7 +44,7 @@ TEST(AddingASystem, ShowsWhatIsThere) {
            {"tools/systems_page", "tests/CMakeLists.txt"},
            {"one_bit(OptionReader&)", "src/codec/codecs.h"},
            {"all_reduce(OptionReader&", "src/parallel/exchanges/exchanges.h"},
-           {"order.is_early", "src/parallel/exchanges/portions.cpp"},
+           {"order.is_early", "src/parallel/exchanges/buckets.cpp"},
            {"Order::Kind", "src/parallel/exchanges/server_overlap.cpp"},
            {"order.cuts_slices", "src/parallel/exchanges/server_keys.cpp"},
            {"Sync::Kind", "src/parallel/exchanges/server_client.cpp"},

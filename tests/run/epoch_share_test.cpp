@@ -7,8 +7,8 @@
 #include "run/job.h"
 #include "tests/support/temp_dir.h"
 #include "world/launch.h"
-#include "world/metered.h"
 #include "world/sim/simulation.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon {
 namespace {
@@ -47,8 +47,8 @@ Outcome train(double share, double slowness, int epochs, const std::string& ever
   run_in_simulation(SimCluster::uniform(workers, 1e-5, 1e9, 1e6), {}, [&](World& world) {
     const auto meter = make_metered(world);
     Cores cores(1);
-    Crew crew(*meter, cores, true);
-    Training training(job, *disk, world.clock(), crew, "", 1, meter.get());
+    Team team(*meter, cores, true);
+    Training training(job, *disk, world.clock(), team, "", 1, meter.get());
     if (world.rank() == 0) training.add(outcome);
     const Training::StopFlag never{false};
     const RunSummary summary = training.run(never);

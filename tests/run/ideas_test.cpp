@@ -47,7 +47,7 @@ Measured run_of(const SystemFile& file, const SimCluster& cluster, SystemJob job
   return run;
 }
 
-SystemFile in_one_portion(const std::string& name) {
+SystemFile in_one_bucket(const std::string& name) {
   SystemFile file = file_of(name);
   file.order.items = {{"name", text("whole")}};
   return file;
@@ -77,16 +77,16 @@ struct Pattern {
 
 class AllReducePattern : public testing::TestWithParam<Pattern> {};
 
-// Workers tell each other news besides, the same under all systems. So this is against bsp, where every worker sends
+// Workers tell each other reports besides, the same under all systems. So this is against bsp, where every worker sends
 // each owner its part and gets its sum: 2 n (n-1) messages, 2 (n-1) models; and against the latencies of rabenseifner.
 TEST_P(AllReducePattern, IsTheAlgorithmsOwn) {
   const Pattern p = GetParam();
-  const Measured own = run_of(in_one_portion(p.system), p.cluster), bsp = run_of(in_one_portion("bsp"), p.cluster);
+  const Measured own = run_of(in_one_bucket(p.system), p.cluster), bsp = run_of(in_one_bucket("bsp"), p.cluster);
   const double n = workers, model = 4.0 * static_cast<double>(own.result.weights.size());
   EXPECT_NEAR(own.cost.messages - bsp.cost.messages, p.messages - 2 * n * (n - 1), 1e-6);
   EXPECT_NEAR(own.cost.bytes - bsp.cost.bytes, (p.models - 2 * (n - 1)) * model, 1e-6 * model);
   if (p.latencies == 0) return;
-  const Measured halving = run_of(in_one_portion("rabenseifner"), p.cluster);
+  const Measured halving = run_of(in_one_bucket("rabenseifner"), p.cluster);
   EXPECT_NEAR(own.cost.seconds - halving.cost.seconds, (p.latencies - 6) * latency, 0.01 * latency);
 }
 
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.system); });
 
 TEST(Gloo, TakesTheRingForWhatIsLargeAndFewRoundsForWhatIsSmall) {
-  SystemFile file = in_one_portion("gloo");
+  SystemFile file = in_one_bucket("gloo");
   const Measured small = run_of(file, of_latency());
   const auto bytes = static_cast<std::int64_t>(4 * small.result.weights.size());
   file.exchange.items["switch_bytes"] = integer(bytes + 1);
@@ -114,10 +114,10 @@ TEST(Gloo, TakesTheRingForWhatIsLargeAndFewRoundsForWhatIsSmall) {
 TEST(Fusion, SendsOneMessageForManyTensors) {
   const Measured fused = run_of(file_of("fusion"), of_latency());
   const Measured each = run_of(in_messages_of("wfbp", 64), of_latency());
-  EXPECT_EQ(fused.result.portions.size(), 1u);
-  EXPECT_GE(each.result.portions.size(), 2u);
+  EXPECT_EQ(fused.result.buckets.size(), 1u);
+  EXPECT_GE(each.result.buckets.size(), 2u);
   EXPECT_LT(fused.cost.messages, each.cost.messages);
-  EXPECT_NEAR(fused.cost.messages, run_of(in_one_portion("fusion"), of_latency()).cost.messages, 1e-6);
+  EXPECT_NEAR(fused.cost.messages, run_of(in_one_bucket("fusion"), of_latency()).cost.messages, 1e-6);
 }
 
 // A rule that remembers how much each shared side concludes.
@@ -213,8 +213,8 @@ std::string trained(const std::string& system, const std::string& optim) {
   run_in_simulation(SimCluster::uniform(2, 1e-5, 1e9), {}, [&](World& world) {
     const auto meter = make_metered(world);
     Cores cores(1);
-    Crew crew(*meter, cores, true);
-    Training training(job, *disk, world.clock(), crew, "", 1, meter.get());
+    Team team(*meter, cores, true);
+    Training training(job, *disk, world.clock(), team, "", 1, meter.get());
     training.run(false);
     if (world.rank() == 0) {
       const auto weights = training.trainer().parameters();

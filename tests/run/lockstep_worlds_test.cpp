@@ -10,8 +10,8 @@
 #include "tests/run/shipped.h"
 #include "tests/support/temp_dir.h"
 #include "world/launch.h"
-#include "world/metered.h"
 #include "world/sim/simulation.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon {
 namespace {
@@ -59,8 +59,8 @@ class LockstepSystem : public testing::TestWithParam<std::string> {
     run([&](World& world) {
       const auto meter = make_metered(world);
       Cores cores(1);
-      Crew crew(*meter, cores, job_->composition != nullptr);
-      Training training(*job_, *disk_, world.clock(), crew, "", 1, meter.get());
+      Team team(*meter, cores, job_->composition != nullptr);
+      Training training(*job_, *disk_, world.clock(), team, "", 1, meter.get());
       const RunSummary summary = training.run(false);
       if (world.rank() == 0)
         result = {summary.weights_sha256, summary.train_loss, summary.test->loss, summary.test->accuracy};

@@ -20,8 +20,8 @@ double accuracy(std::vector<std::string> settings) {
                                            {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}});
   problems.throw_if_any("demo.toml");
   const TrainingJob job = make_job(prepared);
-  LoneCrew alone(1);
-  Training training(job, *disk, *clock, alone.crew, dir.path("c"), 1);
+  LocalTeam alone(1);
+  Training training(job, *disk, *clock, alone.team, dir.path("c"), 1);
   const Training::StopFlag never{false};
   const RunSummary summary = training.run(never);
   return summary.test->accuracy;

@@ -55,7 +55,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
       const auto model = models::make_model(network_.name, inputs_of(*data), network_.options);
       const auto meter = make_metered(world);
       Cores cores(1);
-      Crew crew(*meter, cores, true);
+      Team team(*meter, cores, true);
       Replica replica(
           {.model = model.get(),
            .make_optim = [&] { return optim(std::get<std::string>(optim_.items.at("name").value), optim_); },
@@ -64,7 +64,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
            .seed = 3,
            .largest_slice = batch,
            .stragglers = {}},
-          *composition_, *meter, crew);
+          *composition_, *meter, team);
       if (before) load(world, replica, *before);
       data::Loader loader(data, {.seed = 3,
                                  .batches = {{0, static_cast<std::uint64_t>(batch)}},

@@ -5,7 +5,7 @@
 
 #include "recipe/system_file.h"
 #include "recipe/toml.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon::test {
 

@@ -81,9 +81,9 @@ TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
   }
   EXPECT_EQ(shorter[0].seconds, again[0].seconds);
   const auto expected =
-      traffic_per_step(c, workers, longer[0].pieces, longer[0].portions, CodecBytes::usual, longer[0].factors);
+      traffic_per_step(c, workers, longer[0].pieces, longer[0].buckets, CodecBytes::usual, longer[0].factors);
   const auto most =
-      traffic_per_step(c, workers, longer[0].pieces, longer[0].portions, CodecBytes::most, longer[0].factors);
+      traffic_per_step(c, workers, longer[0].pieces, longer[0].buckets, CodecBytes::most, longer[0].factors);
   if (expected.at_most) {  // it depends on who is how fast
     EXPECT_LE(messages / steps, expected.messages);
     EXPECT_LE(bytes / steps, expected.bytes);
@@ -124,8 +124,8 @@ double accuracy_on_digits(const std::string& system, int ranks, const std::strin
   const auto program = [&](World& world) {
     const auto meter = make_metered(world);
     Cores cores(1);
-    Crew crew(*meter, cores, job.composition != nullptr);
-    Training training(job, *disk, world.clock(), crew, "", 1, meter.get());
+    Team team(*meter, cores, job.composition != nullptr);
+    Training training(job, *disk, world.clock(), team, "", 1, meter.get());
     const RunSummary summary = training.run(false);
     if (world.rank() == 0) accuracy = summary.test->accuracy;
   };

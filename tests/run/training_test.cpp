@@ -51,14 +51,14 @@ class TestRun {
     job_ = std::make_unique<TrainingJob>(make_job(prepared_));
   }
   std::unique_ptr<Training> training(Disk& disk, const std::string& checkpoints) {
-    return std::make_unique<Training>(*job_, disk, *clock_, alone_.crew, checkpoints, 2);
+    return std::make_unique<Training>(*job_, disk, *clock_, alone_.team, checkpoints, 2);
   }
   std::unique_ptr<Training> training(const std::string& checkpoints) { return training(*disk_, checkpoints); }
   std::int64_t steps() const { return job_->total_steps; }
   const TrainingJob& job() const { return *job_; }
 
  private:
-  LoneCrew alone_;
+  LocalTeam alone_;
   std::unique_ptr<Disk> disk_;
   std::unique_ptr<Clock> clock_;
   PreparedRun prepared_;
@@ -252,9 +252,9 @@ TEST(Training, AComposedRunIsResumedWithAsManyWorkersOnly) {
     run_in_threads(workers, {}, [&](World& world) {
       const auto meter = make_metered(world);
       Cores cores(1);
-      Crew crew(*meter, cores, true);
+      Team team(*meter, cores, true);
       const auto disk = make_real_disk();
-      Training training(run.job(), *disk, world.clock(), crew, dir.path("c"), 2, meter.get());
+      Training training(run.job(), *disk, world.clock(), team, dir.path("c"), 2, meter.get());
       if (resumes) training.resume();
       const Training::StopFlag never{false};
       training.run(never);

@@ -11,7 +11,7 @@
 namespace {
 
 std::atomic<std::int64_t> count{0};
-std::atomic<bool> asked{false};  // nobody has to pay for dladdr before somebody wants to know
+std::atomic<bool> asked{false};        // nobody has to pay for dladdr before somebody wants to know
 thread_local bool inside_new = false;  // operator new calls malloc: one allocation, not two
 
 [[maybe_unused]] void note(void* caller) {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <memory>
 
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon::test {
 

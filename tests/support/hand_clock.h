@@ -1,7 +1,7 @@
 #pragma once
 // A clock whose hands the test moves.
 
-#include "world/clock.h"
+#include "world/os/clock.h"
 
 namespace echelon::test {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon::test {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon::test {
 

@@ -63,14 +63,14 @@ class CheckArrows(unittest.TestCase):
 
     def test_an_include_against_the_arrows_is_refused_with_its_line(self):
         self.refused("src/base/a.h", '\n#include "tensor/shape.h"\n', "src/base/a.h:2", "base may not look at tensor")
-        self.refused("src/tensor/deep/a.cpp", '#  include "world/disk.h"', "tensor may not look at world")
+        self.refused("src/tensor/deep/a.cpp", '#  include "world/os/disk.h"', "tensor may not look at world")
 
     def test_a_relative_include_cannot_go_round_the_check(self):
         self.refused("src/base/a.h", '#include "../tensor/shape.h"', "full path")
         self.refused("src/tensor/a.cpp", '#include "shape.h"', "full path")
 
     def test_a_commented_include_is_no_include(self):
-        self.allowed("src/base/a.h", '// #include "tensor/shape.h"\n/*\n#include "world/disk.h"\nstd::thread t; */\n')
+        self.allowed("src/base/a.h", '// #include "tensor/shape.h"\n/*\n#include "world/os/disk.h"\nstd::thread t; */\n')
 
     def test_what_belongs_to_the_world_is_refused_elsewhere_and_allowed_there(self):
         for text in ("#include <thread>", "#include <mutex>", "std::mutex m;", "std::jthread t(f);", "std::promise<int> p;", "std::async(f);", "pthread_create(&t);",

@@ -30,7 +30,7 @@ struct Training {
   std::vector<TensorView> state() const { return {view("momentum", momentum)}; }
 };
 
-Moment moment(std::int64_t step, std::optional<double> score = {}) {
+TrainingPosition position(std::int64_t step, std::optional<double> score = {}) {
   return {.step = step,
           .epoch = 2,
           .cursor = 640,
@@ -44,12 +44,12 @@ Moment moment(std::int64_t step, std::optional<double> score = {}) {
 
 SavedCheckpoint save(Disk& disk, const std::string& parent, std::int64_t step, std::optional<double> score = {}) {
   const Training t(step);
-  return write_checkpoint(disk, parent, moment(step, score), t.weights(), t.state());
+  return write_checkpoint(disk, parent, position(step, score), t.weights(), t.state());
 }
 
 void expect_is(Checkpoint& c, std::int64_t step) {
   const Training t(step);
-  EXPECT_EQ(c.manifest.moment.step, step);
+  EXPECT_EQ(c.manifest.position.step, step);
   EXPECT_EQ(weights_hash(c.weights), weights_hash(t.weights()));
   EXPECT_TRUE(std::ranges::equal(c.state.read("momentum").bytes(), t.momentum.bytes()));
 }
@@ -71,12 +71,12 @@ TEST(Checkpoint, ReadsBackWhatWasSaved) {
   EXPECT_EQ(saved.path, dir.path("c/step-7"));
   Checkpoint c = open_checkpoint(*disk, saved.path);
   expect_is(c, 7);
-  EXPECT_EQ(c.manifest.moment.epoch, 2);
-  EXPECT_EQ(c.manifest.moment.cursor, 640);
-  EXPECT_EQ(c.manifest.moment.seed, ~0ull);
-  EXPECT_EQ(c.manifest.moment.model + c.manifest.moment.data + c.manifest.moment.recipe, "mdr");
-  EXPECT_EQ(c.manifest.moment.score, 0.97);
-  EXPECT_EQ(c.manifest.moment.extra, moment(7).extra);
+  EXPECT_EQ(c.manifest.position.epoch, 2);
+  EXPECT_EQ(c.manifest.position.cursor, 640);
+  EXPECT_EQ(c.manifest.position.seed, ~0ull);
+  EXPECT_EQ(c.manifest.position.model + c.manifest.position.data + c.manifest.position.recipe, "mdr");
+  EXPECT_EQ(c.manifest.position.score, 0.97);
+  EXPECT_EQ(c.manifest.position.extra, position(7).extra);
   EXPECT_EQ(c.manifest.weights_sha256, weights_hash(Training(7).weights()));
   EXPECT_EQ(names(*disk, dir.path("c")), std::vector<std::string>{"step-7"});
 }
@@ -86,7 +86,7 @@ TEST(Checkpoint, SavingTheSameStepAgainReplacesIt) {
   const auto disk = make_real_disk();
   save(*disk, dir.path(), 7, 0.5);
   save(*disk, dir.path(), 7, 0.6);
-  EXPECT_EQ(open_checkpoint(*disk, dir.path("step-7")).manifest.moment.score, 0.6);
+  EXPECT_EQ(open_checkpoint(*disk, dir.path("step-7")).manifest.position.score, 0.6);
   EXPECT_EQ(names(*disk, dir.path()), std::vector<std::string>{"step-7"});
 }
 
@@ -98,7 +98,7 @@ TEST(Checkpoint, LatestIsByNumberNotByName) {
     fs::create_directory(dir.path(other));
   const auto found = latest_valid(*disk, dir.path());
   ASSERT_TRUE(found.found);
-  EXPECT_EQ(found.found->manifest.moment.step, 100);
+  EXPECT_EQ(found.found->manifest.position.step, 100);
   EXPECT_TRUE(found.skipped.empty());
 }
 
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Files, DamagedCheckpoint, testing::Values(model_file, s
 
 // The manifest is small: every single bit of it.
 TEST(Checkpoint, EveryBitOfAManifestCounts) {
-  Manifest manifest{.moment = moment(120, 1e25), .weights_sha256 = sha256_hex("w"), .files = {}};
+  Manifest manifest{.position = position(120, 1e25), .weights_sha256 = sha256_hex("w"), .files = {}};
   manifest.files["model.safetensors"] = {12, sha256_hex("x")};
   const std::string text = to_text(manifest);
   EXPECT_EQ(to_text(parse_manifest(text, "m")), text);
@@ -176,10 +176,10 @@ TEST(Checkpoint, EveryBitOfAManifestCounts) {
 }
 
 TEST(Checkpoint, ResumingAnotherTrainingNamesEveryDifference) {
-  Moment other = moment(1);
-  EXPECT_NO_THROW(expect_same_training(moment(7), other, "c"));
+  TrainingPosition other = position(1);
+  EXPECT_NO_THROW(expect_same_training(position(7), other, "c"));
   other.model = "m2", other.seed = 5, other.recipe = "another";
-  const std::string text = test::complaint_of([&] { expect_same_training(moment(7), other, "runs/a/step-7"); });
+  const std::string text = test::complaint_of([&] { expect_same_training(position(7), other, "runs/a/step-7"); });
   EXPECT_TRUE(says(text, "runs/a/step-7"));
   EXPECT_TRUE(says(text, "model: the checkpoint has m, this run m2"));
   EXPECT_TRUE(says(text, "seed: the checkpoint has 18446744073709551615, this run 5"));
@@ -188,7 +188,7 @@ TEST(Checkpoint, ResumingAnotherTrainingNamesEveryDifference) {
 }
 
 TEST(Checkpoint, WhereWorkersHaveTheirOwnStateAsManyMustGoOn) {
-  Moment saved = moment(7), other = moment(7);
+  TrainingPosition saved = position(7), other = position(7);
   other.workers = 2;
   EXPECT_NO_THROW(expect_same_training(saved, other, "c"));  // any number may
   saved.workers = 3;
@@ -196,8 +196,8 @@ TEST(Checkpoint, WhereWorkersHaveTheirOwnStateAsManyMustGoOn) {
       says(test::complaint_of([&] { expect_same_training(saved, other, "c"); }), "checkpoint has 3, this run 2"));
   other.workers = 3;
   EXPECT_NO_THROW(expect_same_training(saved, other, "c"));
-  const Manifest manifest{.moment = saved, .weights_sha256 = sha256_hex("w"), .files = {}};
-  EXPECT_EQ(parse_manifest(to_text(manifest), "m").moment.workers, 3);
+  const Manifest manifest{.position = saved, .weights_sha256 = sha256_hex("w"), .files = {}};
+  EXPECT_EQ(parse_manifest(to_text(manifest), "m").position.workers, 3);
 }
 
 TEST(Checkpoint, ACheckpointUnderAnotherNameIsNotTheLatest) {
@@ -208,7 +208,7 @@ TEST(Checkpoint, ACheckpointUnderAnotherNameIsNotTheLatest) {
   fs::rename(dir.path("step-1"), dir.path("step-9"));
   const auto search = latest_valid(*disk, dir.path());
   ASSERT_TRUE(search.found);
-  EXPECT_EQ(search.found->manifest.moment.step, 2);
+  EXPECT_EQ(search.found->manifest.position.step, 2);
   ASSERT_EQ(search.skipped.size(), 1u);
   EXPECT_TRUE(says(search.skipped[0], "manifest is that of step 1"));
 }
@@ -236,8 +236,8 @@ TEST_P(FailingSave, LeavesALoadableCheckpoint) {
     auto search = latest_valid(*real, dir.path());
     ASSERT_TRUE(search.found) << "failed at call " << call;
     EXPECT_TRUE(search.skipped.empty()) << search.skipped[0];
-    expect_is(*search.found, search.found->manifest.moment.step);
-    EXPECT_TRUE(!ended || search.found->manifest.moment.step == step);
+    expect_is(*search.found, search.found->manifest.position.step);
+    EXPECT_TRUE(!ended || search.found->manifest.position.step == step);
 
     // And the next save, on a disk that works again, puts everything right.
     save(*real, dir.path(), 3);
@@ -275,7 +275,7 @@ TEST(Checkpoint, PowerLossAtAnyCallLeavesALoadableCheckpoint) {
       auto search = latest_valid(*real, dir.path("run/c"));
       ASSERT_TRUE(search.found) << "power lost after call " << call << " of saving step " << step;
       EXPECT_TRUE(search.skipped.empty()) << search.skipped[0];
-      EXPECT_TRUE(!saved || search.found->manifest.moment.step == step) << "saved, but lost with the power";
+      EXPECT_TRUE(!saved || search.found->manifest.position.step == step) << "saved, but lost with the power";
     }
   }
 }
@@ -289,8 +289,8 @@ TEST(Prune, KeepsTheLastAndTheBest) {
     prune_checkpoints(*disk, dir.path(), step, 2, true);
   }
   EXPECT_EQ(names(*disk, dir.path()), (std::vector<std::string>{"step-20", "step-40", "step-50"}));
-  EXPECT_EQ(best_valid(*disk, dir.path()).found->manifest.moment.step, 20);
-  EXPECT_EQ(latest_valid(*disk, dir.path()).found->manifest.moment.step, 50);
+  EXPECT_EQ(best_valid(*disk, dir.path()).found->manifest.position.step, 20);
+  EXPECT_EQ(latest_valid(*disk, dir.path()).found->manifest.position.step, 50);
   prune_checkpoints(*disk, dir.path(), 50, 2, false);
   EXPECT_EQ(names(*disk, dir.path()), (std::vector<std::string>{"step-40", "step-50"}));
 }
@@ -302,14 +302,14 @@ TEST(Prune, NeverRemovesWhatWasJustSavedForOneThatIsAheadOfIt) {
   for (const int step : {20, 30, 50, 40}) save(*disk, dir.path(), step);
   fs::remove(dir.path("step-50/manifest.json"));
   prune_checkpoints(*disk, dir.path(), 40, 1, true);
-  EXPECT_EQ(latest_valid(*disk, dir.path()).found->manifest.moment.step, 40);
+  EXPECT_EQ(latest_valid(*disk, dir.path()).found->manifest.position.step, 40);
 }
 
 TEST(Prune, WithoutScoresTheBestIsTheLatest) {
   const test::TempDir dir;
   const auto disk = make_real_disk();
   for (const int step : {1, 2, 3}) save(*disk, dir.path(), step);
-  EXPECT_EQ(best_valid(*disk, dir.path()).found->manifest.moment.step, 3);
+  EXPECT_EQ(best_valid(*disk, dir.path()).found->manifest.position.step, 3);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace {
 
 using IfBusy = Checkpointer::IfBusy;
 
-Moment at(std::int64_t step) {
-  Moment m;
+TrainingPosition at(std::int64_t step) {
+  TrainingPosition m;
   m.step = step;
   return m;
 }
@@ -76,7 +76,7 @@ TEST(Checkpointer, LeavesOneOutRatherThanMakeTrainingWait) {
   disk.let_go();
   checkpointer.save(at(3), w.views(), {}, IfBusy::wait);  // the last one of a run must not be left out
   EXPECT_EQ(checkpointer.finish().size(), 2u);
-  EXPECT_EQ(latest_valid(*real, dir.path()).found->manifest.moment.step, 3);
+  EXPECT_EQ(latest_valid(*real, dir.path()).found->manifest.position.step, 3);
 }
 
 TEST(Checkpointer, AFullDiskIsAWarningAndTheOldOneStaysValid) {

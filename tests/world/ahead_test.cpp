@@ -1,4 +1,4 @@
-#include "world/ahead.h"
+#include "world/os/ahead.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 
 #include "world/launch.h"
 #include "world/sim/simulation.h"
-#include "world/tcp/join.h"
+#include "world/transport/tcp/join.h"
 
 namespace echelon::test {
 

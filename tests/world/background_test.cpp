@@ -1,4 +1,4 @@
-#include "world/background.h"
+#include "world/os/background.h"
 
 #include <gtest/gtest.h>
 

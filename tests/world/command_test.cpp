@@ -1,4 +1,4 @@
-#include "world/command.h"
+#include "world/os/command.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tests/support/says.h"
 #include "tests/support/temp_dir.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 namespace {

@@ -1,4 +1,4 @@
-#include "world/cores.h"
+#include "world/os/cores.h"
 
 #include <gtest/gtest.h>
 

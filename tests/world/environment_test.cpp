@@ -1,4 +1,4 @@
-#include "world/environment.h"
+#include "world/os/environment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // One process at a time in a folder.
 
-#include "world/folder_lock.h"
+#include "world/os/folder_lock.h"
 
 #include <gtest/gtest.h>
 

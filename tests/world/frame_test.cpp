@@ -1,4 +1,4 @@
-#include "world/frame.h"
+#include "world/transport/frame.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ FrameHeader random_header(const Stream& r) {
                 .to = r.bits(2) >> 1,
                 .epoch = r.bits(3),
                 .channel = r.bits(4)};
-  h.label = {static_cast<MessageKind>(r.below(10, 5)), static_cast<std::uint8_t>(r.below(5, 6)),
+  h.label = {static_cast<OperationKind>(r.below(10, 5)), static_cast<std::uint8_t>(r.below(5, 6)),
              static_cast<std::uint16_t>(r.bits(7)), r.bits(8)};
   h.sequence = (std::uint64_t{r.bits(9)} << 32) | r.bits(10);
   h.acknowledged = (std::uint64_t{r.bits(11)} << 32) | r.bits(12);
@@ -65,7 +65,7 @@ TEST(Frame, WhatGoesInComesOut) {
 // The layout is a promise to other versions and machines: these bytes may only change with the version.
 TEST(Frame, LayoutIsWhatTheHeaderSays) {
   FrameHeader h{.kind = FrameKind::ack, .from = 0x01020304, .to = 5, .epoch = 6, .channel = 7};
-  h.label = {MessageKind::all_reduce, 1, 0x0203, 0x04050607};
+  h.label = {OperationKind::all_reduce, 1, 0x0203, 0x04050607};
   h.sequence = 0x1122334455667788;
   seal(h, {});
   const auto bytes = encode_header(h);

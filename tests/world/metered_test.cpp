@@ -1,7 +1,7 @@
-// A world that counts, and one behind a slow link (world/metered.h). In a simulated world with an endlessly fast
-// network inside, times are exact; on real clocks only that nothing is faster than the link.
+// A world that counts, and one behind a slow link (world/wrappers/metered.h). In a simulated world with an endlessly
+// fast network inside, times are exact; on real clocks only that nothing is faster than the link.
 
-#include "world/metered.h"
+#include "world/wrappers/metered.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "tests/support/says.h"
 #include "tests/world/all_worlds.h"
-#include "world/mail.h"
+#include "world/mailbox/mailbox.h"
 
 namespace echelon::test {
 namespace {
@@ -216,27 +216,28 @@ TEST_P(LinkOnAllWorlds, ALostRankIsNoticedWhileAMessageWaitsForTheLink) {
   EXPECT_EQ(named.count(), 1);
 }
 
-TEST_P(LinkOnAllWorlds, LettersGoOverTheLink) {
+TEST_P(LinkOnAllWorlds, MessagesGoOverTheLink) {
   GetParam().run(3, [](World& inner) {
     const auto world = make_metered(inner, {20e6, latency});
-    Mail mail(*world, 100'000);
+    Mailbox mailbox(*world, 100'000);
     const std::vector<std::byte> payload(100'000);
     const double begin = world->now();
-    Letter letter;
-    for (Rank to = 0; to < 3; ++to) mail.post(to, {.box = 1});  // nobody's letters are on the link before this moment
-    for (int i = 0; i < 3; ++i) require(mail.take(1, letter, forever), "everybody is there");
+    Message message;
     for (Rank to = 0; to < 3; ++to)
-      for (std::uint32_t i = 0; i < 3; ++i) mail.post(to, {.key = i}, payload);
+      mailbox.post(to, {.tag = 1});  // nobody's messages are on the link before this moment
+    for (int i = 0; i < 3; ++i) require(mailbox.take(1, message, forever), "everybody is there");
+    for (Rank to = 0; to < 3; ++to)
+      for (std::uint32_t i = 0; i < 3; ++i) mailbox.post(to, {.key = i}, payload);
     std::array<std::uint32_t, 3> next{};
     for (int i = 0; i < 9; ++i) {
-      require(mail.take(0, letter, forever), "a letter");
-      require(letter.head.key == next[static_cast<std::size_t>(letter.from)]++, "in order");
+      require(mailbox.take(0, message, forever), "a message");
+      require(message.head.key == next[static_cast<std::size_t>(message.from)]++, "in order");
     }
     require(world->now() - begin >= 0.999 * 600'000 / 20e6, "not faster than the link");
-    mail.close();
-    const std::uint64_t goodbyes = 2 * Mail::messages_of_close;
-    require(world->sent().messages == mail.sent().messages + goodbyes, "messages of letters");
-    require(world->sent().bytes == mail.sent().bytes + goodbyes * Mail::header_bytes, "bytes of letters");
+    mailbox.close();
+    const std::uint64_t goodbyes = 2 * Mailbox::messages_of_close;
+    require(world->sent().messages == mailbox.sent().transfers + goodbyes, "messages of messages");
+    require(world->sent().bytes == mailbox.sent().bytes + goodbyes * Mailbox::header_bytes, "bytes of messages");
   });
 }
 

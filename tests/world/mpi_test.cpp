@@ -8,11 +8,11 @@
 #include <numeric>
 
 #include "tests/support/says.h"
-#include "world/command.h"
-#include "world/host.h"
-#include "world/mail.h"
-#include "world/metered.h"
-#include "world/mpi/join.h"
+#include "world/mailbox/mailbox.h"
+#include "world/os/command.h"
+#include "world/os/host.h"
+#include "world/transport/mpi/join.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon {
 namespace {
@@ -93,16 +93,16 @@ TEST_F(MpiRank, MessagesOfAnySizeArriveWhole) {
           const auto p = static_cast<std::size_t>(peer);
           if (peer == w.rank()) continue;
           out[p] = pattern(bytes, 10 * w.rank() + peer);
-          works.push_back(w.send(peer, 4, {MessageKind::plain, 0, 0, 1}, out[p]));
+          works.push_back(w.send(peer, 4, {OperationKind::plain, 0, 0, 1}, out[p]));
           if (to_sink) {
-            works.push_back(w.receive(peer, 4, {MessageKind::plain, 0, 0, 1}, bytes,
+            works.push_back(w.receive(peer, 4, {OperationKind::plain, 0, 0, 1}, bytes,
                                       {&in[p], [](void* self, std::size_t, std::span<const std::byte> piece) {
                                          auto& v = *static_cast<std::vector<std::byte>*>(self);
                                          v.insert(v.end(), piece.begin(), piece.end());
                                        }}));
           } else {
             in[p].resize(bytes);
-            works.push_back(w.receive(peer, 4, {MessageKind::plain, 0, 0, 1}, in[p]));
+            works.push_back(w.receive(peer, 4, {OperationKind::plain, 0, 0, 1}, in[p]));
           }
         }
         for (auto& work : works) require(work.wait(w.now() + limit), "in time");
@@ -120,30 +120,30 @@ TEST_P(Mpi, MessagesOfAnySizeArriveWhole) {
   EXPECT_TRUE(test::says(r.output, "[  PASSED  ] 1 test"));
 }
 
-TEST_F(MpiRank, LettersArriveWithAndWithoutASlowLink) {
+TEST_F(MpiRank, MessagesArriveWithAndWithoutASlowLink) {
   join([](World& inner) {
     for (const LinkLimit& limit_of_link : {LinkLimit{}, LinkLimit{20e6, 1e-3}}) {
       const auto w = make_metered(inner, limit_of_link);
-      Mail mail(*w, 100'000);
+      Mailbox mailbox(*w, 100'000);
       const double begin = w->now();
       for (Rank to = 0; to < 3; ++to)
-        for (int i = 0; i < 5; ++i) mail.post(to, {.clock = i}, pattern(i % 2 == 0 ? 100'000 : 500, i + w->rank()));
+        for (int i = 0; i < 5; ++i) mailbox.post(to, {.clock = i}, pattern(i % 2 == 0 ? 100'000 : 500, i + w->rank()));
       std::vector<int> next(3);
-      Letter letter;
+      Message message;
       for (int i = 0; i < 15; ++i) {
-        require(mail.take(0, letter, w->now() + limit), "in time");
-        const int expected = next[static_cast<std::size_t>(letter.from)]++;
-        require(letter.head.clock == expected, "in order");
-        const auto sent = pattern(expected % 2 == 0 ? 100'000 : 500, expected + letter.from);
-        require(std::ranges::equal(letter.payload(), sent), "bytes");
+        require(mailbox.take(0, message, w->now() + limit), "in time");
+        const int expected = next[static_cast<std::size_t>(message.from)]++;
+        require(message.head.clock == expected, "in order");
+        const auto sent = pattern(expected % 2 == 0 ? 100'000 : 500, expected + message.from);
+        require(std::ranges::equal(message.payload(), sent), "bytes");
       }
       if (limit_of_link.bytes_per_second > 0) require(w->now() - begin > 0.03, "not faster than the link");
-      mail.close();
+      mailbox.close();
     }
   });
 }
-TEST_P(Mpi, LettersArriveWithAndWithoutASlowLink) {
-  const auto r = mpirun(3, "LettersArriveWithAndWithoutASlowLink", GetParam());
+TEST_P(Mpi, MessagesArriveWithAndWithoutASlowLink) {
+  const auto r = mpirun(3, "MessagesArriveWithAndWithoutASlowLink", GetParam());
   EXPECT_EQ(r.exit_code, 0) << r.output;
   EXPECT_TRUE(test::says(r.output, "[  PASSED  ] 1 test"));
 }
@@ -171,7 +171,7 @@ TEST_F(MpiRank, ARankThatThrowsIsNamedOnAll) {
       if (w.rank() == 1) throw Failure("out of luck");
       int x = 0;
       try {
-        w.receive(1 - w.rank() / 2, 3, {MessageKind::all_reduce, 1, 0, 7}, std::as_writable_bytes(std::span(&x, 1)))
+        w.receive(1 - w.rank() / 2, 3, {OperationKind::all_reduce, 1, 0, 7}, std::as_writable_bytes(std::span(&x, 1)))
             .wait(w.now() + limit);
       } catch (const PeerLost& e) {
         std::printf("rank %d heard: %s\n", w.rank(), e.what());

@@ -13,8 +13,8 @@
 
 #include "tests/support/says.h"
 #include "tests/world/all_worlds.h"
-#include "world/memory/segment.h"
-#include "world/signals.h"
+#include "world/os/signals.h"
+#include "world/transport/memory/segment.h"
 
 namespace echelon::test {
 namespace {
@@ -223,14 +223,14 @@ TEST(Segment, AnotherProcessCanAttachToIt) {
     const bool same = theirs.data() != ours.data() && theirs[7] == std::byte{42} && attached->ranks() == 2 &&
                       attached->offset_of(theirs.data()) == segment->offset_of(ours.data());
     theirs[8] = std::byte{43};
-    attached->rank(1).doing.write("attached");
+    attached->rank(1).status.write("attached");
     _exit(same ? 0 : 1);
   }
   int status = 0;
   waitpid(other, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(ours[8], std::byte{43});
-  EXPECT_EQ(segment->rank(1).doing.read(), "attached");
+  EXPECT_EQ(segment->rank(1).status.read(), "attached");
 }
 
 TEST(Segment, RefusesWhatIsNone) {
@@ -238,17 +238,17 @@ TEST(Segment, RefusesWhatIsNone) {
   EXPECT_TRUE(says(complaint_of([] { Segment::attach("/dev/null"); }), "/dev/null is no shared memory"));
 }
 
-TEST(Fate, TheFirstFailureIsTheOneThatCounts) {
-  Fate fate;
-  EXPECT_FALSE(fate.broken());
-  fate.throw_to_launcher();
-  EXPECT_TRUE(fate.break_world(3, FailureKind::failure, "first"));
-  EXPECT_FALSE(fate.break_world(1, FailureKind::bad_input, "second"));
-  EXPECT_FALSE(fate.break_world(3, FailureKind::failure, "killed afterwards", true));
-  EXPECT_EQ(fate.rank(), 3);
-  EXPECT_EQ(fate.reason(), "first");
-  EXPECT_THROW(fate.throw_to_launcher(), RankFailed);
-  EXPECT_TRUE(Fate().break_world(0, FailureKind::failure, std::string(10000, 'x')));
+TEST(SharedFailure, TheFirstFailureIsTheOneThatCounts) {
+  SharedFailure failure;
+  EXPECT_FALSE(failure.broken());
+  failure.throw_to_launcher();
+  EXPECT_TRUE(failure.break_world(3, FailureKind::failure, "first"));
+  EXPECT_FALSE(failure.break_world(1, FailureKind::bad_input, "second"));
+  EXPECT_FALSE(failure.break_world(3, FailureKind::failure, "killed afterwards", true));
+  EXPECT_EQ(failure.rank(), 3);
+  EXPECT_EQ(failure.reason(), "first");
+  EXPECT_THROW(failure.throw_to_launcher(), RankFailed);
+  EXPECT_TRUE(SharedFailure().break_world(0, FailureKind::failure, std::string(10000, 'x')));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // bit flips and frames of an earlier incarnation, both directions at once, and for each planted bug the share of the
 // schedules that notice it.
 
-#include "world/reliable.h"
+#include "world/transport/reliable.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class Dice {
 
 WireMessage message(int side, std::uint32_t number, Dice& dice) {
   WireMessage m{
-      .channel = dice.below(5), .label = {.kind = MessageKind::plain, .step = 1, .number = number}, .bytes = {}};
+      .channel = dice.below(5), .label = {.kind = OperationKind::plain, .step = 1, .number = number}, .bytes = {}};
   m.bytes.resize(dice.below(60));
   for (auto& b : m.bytes) b = static_cast<std::byte>(dice.below(256));
   m.bytes.push_back(static_cast<std::byte>(side));
@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(Bugs, ReliablePlanted,
                                          Planted{"no_ack_of_duplicates", &PlantedBugs::no_ack_of_duplicates},
                                          Planted{"renumber_retransmission", &PlantedBugs::renumber_retransmission},
                                          Planted{"resend_newest", &PlantedBugs::resend_newest},
-                                         Planted{"impatient", &PlantedBugs::impatient}),
+                                         Planted{"short_timeout", &PlantedBugs::short_timeout}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -22,12 +22,12 @@ constexpr std::uint64_t seeds_to_try = test::sanitized ? 60 : 400;
 void mixing_program(World& world, std::vector<std::uint64_t>& results) {
   const int n = world.size(), next = (world.rank() + 1) % n, before = (world.rank() + n - 1) % n;
   std::uint64_t mine = static_cast<std::uint64_t>(world.rank());
-  const double patience = 60;
+  const double timeout = 60;
   for (int step = 0; step < steps; ++step) {
-    world.doing("step " + std::to_string(step));
+    world.set_status("step " + std::to_string(step));
     world.compute(1e7);
     if (step == steps / 2) world.sleep(30);  // quiet on all wires: what is not acknowledged by now stands out
-    const Label label{.kind = MessageKind::plain, .type = 4, .step = 0, .number = static_cast<std::uint32_t>(step)};
+    const Label label{.kind = OperationKind::plain, .type = 4, .step = 0, .number = static_cast<std::uint32_t>(step)};
     std::array<std::uint64_t, channels> out, in;
     std::vector<Work> works;
     for (std::size_t c = 0; c < channels; ++c) {
@@ -37,10 +37,10 @@ void mixing_program(World& world, std::vector<std::uint64_t>& results) {
           world.receive(before, static_cast<Channel>(10 + c), label, std::as_writable_bytes(std::span(&in[c], 1))));
     }
     for (Work& work : works)
-      if (!work.wait(world.now() + patience)) throw TooLate("a neighbour is too late");
+      if (!work.wait(world.now() + timeout)) throw TooLate("a neighbour is too late");
     for (const std::uint64_t word : in) mine = (mine ^ word) * 0x9E3779B97F4A7C15u;
     if (step % 5 == 4)
-      mine ^= static_cast<std::uint64_t>(tree_all_reduce(world, static_cast<double>(mine % 1000), step, patience));
+      mine ^= static_cast<std::uint64_t>(tree_all_reduce(world, static_cast<double>(mine % 1000), step, timeout));
   }
   results[static_cast<std::size_t>(world.rank())] = mine;
 }
@@ -280,7 +280,7 @@ INSTANTIATE_TEST_SUITE_P(Bugs, SimPlanted,
                                          Planted{"no_ack_of_duplicates", &PlantedBugs::no_ack_of_duplicates},
                                          Planted{"renumber_retransmission", &PlantedBugs::renumber_retransmission},
                                          Planted{"resend_newest", &PlantedBugs::resend_newest},
-                                         Planted{"impatient", &PlantedBugs::impatient},
+                                         Planted{"short_timeout", &PlantedBugs::short_timeout},
                                          Planted{"silent_crash", &PlantedBugs::silent_crash}),
                          [](const auto& info) { return info.param.name; });
 

@@ -20,15 +20,15 @@ std::span<const std::byte> bytes_of(const T& container) {
   return std::as_bytes(std::span(container));
 }
 
-inline double tree_all_reduce(World& world, double value, int number = 0, double patience = sim::never,
+inline double tree_all_reduce(World& world, double value, int number = 0, double timeout = sim::never,
                               double flops = 0) {
   const int me = world.rank(), n = world.size();
   const Channel channel = static_cast<Channel>(number % 3);
-  const Label up{.kind = MessageKind::reduce, .type = 2, .step = 0, .number = static_cast<std::uint32_t>(number)};
+  const Label up{.kind = OperationKind::reduce, .type = 2, .step = 0, .number = static_cast<std::uint32_t>(number)};
   Label down = up;
   down.step = 1;
   const auto wait = [&](Work work) {
-    if (!work.wait(world.now() + patience)) throw TooLate("the all-reduce took too long");
+    if (!work.wait(world.now() + timeout)) throw TooLate("the all-reduce took too long");
   };
   const auto view = [](double& x) { return std::as_writable_bytes(std::span(&x, 1)); };
   if (flops > 0) world.compute(flops);

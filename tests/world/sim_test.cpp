@@ -142,7 +142,7 @@ TEST(Sim, WhoNeverHearsIsToldWhatItWaitsFor) {
   const auto report = run_in_simulation(SimCluster::uniform(3, 1e-3, 1e9), {}, [](World& world) {
     std::vector<std::byte> data(8);
     const int next = (world.rank() + 1) % 3;
-    world.receive(next, 4, {.kind = MessageKind::all_reduce, .number = 7}, data).wait(sim::never);
+    world.receive(next, 4, {.kind = OperationKind::all_reduce, .number = 7}, data).wait(sim::never);
   });
   ASSERT_EQ(report.failures.size(), 3u);
   EXPECT_THROW(std::rethrow_exception(report.failures[0].error), Deadlock);
@@ -214,9 +214,9 @@ TEST(Sim, MismatchedMessagesAreDescribed) {
   const auto report = run_in_simulation(SimCluster::uniform(2, 1e-3, 1e9), {}, [](World& world) {
     std::vector<std::byte> data(8);
     if (world.rank() == 0)
-      world.send(1, 0, {.kind = MessageKind::broadcast, .number = 3}, data).wait(sim::never);
+      world.send(1, 0, {.kind = OperationKind::broadcast, .number = 3}, data).wait(sim::never);
     else
-      world.receive(0, 0, {.kind = MessageKind::reduce, .number = 3}, data).wait(sim::never);
+      world.receive(0, 0, {.kind = OperationKind::reduce, .number = 3}, data).wait(sim::never);
   });
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(

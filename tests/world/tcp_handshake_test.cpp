@@ -1,6 +1,6 @@
 // The bytes and proofs of the handshake, without any socket; and the job's secret.
 
-#include "world/tcp/handshake.h"
+#include "world/transport/tcp/handshake.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

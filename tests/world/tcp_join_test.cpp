@@ -10,7 +10,7 @@
 #include "tests/support/says.h"
 #include "tests/support/temp_dir.h"
 #include "tests/world/tcp_threads.h"
-#include "world/tcp/join.h"
+#include "world/transport/tcp/join.h"
 
 namespace echelon {
 namespace {
@@ -262,7 +262,7 @@ TEST_P(TcpLoss, AKilledRankIsNamedOnEverySurvivor) {
         ::raise(SIGKILL);
       }
       try {
-        w.receive(w.rank() == 0 ? 1 : 0, 9, {MessageKind::all_reduce, 1, 0, 7},
+        w.receive(w.rank() == 0 ? 1 : 0, 9, {OperationKind::all_reduce, 1, 0, 7},
                   std::as_writable_bytes(std::span(&x, 1)))
             .wait(w.now() + 60);
       } catch (const PeerLost& e) {

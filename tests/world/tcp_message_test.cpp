@@ -7,7 +7,7 @@
 
 #include "tests/support/says.h"
 #include "tests/world/tcp_threads.h"
-#include "world/tcp/outbox.h"
+#include "world/transport/tcp/frame_sender.h"
 
 namespace echelon {
 namespace {
@@ -21,7 +21,7 @@ std::vector<std::byte> pattern(std::size_t bytes, int seed) {
   return v;
 }
 
-Label label(std::uint32_t number) { return {MessageKind::plain, 0, 0, number}; }
+Label label(std::uint32_t number) { return {OperationKind::plain, 0, 0, number}; }
 
 constexpr double limit = 60;
 
@@ -185,12 +185,12 @@ TEST(TcpMismatch, DescribesBothSides) {
     Label sent, expected;
     std::size_t sent_bytes, expected_bytes;
   };
-  const Label reduce = {MessageKind::all_reduce, 1, 2, 7}, broadcast = {MessageKind::broadcast, 1, 2, 7};
+  const Label reduce = {OperationKind::all_reduce, 1, 2, 7}, broadcast = {OperationKind::broadcast, 1, 2, 7};
   for (const Case& c :
        {Case{reduce, broadcast, 16, 16}, Case{reduce, reduce, 16, 32}, Case{reduce, broadcast, 1 << 20, 1 << 20},
         Case{reduce, reduce, 1 << 20, 32}, Case{reduce, reduce, 32, 1 << 20}}) {
     for (const bool early : {true, false}) {
-      const auto failures = test::run_seats(test::make_seats(2), [&](World& w) {
+      const auto failures = test::run_ranks(test::make_configs(2), [&](World& w) {
         std::vector<std::byte> buffer(2 << 20);
         if (w.rank() == 0) {
           if (early) w.sleep(0.03);
@@ -217,9 +217,9 @@ TEST(TcpTls, WhatIsSaidRightAfterTheHandshakeIsHeardAtOnce) {
     test::TcpSettings settings;
     settings.tls = true;
     settings.silence_seconds = 1e6;
-    auto seats = test::make_seats(3, settings);
-    for (tcp::Seat& seat : seats) seat.beat_seconds = 1e5;
-    const auto failures = test::run_seats(seats, [](World& w) {
+    auto configs = test::make_configs(3, settings);
+    for (tcp::RankConfig& config : configs) config.beat_seconds = 1e5;
+    const auto failures = test::run_ranks(configs, [](World& w) {
       const auto sent = pattern(500, w.rank());
       std::vector<std::byte> got(500);
       for (Rank other = 0; other < 3; ++other)
@@ -234,12 +234,12 @@ TEST(TcpTls, WhatIsSaidRightAfterTheHandshakeIsHeardAtOnce) {
   }
 }
 
-TEST(TcpOutbox, TheOtherSideCannotNameChannelsWithoutEnd) {
-  tcp::Outbox outbox(0, 1, 1);
+TEST(FrameSender, TheOtherSideCannotNameChannelsWithoutEnd) {
+  tcp::FrameSender sender(0, 1, 1);
   for (std::size_t channel = 0; channel < tcp::most_channels; ++channel)
-    outbox.hear_ready(static_cast<Channel>(channel), 0);
-  outbox.hear_ready(5, 1);  // known
-  EXPECT_THROW(outbox.hear_ready(tcp::most_channels, 0), Failure);
+    sender.hear_ready(static_cast<Channel>(channel), 0);
+  sender.hear_ready(5, 1);  // known
+  EXPECT_THROW(sender.hear_ready(tcp::most_channels, 0), Failure);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "tests/support/says.h"
 #include "tests/world/tcp_threads.h"
-#include "world/frame.h"
+#include "world/transport/frame.h"
 
 namespace echelon::tcp {
 namespace {
@@ -15,28 +15,29 @@ class TcpRogue : public testing::Test {
  protected:
   // What rank 0 says when the rogue has done `mischief` with its connection.
   std::string rank_zero_says(const std::function<asio::awaitable<void>(Wire&)>& mischief) {
-    const auto seats = test::make_seats(2, {.silence_seconds = 0.6});
-    ::close(seats[1].listener);
+    const auto configs = test::make_configs(2, {.silence_seconds = 0.6});
+    ::close(configs[1].listener);
     std::string said;
     std::thread zero([&] {
-      const auto failures = test::run_seats({seats[0]}, [](World& w) {
+      const auto failures = test::run_ranks({configs[0]}, [](World& w) {
         std::vector<std::byte> into(1 << 20);
-        w.receive(1, 0, {MessageKind::all_reduce, 1, 0, 7}, into).wait(w.now() + 60);
+        w.receive(1, 0, {OperationKind::all_reduce, 1, 0, 7}, into).wait(w.now() + 60);
       });
       said = test::text_of(failures[0]);
     });
     asio::io_context io;
-    Gate gate = seats[0].gate;
-    gate.secret = derive(gate.secret, "session", seats[0].table.session);
+    Credentials credentials = configs[0].credentials;
+    credentials.secret = derive(credentials.secret, "session", configs[0].table.session);
     Hello hello;
     hello.role = Role::rank;
     hello.from = 1;
     hello.to = 0;
-    const asio::ip::tcp::endpoint at(asio::ip::make_address("127.0.0.1"), seats[0].table.peers[0].port);
+    const asio::ip::tcp::endpoint at(asio::ip::make_address("127.0.0.1"), configs[0].table.peers[0].port);
     asio::co_spawn(
         io,
         [&]() -> asio::awaitable<void> {
-          Wire wire = co_await dial(at, gate, hello, std::chrono::steady_clock::now() + std::chrono::seconds(30));
+          Wire wire =
+              co_await dial(at, credentials, hello, std::chrono::steady_clock::now() + std::chrono::seconds(30));
           co_await mischief(wire);
           std::vector<std::byte> rest(1);
           try {
@@ -55,7 +56,7 @@ class TcpRogue : public testing::Test {
     h.from = 1;
     h.to = 0;
     h.epoch = 1;
-    h.label = {MessageKind::all_reduce, 1, 0, 7};
+    h.label = {OperationKind::all_reduce, 1, 0, 7};
     return h;
   }
 };

@@ -1,4 +1,4 @@
-// Strangers at the door: they neither get in, nor keep a friend out, nor stay.
+// Strangers at the listener: they neither get in, nor keep a friend out, nor stay.
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -55,22 +55,22 @@ class Stranger {
   bool connected_ = false;
 };
 
-Gate make_gate(bool tls) {
-  Gate gate;
-  gate.secret = make_secret();
-  gate.job = sha256("job");
-  if (tls) gate.tls = std::make_shared<const Tls>();
-  return gate;
+Credentials make_credentials(bool tls) {
+  Credentials credentials;
+  credentials.secret = make_secret();
+  credentials.job = sha256("job");
+  if (tls) credentials.tls = std::make_shared<const Tls>();
+  return credentials;
 }
 
-// A door with somebody who counts the friends that come in.
+// A listener with somebody who counts the friends that come in.
 class House {
  public:
-  explicit House(const Gate& gate) {
+  explicit House(const Credentials& credentials) {
     asio::ip::tcp::acceptor acceptor(io_);
     acceptor.assign(asio::ip::tcp::v4(), listen_on_loopback(port_));
-    door_ = std::make_unique<Door>(
-        std::move(acceptor), gate, [](const Hello&) { return Verdict::welcome; },
+    listener_ = std::make_unique<Listener>(
+        std::move(acceptor), credentials, [](const Hello&) { return Verdict::welcome; },
         [this](Wire wire, const Hello&) {
           ++friends_;
           inside_.push_back(std::move(wire));
@@ -78,7 +78,7 @@ class House {
     thread_ = std::thread([this] { io_.run(); });
   }
   ~House() {
-    asio::post(io_, [this] { door_->close(); });
+    asio::post(io_, [this] { listener_->close(); });
     asio::post(io_, [this] { io_.stop(); });
     thread_.join();
   }
@@ -88,14 +88,14 @@ class House {
  private:
   asio::io_context io_;
   std::uint16_t port_ = 0;
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<Listener> listener_;
   std::vector<Wire> inside_;
   std::atomic<int> friends_ = 0;
   std::thread thread_;
 };
 
 // "" if we were let in, otherwise what was said.
-std::string knock(std::uint16_t port, const Gate& gate, double seconds = 10) {
+std::string knock(std::uint16_t port, const Credentials& credentials, double seconds = 10) {
   asio::io_context io;
   std::string said;
   Hello hello;
@@ -107,7 +107,7 @@ std::string knock(std::uint16_t port, const Gate& gate, double seconds = 10) {
       io,
       [&]() -> asio::awaitable<void> {
         try {
-          co_await dial(at, gate, hello, std::chrono::steady_clock::now() + seconds_duration(seconds));
+          co_await dial(at, credentials, hello, std::chrono::steady_clock::now() + seconds_duration(seconds));
         } catch (const std::exception& e) {
           said = e.what();
         }
@@ -126,28 +126,28 @@ INSTANTIATE_TEST_SUITE_P(Wire, TcpStrangers, testing::Bool(),
                          [](const auto& info) { return info.param ? "Tls" : "Plain"; });
 
 TEST_P(TcpStrangers, AFriendComesIn) {
-  const Gate gate = make_gate(GetParam());
-  House house(gate);
-  ASSERT_EQ(knock(house.port(), gate), "");
+  const Credentials credentials = make_credentials(GetParam());
+  House house(credentials);
+  ASSERT_EQ(knock(house.port(), credentials), "");
   wait_for([&] { return house.friends() == 1; });
 }
 
-// A listener whose patience ends while the dialler's proof is on its way: it hangs up on somebody who has done all that
+// A listener whose timeout ends while the dialler's proof is on its way: it hangs up on somebody who has done all that
 // was asked of him. Then dials again, instead of taking a connection for good that is none.
 TEST_P(TcpStrangers, WhoIsHungUpOnWithTheProofInHandKnocksAgain) {
-  const Gate gate = make_gate(GetParam());
+  const Credentials credentials = make_credentials(GetParam());
   asio::io_context io;
   std::uint16_t port = 0;
   asio::ip::tcp::acceptor acceptor(io);
   acceptor.assign(asio::ip::tcp::v4(), listen_on_loopback(port));
-  std::unique_ptr<Door> door;
+  std::unique_ptr<Listener> listener;
   std::vector<Wire> inside;
   bool proven = false;
-  const auto impatient = [&]() -> asio::awaitable<void> {
+  const auto close_after_the_proof = [&]() -> asio::awaitable<void> {
     Wire wire(co_await acceptor.async_accept(asio::use_awaitable));
     std::vector<std::byte> channel;
-    if (gate.tls) {
-      wire.use_tls(gate.tls->accept(wire.socket().native_handle()));
+    if (credentials.tls) {
+      wire.use_tls(credentials.tls->accept(wire.socket().native_handle()));
       for (Flow f = wire.handshake(); f != Flow::done; f = wire.handshake()) co_await wire.wait_for(f);
       const Bytes32 binding = wire.tls()->channel_binding();
       channel.assign(binding.begin(), binding.end());
@@ -156,28 +156,28 @@ TEST_P(TcpStrangers, WhoIsHungUpOnWithTheProofInHandKnocksAgain) {
     co_await wire.read_all(first);
     Challenge challenge;
     challenge.nonce = make_nonce();
-    challenge.proof = listener_proof(gate.secret, decode_hello(first), challenge.nonce, channel);
+    challenge.proof = listener_proof(credentials.secret, decode_hello(first), challenge.nonce, channel);
     co_await wire.write_all(encode(challenge));
     Bytes32 proof;
     co_await wire.read_all(proof);
-    proven = same(proof, dialler_proof(gate.secret, decode_hello(first), challenge.nonce, channel));
+    proven = same(proof, dialler_proof(credentials.secret, decode_hello(first), challenge.nonce, channel));
     wire.socket().close();
-    door = std::make_unique<Door>(
-        std::move(acceptor), gate, [](const Hello&) { return Verdict::welcome; },
-        [&](Wire w, const Hello&) { inside.push_back(std::move(w)), door->close(); });
+    listener = std::make_unique<Listener>(
+        std::move(acceptor), credentials, [](const Hello&) { return Verdict::welcome; },
+        [&](Wire w, const Hello&) { inside.push_back(std::move(w)), listener->close(); });
   };
-  asio::co_spawn(io, impatient(), asio::detached);
-  std::thread listener([&] { io.run(); });
-  EXPECT_EQ(knock(port, gate), "");
-  listener.join();
+  asio::co_spawn(io, close_after_the_proof(), asio::detached);
+  std::thread io_thread([&] { io.run(); });
+  EXPECT_EQ(knock(port, credentials), "");
+  io_thread.join();
   EXPECT_TRUE(proven);
   EXPECT_EQ(inside.size(), 1u);
 }
 
 TEST_P(TcpStrangers, GarbageIsShownOut) {
-  Gate gate = make_gate(GetParam());
-  gate.handshake_seconds = 1;  // enough for a friend on a busy machine too
-  House house(gate);
+  Credentials credentials = make_credentials(GetParam());
+  credentials.handshake_seconds = 1;  // enough for a friend on a busy machine too
+  House house(credentials);
   const Stream noise({3, 0, 0, 0});
   std::vector<Stranger> crowd;
   for (std::uint32_t i = 0; i < 40; ++i) {
@@ -188,15 +188,15 @@ TEST_P(TcpStrangers, GarbageIsShownOut) {
   }
   crowd.emplace_back(house.port()).say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   crowd.emplace_back(house.port()).say(std::string(hello_bytes, '\0'));
-  for (auto& stranger : crowd) stranger.listen();  // ends when the door is shut in their faces
-  ASSERT_EQ(knock(house.port(), gate), "");
+  for (auto& stranger : crowd) stranger.listen();  // ends when the listener is shut in their faces
+  ASSERT_EQ(knock(house.port(), credentials), "");
   wait_for([&] { return house.friends() == 1; });
 }
 
 TEST_P(TcpStrangers, WhoSpeaksTooSlowlyIsShownOut) {
-  Gate gate = make_gate(GetParam());
-  gate.handshake_seconds = 0.3;
-  House house(gate);
+  Credentials credentials = make_credentials(GetParam());
+  credentials.handshake_seconds = 0.3;
+  House house(credentials);
   Stranger slow(house.port());
   const auto hello = encode(Hello{});
   std::size_t said = 0;
@@ -209,38 +209,38 @@ TEST_P(TcpStrangers, WhoSpeaksTooSlowlyIsShownOut) {
 
 // More silent ones than there are places: those who have been there longest make room, and a friend comes in at once.
 TEST_P(TcpStrangers, ACrowdOfSilentOnesKeepsNobodyOut) {
-  Gate gate = make_gate(GetParam());
-  gate.handshake_seconds = 1000;
-  gate.max_strangers = 16;
-  House house(gate);
+  Credentials credentials = make_credentials(GetParam());
+  credentials.handshake_seconds = 1000;
+  credentials.max_strangers = 16;
+  House house(credentials);
   std::vector<Stranger> crowd;
   for (int i = 0; i < 300; ++i) crowd.emplace_back(house.port());
-  gate.handshake_seconds = 5;
-  ASSERT_EQ(knock(house.port(), gate), "");
+  credentials.handshake_seconds = 5;
+  ASSERT_EQ(knock(house.port(), credentials), "");
   wait_for([&] { return house.friends() == 1; });
   wait_for([&] { return crowd[0].hung_up() && crowd[200].hung_up(); });
 }
 
 TEST_P(TcpStrangers, WhoHasAnotherSecretOrJobIsToldAndStaysOutside) {
-  const Gate gate = make_gate(GetParam());
-  House house(gate);
-  Gate other = gate;
+  const Credentials credentials = make_credentials(GetParam());
+  House house(credentials);
+  Credentials other = credentials;
   other.secret = make_secret();
   EXPECT_TRUE(test::says(knock(house.port(), other), "does not have the same secret"));
-  other = gate;
+  other = credentials;
   other.job = sha256("another");
   EXPECT_TRUE(test::says(knock(house.port(), other), "another job"));
   EXPECT_EQ(house.friends(), 0);
 }
 
 TEST(TcpStrangersMixed, PlainAndTlsDoNotUnderstandEachOther) {
-  Gate gate = make_gate(true);
-  gate.handshake_seconds = 0.2;
-  Gate plain = gate;
+  Credentials credentials = make_credentials(true);
+  credentials.handshake_seconds = 0.2;
+  Credentials plain = credentials;
   plain.tls = nullptr;
-  House with(gate), without(plain);
+  House with(credentials), without(plain);
   EXPECT_NE(knock(with.port(), plain, 0.5), "");
-  EXPECT_NE(knock(without.port(), gate, 0.5), "");
+  EXPECT_NE(knock(without.port(), credentials, 0.5), "");
   EXPECT_EQ(with.friends() + without.friends(), 0);
 }
 
@@ -308,10 +308,10 @@ class Middle {
 };
 
 TEST(TcpReplay, ARecordedConversationIsWorthNothing) {
-  const Gate gate = make_gate(false);
-  House house(gate);
+  const Credentials credentials = make_credentials(false);
+  House house(credentials);
   Middle middle(house.port(), nullptr);
-  ASSERT_EQ(knock(middle.port(), gate), "");
+  ASSERT_EQ(knock(middle.port(), credentials), "");
   wait_for([&] { return house.friends() == 1; });
   const auto recorded = middle.overheard();
   ASSERT_EQ(recorded.size(), hello_bytes + sizeof(Bytes32));
@@ -324,10 +324,10 @@ TEST(TcpReplay, ARecordedConversationIsWorthNothing) {
 }
 
 TEST(TcpMiddle, WhoEndsTheTlsOnBothSidesIsFoundOut) {
-  const Gate gate = make_gate(true);
-  House house(gate);
+  const Credentials credentials = make_credentials(true);
+  House house(credentials);
   Middle middle(house.port(), std::make_shared<const Tls>());
-  EXPECT_TRUE(test::says(knock(middle.port(), gate), "somebody stands between"));
+  EXPECT_TRUE(test::says(knock(middle.port(), credentials), "somebody stands between"));
   EXPECT_EQ(house.friends(), 0);
 }
 
@@ -337,18 +337,18 @@ std::size_t open_descriptors() {
   return n;
 }
 
-// A job that forms while strangers of every kind press against its door; once it is whole, no door is left.
+// A job that forms while strangers of every kind press against its listener; once it is whole, no listener is left.
 TEST(TcpSiege, TheJobFormsRunsAndLeavesNothingOpen) {
   const std::size_t before = open_descriptors();
   {
-    const auto seats = test::make_seats(3);
+    const auto configs = test::make_configs(3);
     std::vector<std::uint16_t> ports;
-    for (const auto& peer : seats[0].table.peers) ports.push_back(peer.port);
+    for (const auto& peer : configs[0].table.peers) ports.push_back(peer.port);
     std::atomic<bool> over = false;
     std::atomic<int> attempts = 0;
     std::thread attacker([&] {
       std::vector<Stranger> silent;
-      const Gate wrong = make_gate(false);
+      const Credentials wrong = make_credentials(false);
       for (std::uint32_t i = 0; !over; ++i) {
         const std::uint16_t port = ports[i % 3];
         if (i % 7 == 0) knock(port, wrong, 0.01);
@@ -363,21 +363,21 @@ TEST(TcpSiege, TheJobFormsRunsAndLeavesNothingOpen) {
       }
     });
     wait_for([&] { return attempts > 50; });
-    std::atomic<int> open_doors = 0;
-    const auto failures = test::run_seats(seats, [&](World& w) {
+    std::atomic<int> open_listeners = 0;
+    const auto failures = test::run_ranks(configs, [&](World& w) {
       std::vector<std::byte> out(100000, static_cast<std::byte>(w.rank())), in(100000);
       for (std::uint32_t i = 0; i < 50; ++i) {
-        Work a = w.send((w.rank() + 1) % 3, 0, {MessageKind::plain, 0, 0, i}, out);
-        Work b = w.receive((w.rank() + 2) % 3, 0, {MessageKind::plain, 0, 0, i}, in);
+        Work a = w.send((w.rank() + 1) % 3, 0, {OperationKind::plain, 0, 0, i}, out);
+        Work b = w.receive((w.rank() + 2) % 3, 0, {OperationKind::plain, 0, 0, i}, in);
         if (!a.wait(w.now() + 60) || !b.wait(w.now() + 60)) fail("too late");
         if (in[99999] != static_cast<std::byte>((w.rank() + 2) % 3)) fail("wrong bytes");
       }
-      if (Stranger(ports[static_cast<std::size_t>(w.rank())]).connected()) ++open_doors;
+      if (Stranger(ports[static_cast<std::size_t>(w.rank())]).connected()) ++open_listeners;
     });
     over = true;
     attacker.join();
     for (const auto& f : failures) EXPECT_EQ(test::text_of(f), "");
-    EXPECT_EQ(open_doors, 0);
+    EXPECT_EQ(open_listeners, 0);
   }
   EXPECT_EQ(open_descriptors(), before);
 }

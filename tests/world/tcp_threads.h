@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "world/tcp/tcp_world.h"
+#include "world/transport/tcp/tcp_world.h"
 
 namespace echelon::test {
 
@@ -25,40 +25,40 @@ inline int listen_on_loopback(std::uint16_t& port) {
   return acceptor.release();
 }
 
-inline std::vector<tcp::Seat> make_seats(int ranks, const TcpSettings& settings = {}) {
-  std::vector<tcp::Seat> seats(static_cast<std::size_t>(ranks));
-  tcp::Gate gate;
-  gate.secret = tcp::make_secret();
-  gate.job = tcp::sha256("test");
-  if (settings.tls) gate.tls = std::make_shared<const tcp::Tls>();
+inline std::vector<tcp::RankConfig> make_configs(int ranks, const TcpSettings& settings = {}) {
+  std::vector<tcp::RankConfig> configs(static_cast<std::size_t>(ranks));
+  tcp::Credentials credentials;
+  credentials.secret = tcp::make_secret();
+  credentials.job = tcp::sha256("test");
+  if (settings.tls) credentials.tls = std::make_shared<const tcp::Tls>();
   tcp::JobTable table;
   table.session = tcp::make_nonce();
   table.seed = 7;
   for (int i = 0; i < ranks; ++i) {
     std::uint16_t port = 0;
-    seats[static_cast<std::size_t>(i)].listener = listen_on_loopback(port);
+    configs[static_cast<std::size_t>(i)].listener = listen_on_loopback(port);
     table.peers.push_back({0, "127.0.0.1", port});
   }
   for (int i = 0; i < ranks; ++i) {
-    auto& seat = seats[static_cast<std::size_t>(i)];
-    seat.rank = i;
-    seat.table = table;
-    seat.gate = gate;
-    seat.silence_seconds = settings.silence_seconds;
-    seat.mesh_seconds = settings.mesh_seconds;
-    seat.share_memory = false;
+    auto& config = configs[static_cast<std::size_t>(i)];
+    config.rank = i;
+    config.table = table;
+    config.credentials = credentials;
+    config.silence_seconds = settings.silence_seconds;
+    config.mesh_seconds = settings.mesh_seconds;
+    config.share_memory = false;
   }
-  return seats;
+  return configs;
 }
 
 // What each rank threw.
-inline std::vector<std::exception_ptr> run_seats(const std::vector<tcp::Seat>& seats, const Program& program) {
-  std::vector<std::exception_ptr> failures(seats.size());
+inline std::vector<std::exception_ptr> run_ranks(const std::vector<tcp::RankConfig>& configs, const Program& program) {
+  std::vector<std::exception_ptr> failures(configs.size());
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < seats.size(); ++i) {
+  for (std::size_t i = 0; i < configs.size(); ++i) {
     threads.emplace_back([&, i] {
       try {
-        tcp::run_rank(seats[i], program);
+        tcp::run_rank(configs[i], program);
       } catch (...) {
         failures[i] = std::current_exception();
       }
@@ -79,7 +79,7 @@ inline std::string text_of(const std::exception_ptr& failure) {
 
 // All ranks must succeed; rethrows the first failure.
 inline void run_on_loopback(int ranks, const Program& program, const TcpSettings& settings = {}) {
-  for (const auto& failure : run_seats(make_seats(ranks, settings), program)) {
+  for (const auto& failure : run_ranks(make_configs(ranks, settings), program)) {
     if (failure) std::rethrow_exception(failure);
   }
 }

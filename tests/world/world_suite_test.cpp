@@ -18,7 +18,9 @@ namespace {
 
 constexpr double forever = std::numeric_limits<double>::infinity();
 
-Label label(std::uint32_t number, MessageKind kind = MessageKind::plain) { return {.kind = kind, .number = number}; }
+Label label(std::uint32_t number, OperationKind kind = OperationKind::plain) {
+  return {.kind = kind, .number = number};
+}
 
 std::span<const std::byte> bytes_of(const auto& values) { return std::as_bytes(std::span(values)); }
 std::span<std::byte> writable_bytes_of(auto&& values) { return std::as_writable_bytes(std::span(values)); }
@@ -188,11 +190,11 @@ TEST_P(AllWorlds, MismatchesAreDescribedFromBothSides) {
     const Program program = [count](World& world) {
       std::vector<std::uint64_t> data(count);
       if (world.rank() == 1) {
-        world.send(0, 4, label(7, MessageKind::all_reduce), bytes_of(data)).wait(forever);
+        world.send(0, 4, label(7, OperationKind::all_reduce), bytes_of(data)).wait(forever);
         world.receive(0, 4, label(8), writable_bytes_of(data)).wait(forever);  // until the other's failure ends it
       } else {
         data.resize(3);
-        world.receive(1, 4, label(7, MessageKind::broadcast), writable_bytes_of(data)).wait(forever);
+        world.receive(1, 4, label(7, OperationKind::broadcast), writable_bytes_of(data)).wait(forever);
       }
     };
     const std::string said = failure_of<RankFailed>(2, program);
@@ -259,7 +261,7 @@ Program losing_rank_two(const Program& end, const std::string& reason, Tally& he
         data.resize(80000);
         for (std::uint32_t i = 0;; ++i) world.receive(3, 0, label(i), writable_bytes_of(data)).wait(begun + 60);
       }
-      world.receive(2, 0, label(7, MessageKind::all_reduce), writable_bytes_of(data)).wait(begun + 60);
+      world.receive(2, 0, label(7, OperationKind::all_reduce), writable_bytes_of(data)).wait(begun + 60);
     } catch (const PeerLost& lost) {
       const std::string operation = world.rank() < 2 ? "all-reduce 7" : "message";
       if (lost.rank() == 2 && says(lost.what(), "rank 2 was lost") && says(lost.reason(), reason) &&
@@ -281,7 +283,7 @@ TEST_P(AllWorlds, WhenARankThrowsAllOthersHearOfIt) {
 
 TEST_P(AllWorlds, WhenARankGivesUpAllOthersHearOfIt) {
   Tally heard;
-  const auto end = [](World& world) { world.give_up("tired"); };
+  const auto end = [](World& world) { world.abort("tired"); };
   EXPECT_EQ(failure_of<RankFailed>(5, losing_rank_two(end, "tired", heard)), "rank 2: tired");
   EXPECT_EQ(heard.count(), 4);
 }
@@ -409,9 +411,9 @@ TEST_P(AllWorlds, OthersSeeWhatARankIsDoing) {
               "met");
       require(a.wait(forever), "met");
     };
-    world.doing(world.rank() == 0 ? "backward of conv2" : std::string(100, 'x'));
+    world.set_status(world.rank() == 0 ? "backward of conv2" : std::string(100, 'x'));
     meet();
-    const std::string seen = world.doing_of(1 - world.rank());
+    const std::string seen = world.status_of(1 - world.rank());
     require(seen == (world.rank() == 1 ? "backward of conv2" : std::string(63, 'x')), "what the other does: " + seen);
     meet();
   });

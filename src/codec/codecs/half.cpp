@@ -10,7 +10,7 @@ namespace echelon::codecs {
 
 namespace {
 
-struct Format {
+struct HalfFormat {
   void (*to)(std::span<const float>, std::byte*);
   void (*add)(const std::byte*, float, std::span<float>);
   void (*from)(const std::byte*, std::span<float>);
@@ -18,7 +18,7 @@ struct Format {
 
 class Half : public PiecewiseCodec {
  public:
-  Half(const std::vector<CodecPiece>& pieces, Format format)
+  Half(const std::vector<CodecPiece>& pieces, HalfFormat format)
       : PiecewiseCodec(one_part(pieces), [](std::size_t n) { return 2 * n; }), format_(format) {}
   Traits traits() const override { return {.weights = true}; }
 
@@ -31,10 +31,10 @@ class Half : public PiecewiseCodec {
   }
   void decode_part(const std::byte* bytes, std::span<float> out) const override { format_.from(bytes, out); }
 
-  Format format_;
+  HalfFormat format_;
 };
 
-CodecMaker maker(Format format) {
+CodecMaker maker(HalfFormat format) {
   return [format](const std::vector<CodecPiece>& pieces) { return std::make_unique<Half>(pieces, format); };
 }
 

@@ -17,7 +17,7 @@ namespace echelon::codecs {
 
 namespace {
 
-struct Settings {
+struct TopKSettings {
   double share = 0.01, warmup_share = 0.25;
   double warmup_epochs = 0;
   bool layerwise = false;
@@ -37,7 +37,7 @@ std::size_t count_of(double share, std::size_t numbers) {
 
 class TopK : public Codec {
  public:
-  TopK(const std::vector<CodecPiece>& pieces, const Settings& settings)
+  TopK(const std::vector<CodecPiece>& pieces, const TopKSettings& settings)
       : settings_(settings), parts_(settings.layerwise ? parts_of(pieces, 0) : one_part(pieces)) {
     std::erase(parts_, 0u);
     for (const std::size_t part : parts_) {
@@ -116,13 +116,13 @@ class TopK : public Codec {
   }
 
   static constexpr std::size_t some = 256;  // numbers that become fp16 together
-  Settings settings_;
+  TopKSettings settings_;
   std::vector<std::size_t> parts_;
   std::size_t numbers_ = 0, largest_part_ = 0;
   Selector selector_{0, 0};
 };
 
-CodecMaker read(OptionReader& options, Settings s) {
+CodecMaker read(OptionReader& options, TopKSettings s) {
   s.share = options.number("share", s.share, 1e-7, 1);
   s.layerwise = options.flag("layerwise", s.layerwise);
   s.half = options.choice("values", "float32", {"float32", "fp16"}) == "fp16";

@@ -10,12 +10,12 @@ namespace echelon {
 
 namespace {
 
-void plan(const Case& c, Mover& mover) {
+void plan(const TrafficQuery& c, Mover& mover) {
   const int step = plan_binomial_reduce(c.n, c.index, 0, {0, c.count}, 0, mover);
   plan_binomial_broadcast(c.n, c.index, 0, {0, c.count}, step, mover);
 }
 
-Traffic traffic(const Case& c) {
+Traffic traffic(const TrafficQuery& c) {
   std::uint64_t messages = c.index > 0 ? 1 : 0;
   for (int bit = binomial_span(c.index, c.n); bit > 0; bit /= 2) messages += c.index + bit < c.n ? 1 : 0;
   return {messages, messages * c.bytes()};

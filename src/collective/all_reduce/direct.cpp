@@ -3,7 +3,7 @@
 //   messages 0    meetings 2    bytes read and written by each 2B
 //   time 2 meetings + 2B touched
 //
-// Numbers that lie elsewhere go through a staging area in shared memory, chunk by chunk. Small ones go through it in
+// TypedSpan that lie elsewhere go through a staging area in shared memory, chunk by chunk. Small ones go through it in
 // any case: each member reads all copies there and combines them for itself, which takes one meeting instead of two.
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::size_t staging_bytes = 256 * 1024;  // of a member: fits a core's
 constexpr std::size_t block_bytes = 8192;          // a few blocks fit the first-level cache
 
 // Element i of all of `copies` becomes their combination, in order of members.
-void combine_everywhere(std::span<std::byte* const> copies, NumberType type, Reduction reduction, Range range) {
+void combine_everywhere(std::span<std::byte* const> copies, ElementType type, Reduction reduction, Range range) {
   const std::size_t item = size_of(type), block = block_bytes / item;
   for (std::size_t at = range.begin; at < range.end; at += block) {
     const std::size_t n = std::min(block, range.end - at);
@@ -47,13 +47,13 @@ std::span<std::byte> staging_of(Group& group) {
   return state.staging;
 }
 
-void small(Group& group, Numbers data, Reduction reduction) {
+void small(Group& group, TypedSpan data, Reduction reduction) {
   GroupState& state = group.state();
   // Two areas in turn: when a member comes back to the first, all have left the second, hence the first before.
   const std::size_t area = staging_bytes + small_bytes * (state.small_operations++ % 2);
   std::byte* mine = staging_of(group).data() + area;
   if (data.count > 0) std::memcpy(mine, data.data, data.bytes());
-  state.meeting->meet(state.patience);
+  state.meeting->meet(state.wait_policy);
   state.meeting->compare();
   const SharedPlace place = state.staging_place(area);
   const auto all = copies(state, [&](int m) { return state.see(place, m); });
@@ -67,23 +67,23 @@ void small(Group& group, Numbers data, Reduction reduction) {
   if (reduction == Reduction::mean) divide(data.type, data.data, data.count, group.size());
 }
 
-void staged(Group& group, Numbers data, Reduction reduction) {
+void staged(Group& group, TypedSpan data, Reduction reduction) {
   GroupState& state = group.state();
   std::byte* mine = staging_of(group).data();
   const SharedPlace place = state.staging_place(0);
   const auto all = copies(state, [&](int m) { return state.see(place, m); });
   const std::size_t item = size_of(data.type), chunk = staging_bytes / item;
   for (std::size_t at = 0; at < data.count; at += chunk) {
-    const Numbers piece = data.part(at, std::min(chunk, data.count - at));
+    const TypedSpan piece = data.part(at, std::min(chunk, data.count - at));
     std::memcpy(mine, piece.data, piece.bytes());
-    state.meeting->meet(state.patience);
+    state.meeting->meet(state.wait_policy);
     combine_everywhere(all, data.type, reduction, part_of(group.index(), group.size(), piece.count, 64 / item));
-    state.meeting->meet(state.patience);
+    state.meeting->meet(state.wait_policy);
     std::memcpy(piece.data, mine, piece.bytes());
   }
 }
 
-void run(Group& group, Numbers data, Reduction reduction) {
+void run(Group& group, TypedSpan data, Reduction reduction) {
   if (data.bytes() <= small_bytes) return small(group, data, reduction);
   GroupState& state = group.state();
   const SharedView view(group, data);
@@ -94,7 +94,7 @@ void run(Group& group, Numbers data, Reduction reduction) {
   view.leave();
 }
 
-Traffic traffic(const Case&) { return {}; }
+Traffic traffic(const TrafficQuery&) { return {}; }
 
 double seconds(double bytes, int n, const Link& l) {
   if (bytes <= small_bytes) return l.meet + bytes * (n + 1) * l.touch_per_byte;

@@ -29,14 +29,14 @@ struct Half {
   }
 };
 
-Half half_of(const Case& c, int which) {
+Half half_of(const TrafficQuery& c, int which) {
   const Range range = part_of(which, 2, c.count);
   return {tree_node(c.index, c.n, which), range, chunks_of(range.count() * c.item)};
 }
 
 // All members keep time together: what one sends at a tick its receiver takes at the next. A chunk rises one level a
 // tick, turns around at the root and sinks one level a tick; the next chunk follows a tick later.
-void plan(const Case& c, Mover& mover) {
+void plan(const TrafficQuery& c, Mover& mover) {
   const Half half[2] = {half_of(c, 0), half_of(c, 1)};
   const int top = tree_depth(c.n), most = std::max(half[0].chunks, half[1].chunks);
   for (int tick = 0; tick < most + 2 * top; ++tick) {
@@ -61,7 +61,7 @@ void plan(const Case& c, Mover& mover) {
   }
 }
 
-Traffic traffic(const Case& c) {
+Traffic traffic(const TrafficQuery& c) {
   Traffic sum;
   if (c.n == 1) return sum;
   for (int which = 0; which < 2; ++which) {

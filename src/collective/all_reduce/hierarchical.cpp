@@ -29,7 +29,7 @@ class Among : public Mover {
   Mover& mover_;
 };
 
-void plan(const Case& c, Mover& mover) {
+void plan(const TrafficQuery& c, Mover& mover) {
   const Site& site = *c.site;
   const int m = static_cast<int>(site.here.size()), h = static_cast<int>(site.leaders.size());
   const Range all{0, c.count};
@@ -40,7 +40,7 @@ void plan(const Case& c, Mover& mover) {
   plan_binomial_broadcast(m, site.place, 0, all, 1, inside);
 }
 
-Traffic traffic(const Case& c) {
+Traffic traffic(const TrafficQuery& c) {
   const Site& site = *c.site;
   Traffic t = binomial_all_reduce.traffic(
       {.n = static_cast<int>(site.here.size()), .index = site.place, .count = c.count, .item = c.item});

@@ -1,5 +1,5 @@
-// Native: the MPI library's own MPI_Allreduce, with whatever it knows about the machine. How many messages that takes
-// is its own business; none of them are Echelon's.
+// Native: the MPI library's own MPI_Allreduce, with whatever it knows about the machine. AllReduceOptions many messages
+// that takes is its own business; none of them are Echelon's.
 
 #include <algorithm>
 
@@ -11,14 +11,14 @@ namespace echelon {
 
 namespace {
 
-void run(Group& group, Numbers data, Reduction reduction) {
+void run(Group& group, TypedSpan data, Reduction reduction) {
   const int op = reduction == Reduction::mean ? static_cast<int>(Reduction::sum) : static_cast<int>(reduction);
   if (!group.world().native_all_reduce(data.data, data.count, static_cast<int>(data.type), op))
     fail("MPI cannot reduce numbers of type {}", to_string(data.type));
   if (reduction == Reduction::mean) divide(data.type, data.data, data.count, group.size());
 }
 
-Traffic traffic(const Case&) { return {}; }
+Traffic traffic(const TrafficQuery&) { return {}; }
 
 // What it is said to do: the fewest steps for small numbers, the fewest bytes for large ones.
 double seconds(double bytes, int n, const Link& l) {

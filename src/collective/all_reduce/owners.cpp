@@ -12,7 +12,7 @@ namespace echelon {
 
 namespace {
 
-void plan(const Case& c, Mover& mover) {
+void plan(const TrafficQuery& c, Mover& mover) {
   const auto part = [&](int i) { return part_of(i, c.n, c.count); };
   const Range mine = part(c.index);
   for (int k = 1; k < c.n; ++k) {
@@ -25,7 +25,7 @@ void plan(const Case& c, Mover& mover) {
   }
 }
 
-Traffic traffic(const Case& c) {
+Traffic traffic(const TrafficQuery& c) {
   const std::size_t mine = part_of(c.index, c.n, c.count).count(), others = static_cast<std::size_t>(c.n - 1);
   return {2 * static_cast<std::uint64_t>(others), (c.count - mine + others * mine) * c.item};
 }

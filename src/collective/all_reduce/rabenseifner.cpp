@@ -28,7 +28,7 @@ int halve(const Fold& fold, int me, Range data, std::array<Halving, 32>& steps) 
   return k;
 }
 
-void plan(const Case& c, Mover& mover) {
+void plan(const TrafficQuery& c, Mover& mover) {
   const Fold fold = fold_of(c.n);
   const Range all{0, c.count};
   int step = plan_fold(fold, c.index, all, 0, mover);
@@ -52,7 +52,7 @@ void plan(const Case& c, Mover& mover) {
   plan_unfold(fold, c.index, all, mover);
 }
 
-Traffic traffic(const Case& c) {
+Traffic traffic(const TrafficQuery& c) {
   const Fold fold = fold_of(c.n);
   if (fold.sits_out(c.index)) return {1, c.bytes()};
   std::array<Halving, 32> halves;

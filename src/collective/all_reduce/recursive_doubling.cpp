@@ -13,7 +13,7 @@ namespace echelon {
 
 namespace {
 
-void plan(const Case& c, Mover& mover) {
+void plan(const TrafficQuery& c, Mover& mover) {
   const Fold fold = fold_of(c.n);
   const Range all{0, c.count};
   int step = plan_fold(fold, c.index, all, 0, mover);
@@ -27,7 +27,7 @@ void plan(const Case& c, Mover& mover) {
   plan_unfold(fold, c.index, all, mover);
 }
 
-Traffic traffic(const Case& c) {
+Traffic traffic(const TrafficQuery& c) {
   const Fold fold = fold_of(c.n);
   const int exchanges = ceil_log2(fold.core);
   const int messages = fold.sits_out(c.index) ? 1 : exchanges + (c.index < 2 * fold.extra ? 1 : 0);

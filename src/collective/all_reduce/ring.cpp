@@ -8,7 +8,7 @@ namespace echelon {
 
 namespace {
 
-void plan(const Case& c, Mover& mover) {
+void plan(const TrafficQuery& c, Mover& mover) {
   const int right = (c.index + 1) % c.n, left = (c.index + c.n - 1) % c.n;
   const auto part = [&](int i) { return part_of(((i % c.n) + c.n) % c.n, c.n, c.count); };
   for (int s = 0; s < 2 * (c.n - 1); ++s) {
@@ -23,7 +23,7 @@ void plan(const Case& c, Mover& mover) {
   }
 }
 
-Traffic traffic(const Case& c) {
+Traffic traffic(const TrafficQuery& c) {
   const auto part = [&](int i) { return part_of(((i % c.n) + c.n) % c.n, c.n, c.count).count(); };
   // All parts twice, but for the one that is not sent on at the end of each half.
   const std::size_t elements = 2 * c.count - part(c.index + 1) - part(c.index + 2);

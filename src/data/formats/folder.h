@@ -7,7 +7,7 @@
 
 #include "data/dataset.h"
 #include "data/image.h"
-#include "world/disk.h"
+#include "world/os/disk.h"
 
 namespace echelon::data {
 

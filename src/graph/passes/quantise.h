@@ -17,9 +17,9 @@ namespace echelon {
 
 struct Quantisers {
   using Maker = std::function<Value(Graph&, Value)>;
-  Maker weights, activations;    // empty: left as they are
-  bool skip_relu = false;        // activations are signs: what the ReLU would cut off counts
-  bool network_input = false;    // whether the network's own input is an activation
+  Maker weights, activations;         // empty: left as they are
+  bool skip_relu = false;             // activations are signs: what the ReLU would cut off counts
+  bool network_input = false;         // whether the network's own input is an activation
   std::set<std::string> exempt = {};  // parameters of layers that are left alone
 };
 

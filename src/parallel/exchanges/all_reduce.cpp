@@ -1,5 +1,5 @@
 // All workers' contributions summed by a collective; every worker then concludes alike, so that nobody needs to send
-// the answer. Portions go out while backward still runs, in a task of their own (collective/lane.h).
+// the answer. BucketSums go out while backward still runs, in a task of their own (collective/async_group.h).
 
 #include <algorithm>
 #include <numeric>
@@ -7,16 +7,16 @@
 
 #include "collective/algorithms.h"
 #include "collective/shard_sum.h"
-#include "parallel/auto_sum.h"
-#include "parallel/coded_sum.h"
+#include "parallel/exchanges/bucket_sums.h"
 #include "parallel/exchanges/exchanges.h"
-#include "parallel/exchanges/portions.h"
+#include "parallel/sum/auto_sum.h"
+#include "parallel/sum/coded_sum.h"
 
 namespace echelon::exchanges {
 
 namespace {
 
-struct Settings {
+struct AllReduceSettings {
   // Null: in the fixed tree, whatever the number of workers. Below `switch_bytes` another one may be quicker.
   const Algorithm *algorithm = nullptr, *small_algorithm = nullptr;
   std::size_t switch_bytes = 0;
@@ -29,26 +29,26 @@ struct Settings {
 
 class AllReduce : public Exchange {
  public:
-  AllReduce(const Settings& settings, ExchangeParts parts)
+  AllReduce(const AllReduceSettings& settings, ExchangeParts parts)
       : settings_(settings),
         parts_(std::move(parts)),
         worker_(parts_.rule->make_worker(parts_.view())),
-        portions_(parts_, *worker_, [this](Group& g, std::size_t i, std::span<float> out) { sum(g, i, out); }) {
-    for (std::size_t i = 0; i < portions_.count(); ++i) codings_.push_back(make_coding(portions_.range(i)));
+        buckets_(parts_, *worker_, [this](Group& g, std::size_t i, std::span<float> out) { sum(g, i, out); }) {
+    for (std::size_t i = 0; i < buckets_.count(); ++i) codings_.push_back(make_coding(buckets_.range(i)));
   }
 
-  void before_step(const StepMoment& moment) override {
-    moment_ = moment;
-    portions_.begin_step();
+  void before_step(const StepInfo& info) override {
+    moment_ = info;
+    buckets_.begin_step();
   }
 
-  double exchange(const StepMoment& moment) override {
-    portions_.conclude(moment);
+  double exchange(const StepInfo& info) override {
+    buckets_.conclude(info);
     return parts_.rule->traits().local_step ? 1 : 0;
   }
 
-  void settle() override {}
-  void read_model(std::span<float> out) override { portions_.read_model(out); }
+  void drain() override {}
+  void read_model(std::span<float> out) override { buckets_.read_model(out); }
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
@@ -58,12 +58,12 @@ class AllReduce : public Exchange {
       if (codings_[i].coded) add_states(all, prefix, codings_[i].coded->state());
       if (codings_[i].chosen) add_states(all, prefix, codings_[i].chosen->state());
     }
-    add_states(all, "", portions_.state());
+    add_states(all, "", buckets_.state());
     return all;
   }
 
  private:
-  struct Coding {                     // of a portion; plain numbers if it has neither
+  struct Coding {                     // of a bucket; plain numbers if it has neither
     std::unique_ptr<CodedSum> coded;  // by the codec that was named
     std::unique_ptr<AutoSum> chosen;  // by one that is to be chosen
   };
@@ -82,17 +82,17 @@ class AllReduce : public Exchange {
     if (settings_.way) return *settings_.way;
     const auto encoding = CodedSum::Encoding::of(*parts_.codec(pieces));
     if (!settings_.measured_way) return CodedSum::usual_way(encoding, range.count(), parts_.workers());
-    return CodedSum::quickest_way(encoding, range.count(), parts_.workers(), link_of(parts_.crew->group()));
+    return CodedSum::quickest_way(encoding, range.count(), parts_.workers(), link_of(parts_.team->group()));
   }
 
-  // In the portions' task.
-  void sum(Group& group, std::size_t portion, std::span<float> out) {
-    const bool gradient = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
-    worker_->contribute(portions_.range(portion), gradient ? moment_.share : 1.0 / parts_.workers(), out);
-    const CodecStep step{.number = portions_.rounds(),
+  // In the buckets' task.
+  void sum(Group& group, std::size_t bucket, std::span<float> out) {
+    const bool gradient = parts_.rule->traits().quantity == RuleTraits::Quantity::gradient;
+    worker_->contribute(buckets_.range(bucket), gradient ? moment_.share : 1.0 / parts_.workers(), out);
+    const CodecStep step{.number = buckets_.rounds(),
                          .epoch = moment_.epoch,
-                         .random = parts_.random("codec", moment_.clock, static_cast<std::uint32_t>(portion))};
-    const Coding& coding = codings_[portion];
+                         .random = parts_.random("codec", moment_.clock, static_cast<std::uint32_t>(bucket))};
+    const Coding& coding = codings_[bucket];
     if (coding.coded)
       coding.coded->run(group, out, step);
     else if (coding.chosen)
@@ -108,17 +108,17 @@ class AllReduce : public Exchange {
       all_reduce_members(group, out);
   }
 
-  Settings settings_;
+  AllReduceSettings settings_;
   ExchangeParts parts_;
   std::unique_ptr<WorkerSide> worker_;
-  std::vector<Coding> codings_;  // by portion
-  StepMoment moment_;            // of the step that is under way
-  Portions portions_;            // last
+  std::vector<Coding> codings_;  // by bucket
+  StepInfo moment_;              // of the step that is under way
+  BucketSums buckets_;           // last
 };
 
-class Kind : public ExchangeKind {
+class AllReduceKind : public ExchangeKind {
  public:
-  explicit Kind(const Settings& settings) : settings_(settings) {}
+  explicit AllReduceKind(const AllReduceSettings& settings) : settings_(settings) {}
   bool is_exact() const override { return !settings_.algorithm && !settings_.is_sparse(); }
   ExchangeTraits traits() const override {
     return {.in_lockstep = true, .sums = true, .chooses_codec = true, .sends_early = true};
@@ -130,16 +130,16 @@ class Kind : public ExchangeKind {
     return "2 (n-1) W: every number goes to its owner, and its sum back to all (a sparse codec: (n-1) n W, everything "
            "to everybody; other algorithms: docs/collectives.md)";
   }
-  Traffic traffic(const Case& c) const override {
+  Traffic traffic(const TrafficQuery& c) const override {
     const bool overlaps = c.order.is_early();
     Traffic sum;
-    for (const Range& r : overlaps && !c.portions.empty() ? c.portions : std::vector<Range>{{0, c.floats}})
-      sum = sum + portion_traffic(c, r);
+    for (const Range& r : overlaps && !c.buckets.empty() ? c.buckets : std::vector<Range>{{0, c.floats}})
+      sum = sum + bucket_traffic(c, r);
     return sum;
   }
 
  private:
-  Traffic portion_traffic(const Case& c, Range r) const {
+  Traffic bucket_traffic(const TrafficQuery& c, Range r) const {
     if (settings_.is_sparse()) {
       // Most of what a codec writes is places and values of 6 bytes; some write places alone, of 2.
       const double entries = c.bytes(r) / (c.most ? 2 : 6);
@@ -165,7 +165,7 @@ class Kind : public ExchangeKind {
   }
 
   // Sizes that vary go ahead, 8 bytes each.
-  static Traffic coded_sum_traffic(CodedSum::Way way, const Case& c, Range r) {
+  static Traffic coded_sum_traffic(CodedSum::Way way, const TrafficQuery& c, Range r) {
     const double n = c.workers, pairs = n * (n - 1), sizes = c.sizes_vary ? pairs : 0;
     if (way == CodedSum::Way::gather) return {pairs + sizes, pairs * c.bytes(r) + 8 * sizes};
     Traffic sum{2 * (pairs + sizes), 2 * 8 * sizes};
@@ -176,7 +176,7 @@ class Kind : public ExchangeKind {
     return sum;
   }
 
-  Settings settings_;
+  AllReduceSettings settings_;
 };
 
 }  // namespace
@@ -185,7 +185,7 @@ std::unique_ptr<const ExchangeKind> all_reduce(OptionReader& options) {
   std::vector<std::string> names{"exact", "auto"};
   for (const Algorithm& a : all_reduce_algorithms())
     if (a.name != native_all_reduce.name) names.emplace_back(a.name);  // of MPI's own nobody could count the messages
-  Settings s;
+  AllReduceSettings s;
   names.emplace_back("sparse");
   const std::string name = options.choice("algorithm", "exact", names);
   if (name == "auto") {  // few steps where latency counts, few bytes where they do
@@ -195,7 +195,7 @@ std::unique_ptr<const ExchangeKind> all_reduce(OptionReader& options) {
   } else if (name == "sparse") {
     s.may_switch = options.flag("switch", true);
     s.way = CodedSum::Way::doubling;
-    return std::make_unique<Kind>(s);
+    return std::make_unique<AllReduceKind>(s);
   } else if (name != "exact" && std::ranges::find(names, name) != names.end()) {
     s.algorithm = &find_algorithm(name);
   }
@@ -204,7 +204,7 @@ std::unique_ptr<const ExchangeKind> all_reduce(OptionReader& options) {
   if (way == "owners") s.way = CodedSum::Way::owners;
   if (way == "doubling") s.way = CodedSum::Way::doubling;
   s.measured_way = way == "measured";
-  return std::make_unique<Kind>(s);
+  return std::make_unique<AllReduceKind>(s);
 }
 
 }  // namespace echelon::exchanges

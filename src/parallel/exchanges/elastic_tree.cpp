@@ -9,59 +9,59 @@
 #include "collective/collectives.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/overlay.h"
-#include "parallel/letters.h"
+#include "parallel/team/message_wait.h"
 
 namespace echelon::exchanges {
 
 namespace {
 
-enum LetterKind : std::uint16_t {
+enum ElasticTreeMessageType : std::uint16_t {
   shown,  // weights
   force,  // by which the shown weights are to be drawn
   done,   // nothing more is shown in this run
 };
 
-struct Settings {
+struct ElasticTreeSettings {
   int fanout = 2;
   std::int64_t tau_down = 0;  // 0: as tau
 };
 
 class ElasticTree : public Exchange {
  public:
-  ElasticTree(const Settings& settings, ExchangeParts parts)
+  ElasticTree(const ElasticTreeSettings& settings, ExchangeParts parts)
       : settings_(settings),
         parts_(std::move(parts)),
         worker_(parts_.rule->make_worker(parts_.view())),
         shared_(parts_.rule->make_shared(parts_.place({0, parts_.floats()}))),
         out_(parts_.floats() * sizeof(float)),
-        patience_(*parts_.crew, *parts_.mail) {
+        wait_policy_(*parts_.team, *parts_.mailbox) {
     const Overlay tree{.kind = Overlay::Kind::tree, .fanout = settings.fanout};
     const std::vector<int> hosts(static_cast<std::size_t>(parts_.workers()));
     parent_ = parent_of(tree, parts_.rank(), 0, hosts);
     children_ = children_of(tree, parts_.rank(), 0, hosts);
   }
 
-  void before_step(const StepMoment&) override {
-    Letter letter;
-    while (parts_.mail->try_take(worker_box, letter)) take(letter);
+  void before_step(const StepInfo&) override {
+    Message message;
+    while (parts_.mailbox->try_take(worker_tag, message)) take(message);
   }
 
-  double exchange(const StepMoment& moment) override {  // the period is the way up's
-    if (parent_ >= 0) show(parent_, moment.clock);
+  double exchange(const StepInfo& info) override {  // the period is the way up's
+    if (parent_ >= 0) show(parent_, info.clock);
     return 1;
   }
 
-  void after_step(const StepMoment& moment) override {
+  void after_step(const StepInfo& info) override {
     ++steps_;
     if (steps_ % (settings_.tau_down > 0 ? settings_.tau_down : parts_.period.tau) == 0)
-      for (const Rank child : children_) show(child, moment.clock);
+      for (const Rank child : children_) show(child, info.clock);
   }
 
   // Whoever has said `done` shows nothing more; until all neighbours have, they are still answered.
   void leave() override {
     while (!unanswered_.empty()) take_next([this] { return unanswered_.front(); });
-    if (parent_ >= 0) parts_.mail->post(parent_, {.kind = done, .box = worker_box});
-    for (const Rank child : children_) parts_.mail->post(child, {.kind = done, .box = worker_box});
+    if (parent_ >= 0) parts_.mailbox->post(parent_, {.kind = done, .tag = worker_tag});
+    for (const Rank child : children_) parts_.mailbox->post(child, {.kind = done, .tag = worker_tag});
     const auto missing = [this] {
       if (parent_ >= 0 && std::ranges::find(done_, parent_) == done_.end()) return parent_;
       for (const Rank child : children_)
@@ -72,7 +72,7 @@ class ElasticTree : public Exchange {
     done_.clear();
   }
 
-  void settle() override { barrier(parts_.crew->group(), "the end of a round"); }
+  void drain() override { barrier(parts_.team->group(), "the end of a round"); }
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
@@ -84,7 +84,7 @@ class ElasticTree : public Exchange {
   // The root's weights are the centre of the tree.
   void read_model(std::span<float> out) override {
     std::ranges::copy(parts_.trainer->parameters(), out.begin());
-    broadcast(parts_.crew->group(), numbers(out), 0, "the root's model");
+    broadcast(parts_.team->group(), typed_span(out), 0, "the root's model");
   }
 
  private:
@@ -92,41 +92,41 @@ class ElasticTree : public Exchange {
     if (std::ranges::find(unanswered_, to) != unanswered_.end()) return;  // forces of old weights would add up
     const std::span<float> out = out_.as<float>();
     worker_->contribute({0, out.size()}, 1, out);
-    parts_.mail->post(to, {.kind = shown, .box = worker_box, .clock = clock}, std::span<const float>(out));
+    parts_.mailbox->post(to, {.kind = shown, .tag = worker_tag, .clock = clock}, std::span<const float>(out));
     unanswered_.push_back(to);
   }
 
   void take_next(const std::function<Rank()>& whom) {
-    Letter letter;
-    patience_.take(worker_box, letter, "that is its last of the round", whom);
-    take(letter);
+    Message message;
+    wait_policy_.take(worker_tag, message, "that is its last of the round", whom);
+    take(message);
   }
 
-  void take(Letter& letter) {
-    if (letter.from != parent_ && std::ranges::find(children_, letter.from) == children_.end())
-      fail("rank {} is no neighbour in the tree", letter.from);
-    if (letter.head.kind == done) {
-      done_.push_back(letter.from);
+  void take(Message& message) {
+    if (message.from != parent_ && std::ranges::find(children_, message.from) == children_.end())
+      fail("rank {} is no neighbour in the tree", message.from);
+    if (message.head.kind == done) {
+      done_.push_back(message.from);
       return;
     }
-    const std::span<const float> values = letter.floats();
+    const std::span<const float> values = message.floats();
     const std::span<float> weights = parts_.trainer->parameters();
-    if (values.size() != weights.size()) fail("rank {} sent {} numbers", letter.from, values.size());
+    if (values.size() != weights.size()) fail("rank {} sent {} numbers", message.from, values.size());
     const Range all{0, weights.size()};
-    if (letter.head.kind == force) {
+    if (message.head.kind == force) {
       worker_->apply(all, values);
-      std::erase(unanswered_, letter.from);
-    } else if (letter.head.kind == shown) {  // this worker is the centre of the pair
+      std::erase(unanswered_, message.from);
+    } else if (message.head.kind == shown) {  // this worker is the centre of the pair
       std::ranges::copy(weights, shared_->movable().begin());
-      shared_->absorb(values, {.from = letter.from, .clock = letter.head.clock});
+      shared_->absorb(values, {.from = message.from, .clock = message.head.clock});
       std::ranges::copy(shared_->movable(), weights.begin());
-      parts_.mail->post(letter.from, {.kind = force, .box = worker_box}, shared_->answer());
+      parts_.mailbox->post(message.from, {.kind = force, .tag = worker_tag}, shared_->answer());
     } else {
-      fail("rank {} sent a worker a letter of kind {}", letter.from, letter.head.kind);
+      fail("rank {} sent a worker a message of kind {}", message.from, message.head.kind);
     }
   }
 
-  Settings settings_;
+  ElasticTreeSettings settings_;
   ExchangeParts parts_;
   std::unique_ptr<WorkerSide> worker_;
   std::unique_ptr<SharedSide> shared_;
@@ -136,12 +136,12 @@ class ElasticTree : public Exchange {
   std::int64_t steps_ = 0;
   std::vector<Rank> unanswered_;  // neighbours that have been shown weights and have not answered
   std::vector<Rank> done_;        // neighbours that show nothing more in this round
-  LetterPatience patience_;
+  MessageWait wait_policy_;
 };
 
-class Kind : public ExchangeKind {
+class ElasticTreeKind : public ExchangeKind {
  public:
-  explicit Kind(const Settings& settings) : settings_(settings) {}
+  explicit ElasticTreeKind(const ElasticTreeSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override { return {.in_lockstep = false, .plain_numbers = true, .pairs = true}; }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<ElasticTree>(settings_, std::move(parts));
@@ -149,9 +149,9 @@ class Kind : public ExchangeKind {
   std::string traffic_text() const override {
     return "2 (n-1) 4F every tau steps and 2 (n-1) 4F every tau_down: weights along each edge, and forces back";
   }
-  Traffic traffic(const Case& c) const override {
+  Traffic traffic(const TrafficQuery& c) const override {
     const double edges = c.workers - 1;
-    const Traffic both{4, 2.0 * Mail::header_bytes + 8.0 * static_cast<double>(c.floats)};
+    const Traffic both{4, 2.0 * Mailbox::header_bytes + 8.0 * static_cast<double>(c.floats)};
     // In one exchange of the way up; the other way has its own period.
     const double down =
         settings_.tau_down > 0 ? static_cast<double>(c.tau) / static_cast<double>(settings_.tau_down) : 1;
@@ -161,16 +161,16 @@ class Kind : public ExchangeKind {
   }
 
  private:
-  Settings settings_;
+  ElasticTreeSettings settings_;
 };
 
 }  // namespace
 
 std::unique_ptr<const ExchangeKind> elastic_tree(OptionReader& options) {
-  Settings s;
+  ElasticTreeSettings s;
   s.fanout = static_cast<int>(options.integer("fanout", s.fanout, 1, 10'000));
   s.tau_down = options.integer("tau_down", 0, 0, 1'000'000'000);
-  return std::make_unique<Kind>(s);
+  return std::make_unique<ElasticTreeKind>(s);
 }
 
 }  // namespace echelon::exchanges

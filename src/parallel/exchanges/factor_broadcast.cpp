@@ -1,13 +1,13 @@
 // Factors to everybody: all workers gather all workers' rows and do the same product, so that they get the same bits.
-// What goes whole is summed in the fixed tree. Portions leave while backward still runs.
+// What goes whole is summed in the fixed tree. BucketSums leave while backward still runs.
 
 #include <algorithm>
 
 #include "collective/collectives.h"
 #include "collective/shard_sum.h"
 #include "kernels/vector.h"
+#include "parallel/exchanges/bucket_sums.h"
 #include "parallel/exchanges/factors.h"
-#include "parallel/exchanges/portions.h"
 
 namespace echelon::exchanges {
 
@@ -20,17 +20,17 @@ class FactorBroadcast : public Exchange {
         parts_(std::move(parts)),
         worker_(parts_.rule->make_worker(parts_.view())),
         packed_(parts_.floats() * sizeof(float)),
-        portions_(parts_, *worker_, [this](Group& g, std::size_t i, std::span<float> out) { sum(g, i, out); }) {
+        buckets_(parts_, *worker_, [this](Group& g, std::size_t i, std::span<float> out) { sum(g, i, out); }) {
     for (const ThinProduct& p : parts_.trainer->thin_products()) layers_.push_back({.product = p});
     parts_.trainer->give_factors([this](const FactorSlice& slice) { return take(slice); });
-    for (std::size_t i = 0; i < portions_.count(); ++i) contents_.push_back(contents_of(portions_.range(i)));
+    for (std::size_t i = 0; i < buckets_.count(); ++i) contents_.push_back(contents_of(buckets_.range(i)));
   }
 
-  void before_step(const StepMoment& moment) override {
-    for (Layer& layer : layers_) place_rows(layer, moment.batch);
+  void before_step(const StepInfo& info) override {
+    for (Layer& layer : layers_) place_rows(layer, info.batch);
     for (std::size_t i = 0; i < contents_.size(); ++i) {
       Contents& c = contents_[i];
-      const Range range = portions_.range(i);
+      const Range range = buckets_.range(i);
       c.whole.clear();
       std::size_t at = range.begin;
       for (const Layer* layer : c.layers) {
@@ -40,22 +40,22 @@ class FactorBroadcast : public Exchange {
       }
       if (range.end > at) c.whole.push_back({at, range.end});
     }
-    share_ = moment.share;
-    portions_.begin_step();
+    share_ = info.share;
+    buckets_.begin_step();
   }
 
-  double exchange(const StepMoment& moment) override {
-    portions_.conclude(moment);
+  double exchange(const StepInfo& info) override {
+    buckets_.conclude(info);
     return parts_.rule->traits().local_step ? 1 : 0;
   }
 
-  void settle() override {}
-  void read_model(std::span<float> out) override { portions_.read_model(out); }
+  void drain() override {}
+  void read_model(std::span<float> out) override { buckets_.read_model(out); }
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
     add_states(all, "worker ", worker_->state());
-    add_states(all, "", portions_.state());
+    add_states(all, "", buckets_.state());
     return all;
   }
 
@@ -68,14 +68,14 @@ class FactorBroadcast : public Exchange {
     Buffer values = {};
     Buffer scratch = {};
   };
-  struct Contents {              // of a portion
+  struct Contents {              // of a bucket
     std::vector<Layer*> layers;  // within it
     std::vector<Range> whole;    // what goes as it is, in this step
   };
 
   Contents contents_of(Range range) {
     Contents c;
-    for (Layer& layer : layers_)  // a portion has whole parameters
+    for (Layer& layer : layers_)  // a bucket has whole parameters
       if (layer.product.range.begin >= range.begin && layer.product.range.end <= range.end) c.layers.push_back(&layer);
     std::ranges::sort(c.layers, {}, [](const Layer* layer) { return layer->product.range.begin; });
     return c;
@@ -111,24 +111,24 @@ class FactorBroadcast : public Exchange {
     return true;
   }
 
-  // In the portions' task.
-  void sum(Group& group, std::size_t portion, std::span<float> out) {
-    const std::size_t begin = portions_.range(portion).begin;
-    const Contents& c = contents_[portion];
+  // In the buckets' task.
+  void sum(Group& group, std::size_t bucket, std::span<float> out) {
+    const std::size_t begin = buckets_.range(bucket).begin;
+    const Contents& c = contents_[bucket];
     for (Layer* layer : c.layers) {
       if (!layer->as_factors) continue;
       const std::span<float> values = layer->values.as<float>().first(layer->parts.back().end);
-      all_gather(group, numbers(values), layer->parts, layer->product.name);
+      all_gather(group, typed_span(values), layer->parts, layer->product.name);
       multiply_factors(layer->product, layer->rows, values.data(), out.data() + (layer->product.range.begin - begin),
                        layer->scratch);
       const std::size_t rows = layer->parts.back().end / (layer->product.out + layer->product.in);
       parts_.world->compute(2.0 * static_cast<double>(layer->product.range.count()) * static_cast<double>(rows));
     }
-    if (!c.whole.empty()) sum_whole(group, c.whole, portions_.range(portion), out);
+    if (!c.whole.empty()) sum_whole(group, c.whole, buckets_.range(bucket), out);
   }
 
-  void sum_whole(Group& group, std::span<const Range> whole, Range portion, std::span<float> out) {
-    const std::span<float> packed = packed_.as<float>().subspan(portion.begin, portion.count());
+  void sum_whole(Group& group, std::span<const Range> whole, Range bucket, std::span<float> out) {
+    const std::span<float> packed = packed_.as<float>().subspan(bucket.begin, bucket.count());
     std::size_t count = 0;
     for (const Range& r : whole) {
       worker_->contribute(r, share_, packed.subspan(count, r.count()));
@@ -137,7 +137,7 @@ class FactorBroadcast : public Exchange {
     all_reduce_members(group, packed.first(count));
     count = 0;
     for (const Range& r : whole) {
-      kernels::copy(out.data() + (r.begin - portion.begin), packed.data() + count, r.count());
+      kernels::copy(out.data() + (r.begin - bucket.begin), packed.data() + count, r.count());
       count += r.count();
     }
   }
@@ -147,9 +147,9 @@ class FactorBroadcast : public Exchange {
   std::unique_ptr<WorkerSide> worker_;
   Buffer packed_;
   std::vector<Layer> layers_;
-  std::vector<Contents> contents_;  // by portion
+  std::vector<Contents> contents_;  // by bucket
   double share_ = 1;
-  Portions portions_;  // last
+  BucketSums buckets_;  // last
 };
 
 }  // namespace

@@ -38,9 +38,9 @@ void multiply_factors(const ThinProduct& p, std::span<const FactorRows> rows, co
 
 namespace {
 
-class Kind : public ExchangeKind {
+class FactorsKind : public ExchangeKind {
  public:
-  explicit Kind(const FactorSettings& settings) : settings_(settings) {}
+  explicit FactorsKind(const FactorSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
     return {.in_lockstep = true, .sums = true, .gradients = true, .plain_numbers = true, .sends_early = true};
   }
@@ -51,10 +51,10 @@ class Kind : public ExchangeKind {
     return "(n-1) 4 B (in + out) / n a worker for a layer that goes as factors, B samples in all; 2 (n-1) 4 F / n for "
            "the other F numbers";
   }
-  Traffic traffic(const Case& c) const override {
-    const bool overlaps = c.order.is_early() && !c.portions.empty();
+  Traffic traffic(const TrafficQuery& c) const override {
+    const bool overlaps = c.order.is_early() && !c.buckets.empty();
     Traffic sum;
-    for (const Range& r : overlaps ? c.portions : std::vector<Range>{{0, c.floats}}) {
+    for (const Range& r : overlaps ? c.buckets : std::vector<Range>{{0, c.floats}}) {
       std::size_t whole = r.count();
       const double n = c.workers;
       for (const ThinProduct& p : c.products) {
@@ -72,7 +72,7 @@ class Kind : public ExchangeKind {
 
  private:
   static bool is_within(Range inner, Range outer) { return inner.begin >= outer.begin && inner.end <= outer.end; }
-  bool as_factors(const ThinProduct& p, const Case& c) const {
+  bool as_factors(const ThinProduct& p, const TrafficQuery& c) const {
     return !settings_.hybrid || factors_are_smaller_for_all(p, c.batch);
   }
 
@@ -84,7 +84,7 @@ class Kind : public ExchangeKind {
 std::unique_ptr<const ExchangeKind> factors(OptionReader& options) {
   FactorSettings s;
   s.hybrid = options.flag("hybrid", false);
-  return std::make_unique<Kind>(s);
+  return std::make_unique<FactorsKind>(s);
 }
 
 }  // namespace echelon::exchanges

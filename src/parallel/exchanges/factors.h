@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "parallel/exchange.h"
-#include "parallel/thin_product.h"
+#include "parallel/step/thin_product.h"
 
 namespace echelon::exchanges {
 

@@ -10,13 +10,13 @@ namespace echelon::exchanges {
 
 namespace {
 
-enum Kind : std::uint16_t { weights_letter, flush_letter };
+enum GossipKind : std::uint16_t { weights_message, flush_message };
 
 }  // namespace
 
-std::size_t window_for(std::int64_t setting, std::size_t letter_bytes) {
+std::size_t window_for(std::int64_t setting, std::size_t message_bytes) {
   if (setting > 0) return static_cast<std::size_t>(setting);
-  return std::clamp<std::size_t>((1 << 20) / std::max<std::size_t>(letter_bytes, 1), 1, 8);
+  return std::clamp<std::size_t>((1 << 20) / std::max<std::size_t>(message_bytes, 1), 1, 8);
 }
 
 ModelCoder::ModelCoder(const ExchangeParts& parts) : floats_(parts.floats()) {
@@ -61,60 +61,60 @@ Gossip::Gossip(ExchangeParts parts, Circle circle, std::int64_t window)
       coder_(parts_),
       window_(window_for(window, coder_.most_bytes())),
       bytes_(coder_.is_plain() ? 0 : coder_.most_bytes()),
-      patience_(*parts_.crew, *parts_.mail),
+      wait_policy_(*parts_.team, *parts_.mailbox),
       flushed_(static_cast<std::size_t>(parts_.workers())) {
   to_.reserve(circle_.everybody.size());
 }
 
-void Gossip::before_step(const StepMoment& moment) {
-  Letter letter;
-  clock_ = moment.clock;
-  for (merged_ = 0; parts_.mail->try_take(worker_box, letter);) take(letter, moment.clock);
+void Gossip::before_step(const StepInfo& info) {
+  Message message;
+  clock_ = info.clock;
+  for (merged_ = 0; parts_.mailbox->try_take(worker_tag, message);) take(message, info.clock);
 }
 
-double Gossip::exchange(const StepMoment& moment) {
-  circle_.choose(exchanges_, parts_.random("peer", moment.clock), to_);
+double Gossip::exchange(const StepInfo& info) {
+  circle_.choose(exchanges_, parts_.random("peer", info.clock), to_);
   ++exchanges_;
-  std::erase_if(to_, [&](Rank to) { return parts_.mail->on_their_way(to) >= window_; });
+  std::erase_if(to_, [&](Rank to) { return parts_.mailbox->on_their_way(to) >= window_; });
   if (to_.empty()) return 1;
-  const std::int64_t clock = moment.clock + 1;  // this step is done
-  LetterHead head{.kind = weights_letter,
-                  .box = worker_box,
-                  .clock = clock,
-                  .number = peer_->give(static_cast<int>(to_.size()), clock)};
+  const std::int64_t clock = info.clock + 1;  // this step is done
+  MessageHeader head{.kind = weights_message,
+                     .tag = worker_tag,
+                     .clock = clock,
+                     .number = peer_->give(static_cast<int>(to_.size()), clock)};
   std::span<const std::byte> bytes = std::as_bytes(parts_.trainer->parameters());
   if (!coder_.is_plain()) {
-    const CodecStep step{.number = exchanges_, .epoch = moment.epoch, .random = parts_.random("codec", moment.clock)};
+    const CodecStep step{.number = exchanges_, .epoch = info.epoch, .random = parts_.random("codec", info.clock)};
     bytes = bytes_.as<std::byte>().first(coder_.encode(parts_.trainer->parameters(), step, bytes_.as<std::byte>()));
   }
-  for (const Rank to : to_) parts_.mail->post(to, head, bytes);
+  for (const Rank to : to_) parts_.mailbox->post(to, head, bytes);
   return 1;
 }
 
-void Gossip::take(const Letter& letter, std::int64_t clock) {
-  if (letter.head.kind == flush_letter) {
-    flushed_[static_cast<std::size_t>(letter.from)] = 1;
+void Gossip::take(const Message& message, std::int64_t clock) {
+  if (message.head.kind == flush_message) {
+    flushed_[static_cast<std::size_t>(message.from)] = 1;
     return;
   }
-  if (letter.head.kind != weights_letter) fail("rank {} sent a letter of kind {}", letter.from, letter.head.kind);
-  const double weight = checked_weight(letter.head.number, letter.from);
+  if (message.head.kind != weights_message) fail("rank {} sent a message of kind {}", message.from, message.head.kind);
+  const double weight = checked_weight(message.head.number, message.from);
   ++merged_;
-  peer_->take(parts_.trainer->parameters(), coder_.decode(letter.payload(), letter.from),
+  peer_->take(parts_.trainer->parameters(), coder_.decode(message.payload(), message.from),
               {.weight = weight, .mix = 1.0 / (merged_ + 1), .clock = clock});
 }
 
 // A rank's flush comes after all that it has written.
-void Gossip::settle() {
-  for (const Rank to : circle_.everybody) parts_.mail->post(to, {.kind = flush_letter, .box = worker_box});
+void Gossip::drain() {
+  for (const Rank to : circle_.everybody) parts_.mailbox->post(to, {.kind = flush_message, .tag = worker_tag});
   const auto missing = [&] {
     const auto flushed = [&](Rank r) { return flushed_[static_cast<std::size_t>(r)] != 0; };
     const auto found = std::ranges::find(circle_.writers, false, flushed);
     return found == circle_.writers.end() ? -1 : *found;
   };
   for (merged_ = 0; missing() >= 0;) {
-    Letter letter;
-    patience_.take(worker_box, letter, "that is its last of the round", missing);
-    take(letter, clock_ + 1);
+    Message message;
+    wait_policy_.take(worker_tag, message, "that is its last of the round", missing);
+    take(message, clock_ + 1);
   }
   std::ranges::fill(flushed_, 0);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Letters between equals. Before each step a replica merges all that has come since the last; when an exchange is due
-// it sends its weights to those whom its circle names. Nobody waits for anybody. A letter that would queue up behind
+// Messages between equals. Before each step a replica merges all that has come since the last; when an exchange is due
+// it sends its weights to those whom its circle names. Nobody waits for anybody. A message that would queue up behind
 // `window` others on the same link is left out, for the next one will be fresher: a slow link slows no worker down.
 
 #include <functional>
@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "parallel/exchange.h"
-#include "parallel/letters.h"
+#include "parallel/team/message_wait.h"
 
 namespace echelon::exchanges {
 
-// How many letters of that size may be on their way to one peer. `setting`: a recipe's window; 0: eight small ones, or
+// How many messages of that size may be on their way to one peer. `setting`: a recipe's window; 0: eight small ones, or
 // as many as make up a megabyte, so that what waits for a slow link is never very old.
-std::size_t window_for(std::int64_t setting, std::size_t letter_bytes);
+std::size_t window_for(std::int64_t setting, std::size_t message_bytes);
 
 // The whole model in a codec's bytes, or as plain numbers.
 class ModelCoder {
@@ -33,10 +33,10 @@ class ModelCoder {
   Buffer decoded_;
 };
 
-// What came with a letter must be a number that weights can be weighted with: Failure if not.
+// What came with a message must be a number that weights can be weighted with: Failure if not.
 double checked_weight(double weight, Rank from);
 
-// Whom a rank writes to, and from whom it may get letters.
+// Whom a rank writes to, and from whom it may get messages.
 struct Circle {
   std::vector<Rank> everybody;  // to whom it may ever write
   std::vector<Rank> writers;    // who may write to it
@@ -47,14 +47,14 @@ struct Circle {
 class Gossip : public Exchange {
  public:
   Gossip(ExchangeParts parts, Circle circle, std::int64_t window);
-  void before_step(const StepMoment& moment) override;
-  double exchange(const StepMoment& moment) override;
-  void settle() override;
+  void before_step(const StepInfo& info) override;
+  double exchange(const StepInfo& info) override;
+  void drain() override;
   double peer_weight() const override { return peer_->weight(); }
   std::vector<StateSpan> state() override;
 
  private:
-  void take(const Letter& letter, std::int64_t clock);
+  void take(const Message& message, std::int64_t clock);
 
   ExchangeParts parts_;
   Circle circle_;
@@ -65,8 +65,8 @@ class Gossip : public Exchange {
   std::vector<Rank> to_;
   std::int64_t exchanges_ = 0, clock_ = 0;
   int merged_ = 0;  // since the last step
-  LetterPatience patience_;
-  std::vector<char> flushed_;  // by rank: its last letter of the round has come
+  MessageWait wait_policy_;
+  std::vector<char> flushed_;  // by rank: its last message of the round has come
 };
 
 }  // namespace echelon::exchanges

@@ -1,6 +1,6 @@
 // Several learners on every worker: replicas that take turns, step by step, on the worker's cores. They meet there
 // before the workers do, so that the more of them there are, the more samples pass between two messages. How many, and
-// how often they meet, can be tuned by the throughput that is measured (parallel/autotune.h).
+// how often they meet, can be tuned by the throughput that is measured (parallel/exchanges/autotune.h).
 //
 // On a GPU more learners also fill what one leaves idle (CROSSBOW). Here a core is the unit of compute and is never
 // idle; what more learners save is exchanges, and what they cost is memory.
@@ -11,14 +11,14 @@
 #include "collective/algorithms.h"
 #include "collective/shard_sum.h"
 #include "kernels/vector.h"
-#include "parallel/autotune.h"
+#include "parallel/exchanges/autotune.h"
 #include "parallel/exchanges/exchanges.h"
 
 namespace echelon::exchanges {
 
 namespace {
 
-struct Settings {
+struct LearnersSettings {
   LearnerSetting start;
   std::int64_t most = 4;
   bool autotune = false;
@@ -27,7 +27,7 @@ struct Settings {
 
 class Learners : public Exchange {
  public:
-  Learners(const Settings& settings, ExchangeParts parts)
+  Learners(const LearnersSettings& settings, ExchangeParts parts)
       : settings_(settings),
         parts_(std::move(parts)),
         tuner_({.most_learners = settings.most}, {settings.start.learners, parts_.period.tau}),
@@ -50,17 +50,17 @@ class Learners : public Exchange {
   std::int64_t period(std::int64_t) const override { return setting().tau * setting().learners; }
 
   // The next learner's turn.
-  void before_step(const StepMoment& moment) override {
+  void before_step(const StepInfo& info) override {
     if (sides_for_ != setting().learners) make_sides();  // a checkpoint may have had more
     if (setting().learners > 1) {
       put_away();
       active_ = (active_ + 1) % setting().learners;
       take_out();
     }
-    samples_ += moment.share * static_cast<double>(moment.batch);
+    samples_ += info.share * static_cast<double>(info.batch);
   }
 
-  double exchange(const StepMoment& moment) override {
+  double exchange(const StepInfo& info) override {
     const std::int64_t count = setting().learners;
     const std::span<float> sum = sum_.as<float>(), one = one_.as<float>();
     put_away();
@@ -68,8 +68,8 @@ class Learners : public Exchange {
       side(l).contribute({0, sum.size()}, 1.0 / static_cast<double>(count * parts_.workers()), l == 0 ? sum : one);
       if (l > 0) kernels::add(sum.data(), sum.data(), one.data(), sum.size());
     }
-    all_reduce_members(parts_.crew->group(), sum);
-    shared_->conclude(sum, moment.lr);
+    all_reduce_members(parts_.team->group(), sum);
+    shared_->conclude(sum, info.lr);
     ++meetings_;
     for (std::int64_t l = 0; l < count; ++l) side(l).apply({0, sum.size()}, shared_->answer());
     take_out();
@@ -77,7 +77,7 @@ class Learners : public Exchange {
     return 0;
   }
 
-  void settle() override {}
+  void drain() override {}
   void read_model(std::span<float> out) override { std::ranges::copy(shared_->model(), out.begin()); }
 
   std::vector<StateSpan> state() override {
@@ -144,7 +144,7 @@ class Learners : public Exchange {
     const LearnerSetting before = setting();
     const double now = parts_.world->now();
     if (parts_.rank() == 0) tuner_.measured(samples_, now - measured_from_);
-    parts_.crew->broadcast(tuner_.state());
+    parts_.team->broadcast(tuner_.state());
     samples_ = 0, measured_from_ = now;
     const LearnerSetting after = setting();
     for (std::int64_t l = before.learners; l < after.learners; ++l) {
@@ -161,7 +161,7 @@ class Learners : public Exchange {
     make_sides();
   }
 
-  Settings settings_;
+  LearnersSettings settings_;
   ExchangeParts parts_;
   Autotune tuner_;
   std::vector<Learner> learners_;
@@ -173,9 +173,9 @@ class Learners : public Exchange {
   double samples_ = 0, measured_from_ = 0;
 };
 
-class Kind : public ExchangeKind {
+class LearnersKind : public ExchangeKind {
  public:
-  explicit Kind(const Settings& settings) : settings_(settings) {}
+  explicit LearnersKind(const LearnersSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
     return {.in_lockstep = true, .sums = true, .learners = true, .plain_numbers = true};
   }
@@ -186,7 +186,7 @@ class Kind : public ExchangeKind {
   std::string traffic_text() const override {
     return "2 (n-1) W every tau L steps, for L learners on each worker, while nothing is tuned";
   }
-  Traffic traffic(const Case& c) const override {
+  Traffic traffic(const TrafficQuery& c) const override {
     Traffic sum;
     for (int i = 0; i < c.workers; ++i) {
       const echelon::Traffic sent = owners_shard_traffic(i, c.workers, c.workers, c.floats);
@@ -196,19 +196,19 @@ class Kind : public ExchangeKind {
   }
 
  private:
-  Settings settings_;
+  LearnersSettings settings_;
 };
 
 }  // namespace
 
 std::unique_ptr<const ExchangeKind> learners(OptionReader& options) {
-  Settings s;
+  LearnersSettings s;
   s.autotune = options.flag("autotune", false);
   constexpr std::int64_t most = 64;  // each has weights and an optimiser's state of its own
   s.start.learners = options.integer("learners", 1, 1, most);
   s.most = options.integer("most", std::max<std::int64_t>(4, s.start.learners), s.start.learners, most);
   s.window = options.integer("window", s.window, 1, 1'000'000);
-  return std::make_unique<Kind>(s);
+  return std::make_unique<LearnersKind>(s);
 }
 
 }  // namespace echelon::exchanges

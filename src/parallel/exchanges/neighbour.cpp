@@ -1,6 +1,7 @@
-// With the neighbours in a graph (parallel/graphs.h). In lock-step (sync bsp) the weights from before a step travel
-// while its gradient is computed; then they are mixed by the graph's matrix, and the worker's own step, made meanwhile,
-// is added (D-PSGD). With sync async everybody sends when it is due and mixes what has come (exchanges/gossip.h).
+// With the neighbours in a graph (parallel/exchanges/peer_graph.h). In lock-step (sync bsp) the weights from before a
+// step travel while its gradient is computed; then they are mixed by the graph's matrix, and the worker's own step,
+// made meanwhile, is added (D-PSGD). With sync async everybody sends when it is due and mixes what has come
+// (exchanges/gossip.h).
 
 #include <algorithm>
 #include <cstring>
@@ -10,13 +11,13 @@
 #include "kernels/vector.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/gossip.h"
-#include "parallel/graphs.h"
+#include "parallel/exchanges/peer_graph.h"
 
 namespace echelon::exchanges {
 
 namespace {
 
-struct Head {  // of a message in lock-step
+struct NeighbourHead {  // of a message in lock-step
   double weight = 0;
   std::uint64_t bytes = 0;  // of the encoded weights that follow; the rest of the message means nothing
 };
@@ -27,7 +28,7 @@ class InLockstep : public Exchange {
       : parts_(std::move(parts)),
         peer_(parts_.rule->make_peer(parts_.view())),
         coder_(parts_),
-        message_((sizeof(Head) + coder_.most_bytes() + 63) / 64 * 64),
+        message_((sizeof(NeighbourHead) + coder_.most_bytes() + 63) / 64 * 64),
         mixed_(parts_.floats() * sizeof(float)),
         out_(message_) {
     std::size_t most = 0;
@@ -36,19 +37,19 @@ class InLockstep : public Exchange {
       most = std::max(most, cycle_.back().from.size());
     }
     in_ = Buffer(message_ * most);
-    if (parts_.workers() > 1) group_.emplace(parts_.crew->group().lane());
+    if (parts_.workers() > 1) group_.emplace(parts_.team->group().async_group());
   }
 
-  void before_step(const StepMoment& moment) override {
-    if (!moment.due || parts_.workers() == 1) return;
+  void before_step(const StepInfo& info) override {
+    if (!info.due || parts_.workers() == 1) return;
     const PeerGraph::Round& now = round();
     const std::span<float> weights = parts_.trainer->parameters();
     std::ranges::copy(weights, mixed_.as<float>().begin());
-    Head head{.weight = peer_->give(static_cast<int>(now.to.size()), moment.clock)};
+    NeighbourHead head{.weight = peer_->give(static_cast<int>(now.to.size()), info.clock)};
     const std::span<std::byte> out = out_.as<std::byte>();
-    head.bytes = coder_.encode(
-        weights, {.number = rounds_, .epoch = moment.epoch, .random = parts_.random("codec", moment.clock)},
-        out.subspan(sizeof head));
+    head.bytes =
+        coder_.encode(weights, {.number = rounds_, .epoch = info.epoch, .random = parts_.random("codec", info.clock)},
+                      out.subspan(sizeof head));
     std::memcpy(out.data(), &head, sizeof head);
     label_ = {.number = static_cast<std::uint32_t>(rounds_)};
     for (std::size_t i = 0; i < now.from.size(); ++i)
@@ -57,28 +58,28 @@ class InLockstep : public Exchange {
       sends_.push_back(parts_.world->send(to, group_->channel(), label_, out.first(message_bytes())));
   }
 
-  double exchange(const StepMoment& moment) override {
+  double exchange(const StepInfo& info) override {
     if (parts_.workers() == 1) return 1;
     const PeerGraph::Round& now = round();
     const std::span<float> weights = parts_.trainer->parameters(), mixed = mixed_.as<float>();
     for_each_trained([&](std::size_t at, std::size_t n) {  // weights = the step that was made
       kernels::axpy(weights.data() + at, -1, mixed.data() + at, n);
     });
-    GroupPatience& patience = group_->patience();
-    patience.begin(label_, "mixing with the neighbours");
+    WaitPolicy& wait_policy = group_->wait_policy();
+    wait_policy.begin(label_, "mixing with the neighbours");
     double sum = now.own;
     for (std::size_t i = 0; i < now.from.size(); ++i) {
       const auto& [from, part] = now.from[i];
-      patience.wait(receives_[i], from);
-      Head head;
+      wait_policy.wait(receives_[i], from);
+      NeighbourHead head;
       std::memcpy(&head, incoming(i).data(), sizeof head);
       if (head.bytes > coder_.most_bytes()) fail("rank {} sent {} bytes of weights", from, head.bytes);
       sum += part;
       peer_->take(mixed, coder_.decode(incoming(i).subspan(sizeof head, head.bytes), from),
-                  {.weight = checked_weight(head.weight, from), .mix = part / sum, .clock = moment.clock});
+                  {.weight = checked_weight(head.weight, from), .mix = part / sum, .clock = info.clock});
     }
-    for (std::size_t i = 0; i < now.to.size(); ++i) patience.wait(sends_[i], now.to[i]);
-    patience.end();
+    for (std::size_t i = 0; i < now.to.size(); ++i) wait_policy.wait(sends_[i], now.to[i]);
+    wait_policy.end();
     receives_.clear(), sends_.clear();
     for_each_trained(
         [&](std::size_t at, std::size_t n) { kernels::add_into(weights.data() + at, mixed.data() + at, n); });
@@ -86,7 +87,7 @@ class InLockstep : public Exchange {
     return 1;
   }
 
-  void settle() override {}
+  void drain() override {}
   double peer_weight() const override { return peer_->weight(); }
 
   std::vector<StateSpan> state() override {
@@ -98,7 +99,7 @@ class InLockstep : public Exchange {
 
  private:
   const PeerGraph::Round& round() const { return cycle_[static_cast<std::size_t>(rounds_) % cycle_.size()]; }
-  std::size_t message_bytes() const { return sizeof(Head) + coder_.most_bytes(); }
+  std::size_t message_bytes() const { return sizeof(NeighbourHead) + coder_.most_bytes(); }
   std::span<std::byte> incoming(std::size_t i) { return in_.as<std::byte>().subspan(i * message_, message_bytes()); }
 
   // Statistics have no step to add: they stay with their replica.
@@ -116,7 +117,7 @@ class InLockstep : public Exchange {
   Buffer out_, in_;
   std::vector<PeerGraph::Round> cycle_;
   std::int64_t rounds_ = 0;
-  std::optional<Group> group_;  // for its channel and patience; empty if alone
+  std::optional<Group> group_;  // for its channel and wait_policy; empty if alone
   Label label_;
   std::vector<Work> receives_, sends_;  // last: what they name is above
 };
@@ -142,15 +143,15 @@ Circle circle_in(const PeerGraph& graph, Rank rank) {
   return circle;
 }
 
-struct Settings {
+struct NeighbourSettings {
   PeerGraph::Kind graph = PeerGraph::Kind::ring;
   PeerGraph::Edges edges;
   std::int64_t window = 0;
 };
 
-class Kind : public ExchangeKind {
+class NeighbourKind : public ExchangeKind {
  public:
-  explicit Kind(Settings settings) : settings_(std::move(settings)) {}
+  explicit NeighbourKind(NeighbourSettings settings) : settings_(std::move(settings)) {}
   ExchangeTraits traits() const override { return {.in_lockstep = true, .peers = true, .either_pace = true}; }
   std::string problem(int workers, bool) const override {
     return PeerGraph::problem(settings_.graph, workers, settings_.edges);
@@ -165,21 +166,21 @@ class Kind : public ExchangeKind {
     return "n d W: every worker's weights to its d neighbours (ring 2, torus 4, hypercube and halton log n, one_peer "
            "1)";
   }
-  Traffic traffic(const Case& c) const override {
+  Traffic traffic(const TrafficQuery& c) const override {
     const double bytes = c.bytes({0, c.floats}), links = graph_of(c.workers).messages();
-    return links *
-           (c.sync.kind == Sync::Kind::bsp ? Traffic{1, sizeof(Head) + bytes} : Traffic{2, Mail::header_bytes + bytes});
+    return links * (c.sync.kind == Sync::Kind::bsp ? Traffic{1, sizeof(NeighbourHead) + bytes}
+                                                   : Traffic{2, Mailbox::header_bytes + bytes});
   }
 
  private:
   PeerGraph graph_of(int workers) const { return {settings_.graph, workers, settings_.edges}; }
-  Settings settings_;
+  NeighbourSettings settings_;
 };
 
 }  // namespace
 
 std::unique_ptr<const ExchangeKind> neighbour(OptionReader& options) {
-  Settings s;
+  NeighbourSettings s;
   const std::vector<std::string> names = peer_graph_names();
   const auto at = std::ranges::find(names, options.choice("graph", "ring", names)) - names.begin();
   s.graph = at < std::ssize(names) ? static_cast<PeerGraph::Kind>(at) : PeerGraph::Kind::ring;
@@ -195,7 +196,7 @@ std::unique_ptr<const ExchangeKind> neighbour(OptionReader& options) {
     s.graph = PeerGraph::Kind::ring;
   }
   s.window = options.integer("window", 0, 0, 1'000'000);
-  return std::make_unique<Kind>(std::move(s));
+  return std::make_unique<NeighbourKind>(std::move(s));
 }
 
 }  // namespace echelon::exchanges

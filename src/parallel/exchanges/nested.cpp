@@ -8,8 +8,8 @@
 #include "collective/all_reduce.h"
 #include "kernels/vector.h"
 #include "parallel/exchanges/exchanges.h"
-#include "parallel/exchanges/server_relay.h"
-#include "parallel/letters.h"
+#include "parallel/server/relay.h"
+#include "parallel/team/message_wait.h"
 
 namespace echelon::exchanges {
 
@@ -52,32 +52,32 @@ class Nested : public Exchange {
  public:
   Nested(int size, const ExchangeKind& outer, ExchangeParts parts)
       : parts_(std::move(parts)),
-        group_(parts_.crew->group().split(parts_.rank() / size, parts_.rank())),
+        group_(parts_.team->group().split(parts_.rank() / size, parts_.rank())),
         worker_(parts_.rule->make_worker(parts_.view())),
         sum_((parts_.floats() + 1) * sizeof(float)),
         answer_(parts_.floats() * sizeof(float)),
         rule_(*parts_.rule, {sum_.as<float>().first(parts_.floats()), answer_.as<float>()}),
-        patience_(*parts_.crew, *parts_.mail) {
+        wait_policy_(*parts_.team, *parts_.mailbox) {
     ExchangeParts outside = parts_;
     outside.rule = &rule_;
     for (Rank r = 0; r < parts_.workers(); r += size) outside.members.push_back(r);
     outer_ = outer.make(std::move(outside));
   }
 
-  double exchange(const StepMoment& moment) override {
-    const bool gradient = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
+  double exchange(const StepInfo& info) override {
+    const bool gradient = parts_.rule->traits().quantity == RuleTraits::Quantity::gradient;
     const std::span<float> all = sum_.as<float>(), sum = all.first(parts_.floats());
-    const double share = gradient ? moment.share : 1;
+    const double share = gradient ? info.share : 1;
     worker_->contribute({0, sum.size()}, share, sum);
     all.back() = static_cast<float>(share);
     if (group_.size() > 1) all_reduce(group_, all, Reduction::sum, {.algorithm = &ring_all_reduce});
     if (all.back() > 0) kernels::scale(sum.data(), sum.data(), 1 / all.back(), sum.size());
     if (group_.index() == 0) {
-      StepMoment ours = moment;
+      StepInfo ours = info;
       if (gradient) ours.share = all.back();
       outer_->exchange(ours);
       for (int m = 1; m < group_.size(); ++m)
-        parts_.mail->post(group_.rank_of(m), {.kind = answer, .box = ServerRelay::relay_box}, answer_.as<float>());
+        parts_.mailbox->post(group_.rank_of(m), {.kind = answer, .tag = ServerRelay::relay_tag}, answer_.as<float>());
     } else {
       take_answer();
     }
@@ -87,7 +87,7 @@ class Nested : public Exchange {
 
   void on_gradient() override { worker_->on_gradient(); }
   void leave() override { outer_->leave(); }
-  void settle() override { outer_->settle(); }
+  void drain() override { outer_->drain(); }
   void read_model(std::span<float> out) override { outer_->read_model(out); }
 
   std::vector<Figure> figures() override { return outer_->figures(); }
@@ -100,12 +100,12 @@ class Nested : public Exchange {
 
  private:
   void take_answer() {
-    Letter letter;
-    patience_.take(ServerRelay::relay_box, letter, "with the answer to its group",
-                   [this] { return group_.rank_of(0); });
-    const std::span<const float> values = letter.floats();
-    if (letter.from != group_.rank_of(0) || values.size() != parts_.floats())
-      fail("rank {} handed its group {} numbers", letter.from, values.size());
+    Message message;
+    wait_policy_.take(ServerRelay::relay_tag, message, "with the answer to its group",
+                      [this] { return group_.rank_of(0); });
+    const std::span<const float> values = message.floats();
+    if (message.from != group_.rank_of(0) || values.size() != parts_.floats())
+      fail("rank {} handed its group {} numbers", message.from, values.size());
     std::ranges::copy(values, answer_.as<float>().begin());
   }
 
@@ -115,13 +115,13 @@ class Nested : public Exchange {
   Buffer sum_;     // of the group's contributions; the last number: of their shares
   Buffer answer_;  // to the group
   GroupRule rule_;
-  LetterPatience patience_;
+  MessageWait wait_policy_;
   std::unique_ptr<Exchange> outer_;
 };
 
-class Kind : public ExchangeKind {
+class NestedKind : public ExchangeKind {
  public:
-  Kind(int group, std::unique_ptr<const ExchangeKind> outer) : group_(group), outer_(std::move(outer)) {}
+  NestedKind(int group, std::unique_ptr<const ExchangeKind> outer) : group_(group), outer_(std::move(outer)) {}
   ExchangeTraits traits() const override {
     return {.in_lockstep = false,
             .plain_numbers = outer_->traits().plain_numbers,
@@ -141,14 +141,14 @@ class Kind : public ExchangeKind {
            "n: " +
            outer_->traffic_text();
   }
-  Traffic traffic(const Case& c) const override {
-    Case outside = c;
+  Traffic traffic(const TrafficQuery& c) const override {
+    TrafficQuery outside = c;
     Traffic inside;
     for (Rank r = 0; r < c.workers; r += group_) {
       outside.members.push_back(r);
       const double g = std::min(group_, c.workers - r), bytes = 4.0 * static_cast<double>(c.floats);
       inside = inside + Traffic{2 * g * (g - 1), 2 * (g - 1) * (bytes + 4)};
-      inside = inside + (g - 1) * Traffic{2, Mail::header_bytes + bytes};
+      inside = inside + (g - 1) * Traffic{2, Mailbox::header_bytes + bytes};
     }
     return inside + outer_->traffic(outside);
   }
@@ -163,7 +163,7 @@ class Kind : public ExchangeKind {
 std::unique_ptr<const ExchangeKind> nested(OptionReader& options) {
   const auto group = static_cast<int>(options.integer("group", 2, 1, 100'000));
   OptionReader outer = options.table("outer");
-  if (outer.choice("name", "server", {"server"}) != "server") return std::make_unique<Kind>(group, server(outer));
+  if (outer.choice("name", "server", {"server"}) != "server") return std::make_unique<NestedKind>(group, server(outer));
   auto kind = server(outer);
   for (const char* key : {"n_push", "n_fetch", "warm_start"})
     if (kind->traits().merges_steps && outer.has(key))
@@ -176,7 +176,7 @@ std::unique_ptr<const ExchangeKind> nested(OptionReader& options) {
     outer.problem("factors",
                   "are of each worker's own samples, but a group's head has a sum of gradients: leave it out");
   outer.done();
-  return std::make_unique<Kind>(group, std::move(kind));
+  return std::make_unique<NestedKind>(group, std::move(kind));
 }
 
 }  // namespace echelon::exchanges

@@ -22,27 +22,27 @@ class OwnerShard : public Exchange {
         shared_(parts_.rule->make_shared(parts_.place(own_))),
         values_(parts_.floats() * sizeof(float)) {}
 
-  double exchange(const StepMoment& moment) override {
-    Group& group = parts_.crew->group();
+  double exchange(const StepInfo& info) override {
+    Group& group = parts_.team->group();
     const std::span<float> values = values_.as<float>();
-    const bool gradient = parts_.rule->traits().moment == RuleTraits::Moment::gradient;
-    worker_->contribute({0, values.size()}, gradient ? moment.share : 1.0 / parts_.workers(), values);
+    const bool gradient = parts_.rule->traits().quantity == RuleTraits::Quantity::gradient;
+    worker_->contribute({0, values.size()}, gradient ? info.share : 1.0 / parts_.workers(), values);
     const PartialSum mine{parts_.rank(), parts_.rank() + 1, values.data()};
     reduce_scatter_shards(
         group, {.shards = parts_.workers(), .partials = {&mine, 1}, .end = values.size(), .out = values.data()});
     const std::span<float> part = values.subspan(own_.begin, own_.count());
-    shared_->conclude(part, moment.lr);
+    shared_->conclude(part, info.lr);
     std::ranges::copy(shared_->answer(), part.begin());
     all_gather_owned(group, values.data(), 0, values.size());
     worker_->apply({0, values.size()}, values);
     return parts_.rule->traits().local_step ? 1 : 0;
   }
 
-  void settle() override {}
+  void drain() override {}
 
   void read_model(std::span<float> out) override {
     std::ranges::copy(shared_->model(), out.begin() + static_cast<std::ptrdiff_t>(own_.begin));
-    all_gather_owned(parts_.crew->group(), out.data(), 0, out.size());
+    all_gather_owned(parts_.team->group(), out.data(), 0, out.size());
   }
 
   std::vector<StateSpan> state() override {
@@ -60,14 +60,14 @@ class OwnerShard : public Exchange {
   Buffer values_;
 };
 
-class Kind : public ExchangeKind {
+class OwnerShardKind : public ExchangeKind {
  public:
   ExchangeTraits traits() const override { return {.in_lockstep = true, .sums = true, .plain_numbers = true}; }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<OwnerShard>(std::move(parts));
   }
   std::string traffic_text() const override { return "2 (n-1) W: parts to their owners, answers to all"; }
-  Traffic traffic(const Case& c) const override {
+  Traffic traffic(const TrafficQuery& c) const override {
     Traffic sum;
     for (int i = 0; i < c.workers; ++i) {
       const auto sent = owners_shard_traffic(i, c.workers, c.workers, c.floats);
@@ -79,6 +79,6 @@ class Kind : public ExchangeKind {
 
 }  // namespace
 
-std::unique_ptr<const ExchangeKind> owner_shard(OptionReader&) { return std::make_unique<Kind>(); }
+std::unique_ptr<const ExchangeKind> owner_shard(OptionReader&) { return std::make_unique<OwnerShardKind>(); }
 
 }  // namespace echelon::exchanges

@@ -6,8 +6,8 @@
 // with a peer whose link is still busy is left out; its debt grows meanwhile, and nothing is lost.
 //
 // slices = 0: the link decides. It is measured once, with everybody sending at once; then a slice is as large as fits
-// into the time of a step. `drop`: an experiment with a network that loses letters (Dogwild). Nobody notices or repeats
-// them: that part of the gradient is lost to that peer.
+// into the time of a step. `drop`: an experiment with a network that loses messages (Dogwild). Nobody notices or
+// repeats them: that part of the gradient is lost to that peer.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 #include "kernels/vector.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/gossip.h"
-#include "parallel/letters.h"
+#include "parallel/team/message_wait.h"
 
 namespace echelon::exchanges {
 
@@ -25,9 +25,9 @@ namespace {
 
 constexpr int most_phases = 8;
 constexpr int most_slices = 1024;
-enum LetterKind : std::uint16_t { slice_letter, flush_letter };
+enum PartialMessageType : std::uint16_t { slice_message, flush_message };
 
-struct Settings {
+struct PartialSettings {
   int slices = 0;  // 0: as the link allows
   double drop = 0;
   std::int64_t window = 0;
@@ -35,7 +35,7 @@ struct Settings {
 
 class Partial : public Exchange {
  public:
-  Partial(const Settings& settings, ExchangeParts parts)
+  Partial(const PartialSettings& settings, ExchangeParts parts)
       : settings_(settings),
         parts_(std::move(parts)),
         worker_(parts_.rule->make_worker(parts_.view())),
@@ -45,7 +45,7 @@ class Partial : public Exchange {
         total_(parts_.floats() * sizeof(float)),
         arrived_(parts_.floats() * sizeof(float)),
         sent_(static_cast<std::size_t>(phases_)),
-        patience_(*parts_.crew, *parts_.mail),
+        wait_policy_(*parts_.team, *parts_.mailbox),
         flushed_(static_cast<std::size_t>(parts_.workers())) {
     settings_.slices = std::min(settings_.slices, most_);
     for (int f = 0; f < phases_; ++f) owed_.emplace_back(parts_.floats() * sizeof(float));
@@ -61,34 +61,34 @@ class Partial : public Exchange {
     bytes_ = Buffer(most);
   }
 
-  double exchange(const StepMoment& moment) override {
+  double exchange(const StepInfo& info) override {
     const double now = parts_.world->now();
     if (last_ > 0) usual_step_ = usual_step_ > 0 ? 0.9 * usual_step_ + 0.1 * (now - last_) : now - last_;
     last_ = now;
     const std::span<float> total = total_.as<float>(), arrived = arrived_.as<float>();
     const Range all{0, total.size()};
-    worker_->contribute(all, moment.share, total);
+    worker_->contribute(all, info.share, total);
     for (Buffer& owed : owed_) kernels::add_into(owed.as<float>().data(), total.data(), total.size());
-    for (int f = 0; f < phases_; ++f) send_slice(f, moment);
-    Letter letter;
-    while (parts_.mail->try_take(worker_box, letter)) take(letter);
+    for (int f = 0; f < phases_; ++f) send_slice(f, info);
+    Message message;
+    while (parts_.mailbox->try_take(worker_tag, message)) take(message);
     kernels::add_into(total.data(), arrived.data(), total.size());
     kernels::fill(arrived.data(), 0, arrived.size());
     worker_->apply(all, total);
     return 1;
   }
 
-  void settle() override {
-    for (int k = 0; k < peers_; ++k) parts_.mail->post(peer(k), {.kind = flush_letter, .box = worker_box});
+  void drain() override {
+    for (int k = 0; k < peers_; ++k) parts_.mailbox->post(peer(k), {.kind = flush_message, .tag = worker_tag});
     const auto missing = [&] {
       for (int k = 0; k < peers_; ++k)
         if (!flushed_[static_cast<std::size_t>(peer(k))]) return peer(k);
       return -1;
     };
     while (missing() >= 0) {
-      Letter letter;
-      patience_.take(worker_box, letter, "that is its last of the round", missing);
-      take(letter);
+      Message message;
+      wait_policy_.take(worker_tag, message, "that is its last of the round", missing);
+      take(message);
     }
     std::ranges::fill(flushed_, 0);
     last_ = 0;
@@ -114,18 +114,18 @@ class Partial : public Exchange {
     const auto n = static_cast<std::size_t>(parts_.workers());
     const std::size_t each = std::max<std::size_t>((1 << 20) / n, 4096);
     Buffer out(n * each), in(n * each);
-    Group& group = parts_.crew->group();
+    Group& group = parts_.team->group();
     double seconds = 0;
     for (int i = 0; i < 2; ++i) {  // the first one warms up
       barrier(group, "measuring the link");
       const double begin = parts_.world->now();
-      all_to_all(group, const_numbers(std::span<const std::byte>(out.as<std::byte>())), numbers(in.as<std::byte>()),
-                 "measuring the link");
+      all_to_all(group, const_typed_span(std::span<const std::byte>(out.as<std::byte>())),
+                 typed_span(in.as<std::byte>()), "measuring the link");
       seconds = parts_.world->now() - begin;
     }
     std::vector<double> rates(n);
     rates[static_cast<std::size_t>(parts_.rank())] = static_cast<double>((n - 1) * each) / std::max(seconds, 1e-9);
-    parts_.crew->share(rates, std::vector<std::size_t>(n, 1));
+    parts_.team->share(rates, std::vector<std::size_t>(n, 1));
     return std::ranges::min(rates);
   }
 
@@ -137,12 +137,12 @@ class Partial : public Exchange {
         std::clamp(std::ceil(wanted / (bandwidth_ * usual_step_)), 1.0, static_cast<double>(most_)));
   }
 
-  void send_slice(int phase, const StepMoment& moment) {
+  void send_slice(int phase, const StepInfo& info) {
     const int count = slices();
     const std::size_t window =
         window_for(settings_.window, parts_.floats() * sizeof(float) / static_cast<std::size_t>(count));
     for (int k = phase; k < peers_; k += phases_)
-      if (parts_.mail->on_their_way(peer(k)) >= window) return;
+      if (parts_.mailbox->on_their_way(peer(k)) >= window) return;
     std::int64_t& sent = sent_[static_cast<std::size_t>(phase)];
     const auto slice = static_cast<int>((sent + phase) % count);
     const Range range = part_of(slice, count, parts_.floats());
@@ -151,44 +151,44 @@ class Partial : public Exchange {
     std::span<const std::byte> bytes = std::as_bytes(owed);
     if (!encoders_.empty()) {
       const CodecStep step{.number = sent / count,
-                           .epoch = moment.epoch,
-                           .random = parts_.random("codec", moment.clock * most_phases + phase)};
+                           .epoch = info.epoch,
+                           .random = parts_.random("codec", info.clock * most_phases + phase)};
       bytes = bytes_.as<std::byte>().first(
           encoders_[static_cast<std::size_t>(slice * phases_ + phase)]->encode(owed, step, bytes_.as<std::byte>()));
     }
-    const Stream random = parts_.random("drop", moment.clock);
+    const Stream random = parts_.random("drop", info.clock);
     for (int k = phase; k < peers_; k += phases_)
       if (random.uniform(static_cast<std::uint64_t>(k)) >= static_cast<float>(settings_.drop))
-        parts_.mail->post(peer(k),
-                          {.kind = slice_letter,
-                           .box = worker_box,
-                           .key = static_cast<std::uint32_t>(slice),
-                           .clock = moment.clock,
-                           .second = static_cast<std::uint64_t>(count)},
-                          bytes);
+        parts_.mailbox->post(peer(k),
+                             {.kind = slice_message,
+                              .tag = worker_tag,
+                              .key = static_cast<std::uint32_t>(slice),
+                              .clock = info.clock,
+                              .second = static_cast<std::uint64_t>(count)},
+                             bytes);
     kernels::fill(owed.data(), 0, owed.size());
     ++sent;
   }
 
-  void take(const Letter& letter) {
-    if (letter.head.kind == flush_letter) {
-      flushed_[static_cast<std::size_t>(letter.from)] = 1;
+  void take(const Message& message) {
+    if (message.head.kind == flush_message) {
+      flushed_[static_cast<std::size_t>(message.from)] = 1;
       return;
     }
-    const auto slice = letter.head.key;
-    const auto count = letter.head.second;
-    if (letter.head.kind != slice_letter || count < 1 || count > static_cast<std::uint64_t>(most_) || slice >= count ||
-        (settings_.slices > 0 && count != static_cast<std::uint64_t>(settings_.slices)))
-      fail("rank {} sent slice {} of {} in a letter of kind {}", letter.from, slice, count, letter.head.kind);
+    const auto slice = message.head.key;
+    const auto count = message.head.second;
+    if (message.head.kind != slice_message || count < 1 || count > static_cast<std::uint64_t>(most_) ||
+        slice >= count || (settings_.slices > 0 && count != static_cast<std::uint64_t>(settings_.slices)))
+      fail("rank {} sent slice {} of {} in a message of kind {}", message.from, slice, count, message.head.kind);
     const Range range = part_of(static_cast<int>(slice), static_cast<int>(count), parts_.floats());
     const std::span<float> into = arrived_.as<float>().subspan(range.begin, range.count());
-    if (!decoders_.empty()) return decoders_[slice]->add(letter.payload(), 1, into);
-    if (letter.floats().size() != range.count())
-      fail("rank {} sent a slice of {} numbers", letter.from, letter.floats().size());
-    kernels::add_into(into.data(), letter.floats().data(), into.size());
+    if (!decoders_.empty()) return decoders_[slice]->add(message.payload(), 1, into);
+    if (message.floats().size() != range.count())
+      fail("rank {} sent a slice of {} numbers", message.from, message.floats().size());
+    kernels::add_into(into.data(), message.floats().data(), into.size());
   }
 
-  Settings settings_;
+  PartialSettings settings_;
   ExchangeParts parts_;
   std::unique_ptr<WorkerSide> worker_;
   int peers_, most_, phases_;
@@ -197,13 +197,13 @@ class Partial : public Exchange {
   std::vector<std::int64_t> sent_;                           // slices, by phase
   std::vector<std::unique_ptr<Codec>> encoders_, decoders_;  // by slice and phase; by slice
   double bandwidth_ = 0, usual_step_ = 0, last_ = 0;         // bytes a second; seconds
-  LetterPatience patience_;
-  std::vector<char> flushed_;  // by rank: its last letter of the round has come
+  MessageWait wait_policy_;
+  std::vector<char> flushed_;  // by rank: its last message of the round has come
 };
 
-class Kind : public ExchangeKind {
+class PartialKind : public ExchangeKind {
  public:
-  explicit Kind(const Settings& settings) : settings_(settings) {}
+  explicit PartialKind(const PartialSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
     return {.in_lockstep = false, .adds_what_comes = true, .replicas_differ = true};
   }
@@ -221,25 +221,25 @@ class Kind : public ExchangeKind {
   Exactness traffic_exactness() const override {
     return settings_.slices == 0 ? Exactness::most : settings_.drop > 0 ? Exactness::mean : Exactness::exact;
   }
-  Traffic traffic(const Case& c) const override {
+  Traffic traffic(const TrafficQuery& c) const override {
     const int slices = std::max(1, settings_.slices);
     double bytes = 0;  // of a slice, in the mean
     for (int s = 0; s < slices; ++s) bytes += c.bytes(part_of(s, slices, c.floats)) / slices;
-    return c.workers * (c.workers - 1.0) * (1 - settings_.drop) * Traffic{2, Mail::header_bytes + bytes};
+    return c.workers * (c.workers - 1.0) * (1 - settings_.drop) * Traffic{2, Mailbox::header_bytes + bytes};
   }
 
  private:
-  Settings settings_;
+  PartialSettings settings_;
 };
 
 }  // namespace
 
 std::unique_ptr<const ExchangeKind> partial(OptionReader& options) {
-  Settings s;
+  PartialSettings s;
   s.slices = static_cast<int>(options.integer("slices", 0, 0, most_slices));
   s.drop = options.number("drop", 0, 0, 0.99);
   s.window = options.integer("window", 0, 0, 1'000'000);
-  return std::make_unique<Kind>(s);
+  return std::make_unique<PartialKind>(s);
 }
 
 }  // namespace echelon::exchanges

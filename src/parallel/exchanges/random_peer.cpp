@@ -1,4 +1,4 @@
-// Letters to somebody else, drawn anew each time (gossip).
+// Messages to somebody else, drawn anew each time (gossip).
 
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/gossip.h"
@@ -21,18 +21,18 @@ Circle anybody(Rank rank, int workers) {
   return circle;
 }
 
-class Kind : public ExchangeKind {
+class RandomPeerKind : public ExchangeKind {
  public:
-  explicit Kind(std::int64_t window) : window_(window) {}
+  explicit RandomPeerKind(std::int64_t window) : window_(window) {}
   ExchangeTraits traits() const override { return {.in_lockstep = false, .peers = true}; }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     Circle circle = anybody(parts.rank(), parts.workers());
     return std::make_unique<Gossip>(std::move(parts), std::move(circle), window_);
   }
-  std::string traffic_text() const override { return "n W: each worker that takes part sends one letter"; }
-  Traffic traffic(const Case& c) const override {
+  std::string traffic_text() const override { return "n W: each worker that takes part sends one message"; }
+  Traffic traffic(const TrafficQuery& c) const override {
     if (c.workers < 2) return {};
-    return static_cast<double>(c.workers) * Traffic{2, Mail::header_bytes + c.bytes({0, c.floats})};
+    return static_cast<double>(c.workers) * Traffic{2, Mailbox::header_bytes + c.bytes({0, c.floats})};
   }
 
  private:
@@ -42,7 +42,7 @@ class Kind : public ExchangeKind {
 }  // namespace
 
 std::unique_ptr<const ExchangeKind> random_peer(OptionReader& options) {
-  return std::make_unique<Kind>(options.integer("window", 0, 0, 1'000'000));
+  return std::make_unique<RandomPeerKind>(options.integer("window", 0, 0, 1'000'000));
 }
 
 }  // namespace echelon::exchanges

@@ -1,17 +1,18 @@
 // All workers write into one memory, without locks (Hogwild); or each group of workers into its own, with a token that
-// goes round (Hogwild++). Only work and its results travel as messages. The mathematics is parallel/racing_weights.h.
+// goes round (Hogwild++). Only work and its results travel as messages. The mathematics is
+// parallel/exchanges/racing_weights.h.
 
 #include <algorithm>
 
 #include "collective/collectives.h"
 #include "parallel/exchanges/exchanges.h"
-#include "parallel/racing_weights.h"
+#include "parallel/exchanges/racing_weights.h"
 
 namespace echelon::exchanges {
 
 namespace {
 
-struct Settings {
+struct SharedMemorySettings {
   int groups = 1;
   RacingWeights::Add add = RacingWeights::Add::racing;
   std::int64_t token_every = 4;  // updates
@@ -19,7 +20,7 @@ struct Settings {
 
 class SharedMemoryExchange : public Exchange {
  public:
-  SharedMemoryExchange(const Settings& settings, ExchangeParts parts)
+  SharedMemoryExchange(const SharedMemorySettings& settings, ExchangeParts parts)
       : parts_(std::move(parts)),
         groups_(std::min(settings.groups, parts_.workers())),
         group_(parts_.rank() * groups_ / parts_.workers()),
@@ -29,11 +30,11 @@ class SharedMemoryExchange : public Exchange {
         worker_(parts_.rule->make_worker(parts_.view())),
         values_(parts_.floats() * sizeof(float)) {
     if (parts_.rank() == 0) weights_.start(parts_.trainer->parameters());
-    barrier(parts_.crew->group(), "the first weights in shared memory");
+    barrier(parts_.team->group(), "the first weights in shared memory");
   }
 
   // Reads as late as possible, while others write.
-  void before_step(const StepMoment&) override {
+  void before_step(const StepInfo&) override {
     if (!wants_weights_) return;
     seen_ = weights_.updates(group_);
     weights_.read(group_, values_.as<float>());
@@ -41,32 +42,32 @@ class SharedMemoryExchange : public Exchange {
     wants_weights_ = 0;
   }
 
-  double exchange(const StepMoment& moment) override {
-    worker_->contribute({0, parts_.floats()}, moment.share, values_.as<float>());
+  double exchange(const StepInfo& info) override {
+    worker_->contribute({0, parts_.floats()}, info.share, values_.as<float>());
     staleness_ += weights_.add(group_, values_.as<float>()) - seen_;
     ++pushes_;
     wants_weights_ = 1;
     return 0;
   }
 
-  void settle() override {
-    Group& group = parts_.crew->group();
+  void drain() override {
+    Group& group = parts_.team->group();
     barrier(group, "the last racing update");
-    if (parts_.rank() == 0) weights_.settle();
+    if (parts_.rank() == 0) weights_.drain();
     barrier(group, "the token's last round");
   }
 
   void read_model(std::span<float> out) override {
-    barrier(parts_.crew->group(), "the weights in shared memory");  // rank 0 may just have loaded them
+    barrier(parts_.team->group(), "the weights in shared memory");  // rank 0 may just have loaded them
     weights_.read(0, out);
-    barrier(parts_.crew->group(), "everybody's reading of them");  // before somebody moves them on
+    barrier(parts_.team->group(), "everybody's reading of them");  // before somebody moves them on
   }
 
   std::vector<Figure> figures() override {
     std::vector<double> all(2 * static_cast<std::size_t>(parts_.workers()));
     const std::size_t own = 2 * static_cast<std::size_t>(parts_.rank());
     all[own] = static_cast<double>(staleness_), all[own + 1] = static_cast<double>(pushes_);
-    parts_.crew->share(all, std::vector<std::size_t>(static_cast<std::size_t>(parts_.workers()), 2));
+    parts_.team->share(all, std::vector<std::size_t>(static_cast<std::size_t>(parts_.workers()), 2));
     double staleness = 0, updates = 0;
     for (std::size_t i = 0; i < all.size(); i += 2) staleness += all[i], updates += all[i + 1];
     return {{"updates", updates}, {"mean_staleness", updates > 0 ? staleness / updates : 0}};
@@ -95,9 +96,9 @@ class SharedMemoryExchange : public Exchange {
   std::uint64_t pushes_ = 0;
 };
 
-class Kind : public ExchangeKind {
+class SharedMemoryKind : public ExchangeKind {
  public:
-  explicit Kind(const Settings& settings) : settings_(settings) {}
+  explicit SharedMemoryKind(const SharedMemorySettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
     return {.in_lockstep = false, .shared_memory = true, .adds = true, .plain_numbers = true};
   }
@@ -105,20 +106,20 @@ class Kind : public ExchangeKind {
     return std::make_unique<SharedMemoryExchange>(settings_, std::move(parts));
   }
   std::string traffic_text() const override { return "nothing: workers write where all can read"; }
-  Traffic traffic(const Case&) const override { return {}; }
+  Traffic traffic(const TrafficQuery&) const override { return {}; }
 
  private:
-  Settings settings_;
+  SharedMemorySettings settings_;
 };
 
 }  // namespace
 
 std::unique_ptr<const ExchangeKind> shared_memory(OptionReader& options) {
-  Settings s;
+  SharedMemorySettings s;
   s.groups = static_cast<int>(options.integer("groups", 1, 1, 100'000));
   if (options.choice("add", "racing", {"racing", "atomic"}) == "atomic") s.add = RacingWeights::Add::atomic;
   s.token_every = options.integer("token_every", s.token_every, 1, 1'000'000);
-  return std::make_unique<Kind>(s);
+  return std::make_unique<SharedMemoryKind>(s);
 }
 
 }  // namespace echelon::exchanges

@@ -21,7 +21,7 @@ void for_each_weight(const std::vector<TrainedSpan>& segments, Range range, cons
 inline Buffer zeros(std::size_t floats) { return Buffer(floats * sizeof(float)); }
 
 // Rules between equals: replicas train alone and give their weights to each other.
-inline constexpr RuleTraits between_equals{.moment = RuleTraits::Moment::weights,
+inline constexpr RuleTraits between_equals{.quantity = RuleTraits::Quantity::weights,
                                            .model = RuleTraits::Model::mean,
                                            .peers = true,
                                            .changes = false,

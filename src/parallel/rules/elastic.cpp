@@ -8,9 +8,9 @@ namespace echelon::rules {
 
 namespace {
 
-class Worker : public WorkerSide {
+class ElasticWorker : public WorkerSide {
  public:
-  explicit Worker(const ReplicaView& view) : view_(view) {}
+  explicit ElasticWorker(const ReplicaView& view) : view_(view) {}
   void contribute(Range range, double share, std::span<float> out) override {
     kernels::scale(out.data(), view_.weights.data() + range.begin, static_cast<float>(share), out.size());
   }
@@ -23,16 +23,16 @@ class Worker : public WorkerSide {
   ReplicaView view_;
 };
 
-class Shared : public SharedSide {
+class ElasticShared : public SharedSide {
  public:
-  Shared(float alpha, std::span<const float> start)
+  ElasticShared(float alpha, std::span<const float> start)
       : alpha_(alpha), centre_(zeros(start.size())), force_(zeros(start.size())) {
     std::ranges::copy(start, centre_.as<float>().begin());
   }
   void conclude(std::span<float>, double) override {
     invariant(false, "an elastic force belongs to one worker at a time");
   }
-  void absorb(std::span<const float> in, const Arrival&) override {
+  void absorb(std::span<const float> in, const PushInfo&) override {
     const std::span<float> z = centre_.as<float>(), d = force_.as<float>();
     for (std::size_t i = 0; i < z.size(); ++i) {
       d[i] = alpha_ * (in[i] - z[i]);
@@ -53,7 +53,7 @@ class Elastic : public MergeRule {
  public:
   explicit Elastic(double alpha) : alpha_(alpha) {}
   RuleTraits traits() const override {
-    return {.moment = RuleTraits::Moment::weights,
+    return {.quantity = RuleTraits::Quantity::weights,
             .model = RuleTraits::Model::shared,
             .one_by_one = true,
             .changes = false,
@@ -61,10 +61,10 @@ class Elastic : public MergeRule {
             .movable = true};
   }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
-    return std::make_unique<Worker>(view);
+    return std::make_unique<ElasticWorker>(view);
   }
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
-    return std::make_unique<Shared>(static_cast<float>(alpha_ > 0 ? alpha_ : 0.9 / place.workers), place.start);
+    return std::make_unique<ElasticShared>(static_cast<float>(alpha_ > 0 ? alpha_ : 0.9 / place.workers), place.start);
   }
 
  private:

@@ -1,7 +1,7 @@
 // Gossip with sum weights (GoSGD; push-sum). Every replica has a share alpha of one. It gives its weights away together
 // with an equal part of its share, and who gets them takes the mean weighted by shares and adds the share to its own:
-// all shares together are always one, letters on their way included, so nobody's knowledge counts twice or gets lost,
-// however unevenly letters come.
+// all shares together are always one, messages on their way included, so nobody's knowledge counts twice or gets lost,
+// however unevenly messages come.
 
 #include "parallel/rules/common.h"
 #include "parallel/rules/rules.h"
@@ -10,9 +10,9 @@ namespace echelon::rules {
 
 namespace {
 
-class Peer : public PeerSide {
+class GossipSumPeer : public PeerSide {
  public:
-  explicit Peer(int workers) : alpha_(1.0 / workers) {}
+  explicit GossipSumPeer(int workers) : alpha_(1.0 / workers) {}
   double give(int peers, std::int64_t) override {
     alpha_ /= peers + 1;
     return alpha_;
@@ -33,7 +33,7 @@ class GossipSum : public MergeRule {
  public:
   RuleTraits traits() const override { return between_equals; }
   std::unique_ptr<PeerSide> make_peer(const ReplicaView& view) const override {
-    return std::make_unique<Peer>(view.workers);
+    return std::make_unique<GossipSumPeer>(view.workers);
   }
 };
 

@@ -9,7 +9,7 @@ namespace echelon::rules {
 
 namespace {
 
-class Peer : public PeerSide {
+class GossipWalkPeer : public PeerSide {
  public:
   double give(int, std::int64_t clock) override { return age(clock); }
   void take(std::span<float> mine, std::span<const float> in, const Gift& gift) override {
@@ -28,7 +28,7 @@ class Peer : public PeerSide {
 class GossipWalk : public MergeRule {
  public:
   RuleTraits traits() const override { return between_equals; }
-  std::unique_ptr<PeerSide> make_peer(const ReplicaView&) const override { return std::make_unique<Peer>(); }
+  std::unique_ptr<PeerSide> make_peer(const ReplicaView&) const override { return std::make_unique<GossipWalkPeer>(); }
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace echelon::rules {
 
 namespace {
 
-class Worker : public GradientSide {
+class GradMeanWorker : public GradientSide {
  public:
   using GradientSide::GradientSide;
   void apply(Range range, std::span<const float> answer) override {
@@ -18,9 +18,9 @@ class Worker : public GradientSide {
   }
 };
 
-class Shared : public SharedSide {
+class GradMeanShared : public SharedSide {
  public:
-  explicit Shared(std::size_t floats) : mean_(zeros(floats)) {}
+  explicit GradMeanShared(std::size_t floats) : mean_(zeros(floats)) {}
   void conclude(std::span<float> mean, double) override { std::ranges::copy(mean, mean_.as<float>().begin()); }
   std::span<const float> answer() const override { return mean_.as<float>(); }
   std::vector<StateSpan> state() override { return {}; }  // every round makes a new mean
@@ -33,10 +33,10 @@ class GradMean : public MergeRule {
  public:
   RuleTraits traits() const override { return {.sums = true, .gradient_itself = true, .answers_mean = true}; }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
-    return std::make_unique<Worker>(view);
+    return std::make_unique<GradMeanWorker>(view);
   }
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
-    return std::make_unique<Shared>(place.start.size());
+    return std::make_unique<GradMeanShared>(place.start.size());
   }
 };
 

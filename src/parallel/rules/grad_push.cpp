@@ -20,7 +20,7 @@ namespace echelon::rules {
 
 namespace {
 
-struct Settings {
+struct GradPushSettings {
   enum class Scale { none, staleness, speed } scale = Scale::none;
   double dc_lambda = 0;
   double momentum_correction = 0;
@@ -35,7 +35,7 @@ Optim optim_from(Options table, Problems& problems) {
   return optim;
 }
 
-class Worker : public GradientSide {
+class GradPushWorker : public GradientSide {
  public:
   using GradientSide::GradientSide;
   void apply(Range range, std::span<const float> answer) override {
@@ -45,9 +45,9 @@ class Worker : public GradientSide {
   }
 };
 
-class Shared : public SharedSide {
+class GradPushShared : public SharedSide {
  public:
-  Shared(const Settings& settings, const MergeRule::Place& place)
+  GradPushShared(const GradPushSettings& settings, const MergeRule::Place& place)
       : settings_(settings),
         workers_(place.workers),
         weights_(zeros(place.start.size())),
@@ -71,7 +71,7 @@ class Shared : public SharedSide {
     step(lr);
   }
 
-  void absorb(std::span<const float> in, const Arrival& a) override {
+  void absorb(std::span<const float> in, const PushInfo& a) override {
     const std::span<float> g = gradient_.as<float>();
     std::ranges::copy(in, g.begin());
     if (settings_.dc_lambda > 0) {
@@ -80,8 +80,8 @@ class Shared : public SharedSide {
       for (std::size_t i = 0; i < g.size(); ++i) g[i] += lambda * g[i] * g[i] * (w[i] - old[i]);
     }
     double lr = a.lr;  // has the worker's share in it, about 1 / n, which is what staleness does usually
-    if (settings_.scale == Settings::Scale::staleness) lr *= workers_ / static_cast<double>(1 + a.staleness);
-    if (settings_.scale == Settings::Scale::speed) lr *= a.speed;
+    if (settings_.scale == GradPushSettings::Scale::staleness) lr *= workers_ / static_cast<double>(1 + a.staleness);
+    if (settings_.scale == GradPushSettings::Scale::speed) lr *= a.speed;
     step(lr);
   }
 
@@ -119,7 +119,7 @@ class Shared : public SharedSide {
     update_->run_alone({.number = ++steps_, .lr = lr, .grad_scale = 1});
   }
 
-  Settings settings_;
+  GradPushSettings settings_;
   int workers_;
   Buffer weights_, gradient_, before_;
   std::vector<Buffer> read_;  // the weights that each worker was given last
@@ -129,7 +129,7 @@ class Shared : public SharedSide {
 
 class GradPush : public MergeRule {
  public:
-  explicit GradPush(Settings settings) : settings_(std::move(settings)) {}
+  explicit GradPush(GradPushSettings settings) : settings_(std::move(settings)) {}
   RuleTraits traits() const override {
     return {.model = RuleTraits::Model::shared,
             .local_step = false,
@@ -140,10 +140,10 @@ class GradPush : public MergeRule {
             .movable = true};
   }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
-    return std::make_unique<Worker>(view);
+    return std::make_unique<GradPushWorker>(view);
   }
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
-    return std::make_unique<Shared>(settings_, place);
+    return std::make_unique<GradPushShared>(settings_, place);
   }
   std::function<Optim()> own_optim() const override {
     if (!settings_.optim) return {};
@@ -154,11 +154,11 @@ class GradPush : public MergeRule {
   }
 
  private:
-  Settings settings_;
+  GradPushSettings settings_;
 };
 
 // The owner's own update rule. Servers hold parts of the model, so nothing there may need the whole of it.
-void read_owners_optim(OptionReader& options, Settings& s) {
+void read_owners_optim(OptionReader& options, GradPushSettings& s) {
   OptionReader table = options.table("optim");
   if (table.has("lr"))
     table.problem("lr", "has no meaning: the rate is the recipe's optim.lr with its schedule; leave it out");
@@ -183,11 +183,11 @@ void read_owners_optim(OptionReader& options, Settings& s) {
 }  // namespace
 
 std::unique_ptr<const MergeRule> grad_push(OptionReader& options) {
-  Settings s;
+  GradPushSettings s;
   const std::string scale = options.choice("scale", "none", {"none", "staleness", "speed"});
-  s.scale = scale == "staleness" ? Settings::Scale::staleness
-            : scale == "speed"   ? Settings::Scale::speed
-                                 : Settings::Scale::none;
+  s.scale = scale == "staleness" ? GradPushSettings::Scale::staleness
+            : scale == "speed"   ? GradPushSettings::Scale::speed
+                                 : GradPushSettings::Scale::none;
   s.dc_lambda = options.number("dc_lambda", 0, 0, 1e6);
   s.momentum_correction = options.number("momentum_correction", 0, 0, 1);
   if (options.has("optim"))

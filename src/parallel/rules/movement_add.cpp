@@ -9,13 +9,13 @@ namespace echelon::rules {
 
 namespace {
 
-class Shared : public CommonWeights {
+class MovementAddShared : public CommonWeights {
  public:
   using CommonWeights::CommonWeights;
   void conclude(std::span<float>, double) override { invariant(false, "movements are added one by one"); }
-  void absorb(std::span<const float> in, const Arrival& arrival) override {
+  void absorb(std::span<const float> in, const PushInfo& push) override {
     const std::span<float> w = weights();
-    const auto share = static_cast<float>(arrival.share);
+    const auto share = static_cast<float>(push.share);
     for (std::size_t i = 0; i < w.size(); ++i) w[i] += share * in[i];
   }
 };
@@ -23,7 +23,7 @@ class Shared : public CommonWeights {
 class MovementAdd : public MergeRule {
  public:
   RuleTraits traits() const override {
-    return {.moment = RuleTraits::Moment::weights,
+    return {.quantity = RuleTraits::Quantity::weights,
             .model = RuleTraits::Model::shared,
             .one_by_one = true,
             .answers_changes = false,
@@ -33,7 +33,7 @@ class MovementAdd : public MergeRule {
     return std::make_unique<MovementSide>(view);
   }
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
-    return std::make_unique<Shared>(place.start);
+    return std::make_unique<MovementAddShared>(place.start);
   }
 };
 

@@ -10,14 +10,14 @@ namespace echelon::rules {
 
 namespace {
 
-struct Settings {
+struct MpcaSettings {
   double penalty = 0.1;
   bool extrapolate = true;
 };
 
-class Worker : public WorkerSide {
+class MpcaWorker : public WorkerSide {
  public:
-  Worker(const Settings& settings, const ReplicaView& view)
+  MpcaWorker(const MpcaSettings& settings, const ReplicaView& view)
       : settings_(settings),
         view_(view),
         centre_(zeros(view.weights.size())),
@@ -59,15 +59,15 @@ class Worker : public WorkerSide {
   }
 
  private:
-  Settings settings_;
+  MpcaSettings settings_;
   ReplicaView view_;
   Buffer centre_, speed_;  // the last one that came; its movement in a step
   Buffer since_;           // steps since it came, for each number because ranges come one by one
 };
 
-class Shared : public SharedSide {
+class MpcaShared : public SharedSide {
  public:
-  explicit Shared(std::span<const float> start) : centre_(zeros(start.size())) {
+  explicit MpcaShared(std::span<const float> start) : centre_(zeros(start.size())) {
     std::ranges::copy(start, centre_.as<float>().begin());
   }
   void conclude(std::span<float> mean, double) override { std::ranges::copy(mean, centre_.as<float>().begin()); }
@@ -80,9 +80,9 @@ class Shared : public SharedSide {
 
 class Mpca : public MergeRule {
  public:
-  explicit Mpca(const Settings& settings) : settings_(settings) {}
+  explicit Mpca(const MpcaSettings& settings) : settings_(settings) {}
   RuleTraits traits() const override {
-    return {.moment = RuleTraits::Moment::weights,
+    return {.quantity = RuleTraits::Quantity::weights,
             .model = RuleTraits::Model::mean,
             .sums = true,
             .changes = false,
@@ -90,20 +90,20 @@ class Mpca : public MergeRule {
             .decoupled = true};
   }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
-    return std::make_unique<Worker>(settings_, view);
+    return std::make_unique<MpcaWorker>(settings_, view);
   }
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
-    return std::make_unique<Shared>(place.start);
+    return std::make_unique<MpcaShared>(place.start);
   }
 
  private:
-  Settings settings_;
+  MpcaSettings settings_;
 };
 
 }  // namespace
 
 std::unique_ptr<const MergeRule> mpca(OptionReader& options) {
-  Settings s;
+  MpcaSettings s;
   s.penalty = options.number("penalty", s.penalty, 0, 1e6);
   s.extrapolate = options.flag("extrapolate", s.extrapolate);
   return std::make_unique<Mpca>(s);

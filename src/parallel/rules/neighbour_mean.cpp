@@ -1,5 +1,5 @@
 // The mean with the neighbours' weights, by the graph's mixing matrix (D-PSGD; MALT when nobody waits). How much each
-// counts is the exchange's business (parallel/graphs.h).
+// counts is the exchange's business (parallel/exchanges/peer_graph.h).
 
 #include "parallel/rules/common.h"
 #include "parallel/rules/rules.h"
@@ -8,7 +8,7 @@ namespace echelon::rules {
 
 namespace {
 
-class Peer : public PeerSide {
+class NeighbourMeanPeer : public PeerSide {
  public:
   double give(int, std::int64_t) override { return 1; }
   void take(std::span<float> mine, std::span<const float> in, const Gift& gift) override {
@@ -19,7 +19,9 @@ class Peer : public PeerSide {
 class NeighbourMean : public MergeRule {
  public:
   RuleTraits traits() const override { return between_equals; }
-  std::unique_ptr<PeerSide> make_peer(const ReplicaView&) const override { return std::make_unique<Peer>(); }
+  std::unique_ptr<PeerSide> make_peer(const ReplicaView&) const override {
+    return std::make_unique<NeighbourMeanPeer>();
+  }
 };
 
 }  // namespace

@@ -12,20 +12,20 @@ namespace echelon::rules {
 
 namespace {
 
-struct Settings {
+struct OuterMomentumSettings {
   enum class Kind { block, slowmo, nesterov } kind = Kind::block;
   float momentum = 0.5f, rate = 1;
 };
 
-class Shared : public CommonWeights {
+class OuterMomentumShared : public CommonWeights {
  public:
-  Shared(const Settings& settings, std::span<const float> start)
+  OuterMomentumShared(const OuterMomentumSettings& settings, std::span<const float> start)
       : CommonWeights(start), settings_(settings), momentum_(zeros(start.size())) {}
   void conclude(std::span<float> mean, double lr) override {
     const std::span<float> z = weights(), u = momentum_.as<float>();
     const float beta = settings_.momentum, rate = settings_.rate;
-    const auto scale = settings_.kind == Settings::Kind::slowmo && lr > 0 ? static_cast<float>(lr) : 1.0f;
-    const bool nesterov = settings_.kind == Settings::Kind::nesterov;
+    const auto scale = settings_.kind == OuterMomentumSettings::Kind::slowmo && lr > 0 ? static_cast<float>(lr) : 1.0f;
+    const bool nesterov = settings_.kind == OuterMomentumSettings::Kind::nesterov;
     for (std::size_t i = 0; i < z.size(); ++i) {
       u[i] = beta * u[i] + rate * mean[i] / scale;
       z[i] += nesterov ? rate * mean[i] + beta * u[i] : scale * u[i];
@@ -34,15 +34,15 @@ class Shared : public CommonWeights {
   std::vector<StateSpan> state() override { return {as_state("weights", weights()), as_state("momentum", momentum_)}; }
 
  private:
-  Settings settings_;
+  OuterMomentumSettings settings_;
   Buffer momentum_;
 };
 
 class OuterMomentum : public MergeRule {
  public:
-  explicit OuterMomentum(const Settings& settings) : settings_(settings) {}
+  explicit OuterMomentum(const OuterMomentumSettings& settings) : settings_(settings) {}
   RuleTraits traits() const override {
-    return {.moment = RuleTraits::Moment::weights,
+    return {.quantity = RuleTraits::Quantity::weights,
             .model = RuleTraits::Model::shared,
             .sums = true,
             .answers_changes = false};
@@ -51,21 +51,21 @@ class OuterMomentum : public MergeRule {
     return std::make_unique<MovementSide>(view);
   }
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
-    return std::make_unique<Shared>(settings_, place.start);
+    return std::make_unique<OuterMomentumShared>(settings_, place.start);
   }
 
  private:
-  Settings settings_;
+  OuterMomentumSettings settings_;
 };
 
 }  // namespace
 
 std::unique_ptr<const MergeRule> outer_momentum(OptionReader& options) {
-  Settings s;
+  OuterMomentumSettings s;
   const std::string kind = options.choice("kind", "block", {"block", "slowmo", "nesterov"});
-  s.kind = kind == "slowmo"     ? Settings::Kind::slowmo
-           : kind == "nesterov" ? Settings::Kind::nesterov
-                                : Settings::Kind::block;
+  s.kind = kind == "slowmo"     ? OuterMomentumSettings::Kind::slowmo
+           : kind == "nesterov" ? OuterMomentumSettings::Kind::nesterov
+                                : OuterMomentumSettings::Kind::block;
   s.momentum = static_cast<float>(options.number("momentum", 0.5, 0, 0.9999));
   s.rate = static_cast<float>(options.number("lr", 1, 1e-6, 100));
   return std::make_unique<OuterMomentum>(s);

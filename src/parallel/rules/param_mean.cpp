@@ -8,7 +8,7 @@ namespace echelon::rules {
 
 namespace {
 
-class Shared : public CommonWeights {
+class ParamMeanShared : public CommonWeights {
  public:
   using CommonWeights::CommonWeights;
   void conclude(std::span<float> mean, double) override {
@@ -19,7 +19,7 @@ class Shared : public CommonWeights {
 class ParamMean : public MergeRule {
  public:
   RuleTraits traits() const override {
-    return {.moment = RuleTraits::Moment::weights,
+    return {.quantity = RuleTraits::Quantity::weights,
             .model = RuleTraits::Model::mean,
             .sums = true,
             .answers_changes = false};
@@ -28,7 +28,7 @@ class ParamMean : public MergeRule {
     return std::make_unique<MovementSide>(view);
   }
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
-    return std::make_unique<Shared>(place.start);
+    return std::make_unique<ParamMeanShared>(place.start);
   }
 };
 

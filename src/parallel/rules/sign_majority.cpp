@@ -11,9 +11,9 @@ namespace {
 
 float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
 
-class Worker : public GradientSide {
+class SignMajorityWorker : public GradientSide {
  public:
-  Worker(const ReplicaView& view, float momentum)
+  SignMajorityWorker(const ReplicaView& view, float momentum)
       : GradientSide(view), momentum_(momentum), mean_(zeros(view.gradient.size())) {}
   void contribute(Range range, double, std::span<float> out) override {
     GradientSide::contribute(range, 1, out);
@@ -35,9 +35,9 @@ class Worker : public GradientSide {
   Buffer mean_;
 };
 
-class Shared : public SharedSide {
+class SignMajorityShared : public SharedSide {
  public:
-  explicit Shared(std::size_t floats) : verdict_(zeros(floats)) {}
+  explicit SignMajorityShared(std::size_t floats) : verdict_(zeros(floats)) {}
   void conclude(std::span<float> mean, double) override {
     std::ranges::transform(mean, verdict_.as<float>().begin(), sign);
   }
@@ -53,10 +53,10 @@ class SignMajority : public MergeRule {
   explicit SignMajority(float momentum) : momentum_(momentum) {}
   RuleTraits traits() const override { return {.sums = true}; }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
-    return std::make_unique<Worker>(view, momentum_);
+    return std::make_unique<SignMajorityWorker>(view, momentum_);
   }
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
-    return std::make_unique<Shared>(place.start.size());
+    return std::make_unique<SignMajorityShared>(place.start.size());
   }
 
  private:

@@ -9,15 +9,15 @@ namespace echelon::rules {
 
 namespace {
 
-struct Settings {
+struct SmaSettings {
   double alpha = 0;  // 0: 1 / workers
   float momentum = 0.9f;
 };
 
 // Contributes its correction times the number of workers (what meets is a mean), and makes it.
-class Worker : public MovementSide {
+class SmaWorker : public MovementSide {
  public:
-  Worker(const ReplicaView& view, double alpha)
+  SmaWorker(const ReplicaView& view, double alpha)
       : MovementSide(view), alpha_(static_cast<float>(alpha > 0 ? alpha : 1.0 / view.workers)) {}
   void contribute(Range range, double share, std::span<float> out) override {
     float* weights = view_.weights.data() + range.begin;
@@ -37,9 +37,9 @@ class Worker : public MovementSide {
   float alpha_;
 };
 
-class Shared : public CommonWeights {  // the centre
+class SmaShared : public CommonWeights {  // the centre
  public:
-  Shared(const Settings& settings, std::span<const float> start)
+  SmaShared(const SmaSettings& settings, std::span<const float> start)
       : CommonWeights(start), settings_(settings), before_(zeros(start.size())) {
     std::ranges::copy(start, before_.as<float>().begin());
   }
@@ -54,34 +54,34 @@ class Shared : public CommonWeights {  // the centre
   std::vector<StateSpan> state() override { return {as_state("weights", weights()), as_state("before", before_)}; }
 
  private:
-  Settings settings_;
+  SmaSettings settings_;
   Buffer before_;
 };
 
 class Sma : public MergeRule {
  public:
-  explicit Sma(const Settings& settings) : settings_(settings) {}
+  explicit Sma(const SmaSettings& settings) : settings_(settings) {}
   RuleTraits traits() const override {
-    return {.moment = RuleTraits::Moment::weights,
+    return {.quantity = RuleTraits::Quantity::weights,
             .model = RuleTraits::Model::shared,
             .sums = true,
             .answers_changes = false};
   }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
-    return std::make_unique<Worker>(view, settings_.alpha);
+    return std::make_unique<SmaWorker>(view, settings_.alpha);
   }
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
-    return std::make_unique<Shared>(settings_, place.start);
+    return std::make_unique<SmaShared>(settings_, place.start);
   }
 
  private:
-  Settings settings_;
+  SmaSettings settings_;
 };
 
 }  // namespace
 
 std::unique_ptr<const MergeRule> sma(OptionReader& options) {
-  Settings s;
+  SmaSettings s;
   s.alpha = options.number("alpha", 0, 0, 1);
   s.momentum = static_cast<float>(options.number("momentum", 0.9, 0, 0.9999));
   return std::make_unique<Sma>(s);

@@ -52,7 +52,7 @@ struct FaultPlan {
   std::vector<Partition> partitions;
   std::vector<DiskFull> full_disks;
 
-  // True if messages must travel as frames that can be lost and are sent again (world/reliable.h).
+  // True if messages must travel as frames that can be lost and are sent again (world/transport/reliable.h).
   bool on_messages() const {
     return drop > 0 || duplicate > 0 || reorder > 0 || delay > 0 || corrupt > 0 || stale > 0 || !partitions.empty();
   }

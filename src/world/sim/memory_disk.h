@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 
-#include "world/disk.h"
+#include "world/os/disk.h"
 #include "world/planted_bugs.h"
 
 namespace echelon {

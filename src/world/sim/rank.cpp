@@ -169,27 +169,29 @@ std::unique_ptr<Task> SimRank::spawn(const std::string& name, std::function<void
 
 std::unique_ptr<Event> SimRank::make_event() { return std::make_unique<SimEvent>(*this); }
 
-std::unique_ptr<Arrivals> SimRank::make_arrivals() { return machinery_.post().arrivals(place_.rank); }
+std::unique_ptr<CompletionQueue> SimRank::make_completion_queue() {
+  return machinery_.transport().completions(place_.rank);
+}
 
 Work SimRank::send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) {
-  return machinery_.post().send(place_.rank, to, channel, label, bytes);
+  return machinery_.transport().send(place_.rank, to, channel, label, bytes);
 }
 
 Work SimRank::receive(Rank from, Channel channel, Label label, std::span<std::byte> into) {
-  return machinery_.post().receive(place_.rank, from, channel, label, into.size(), into, {});
+  return machinery_.transport().receive(place_.rank, from, channel, label, into.size(), into, {});
 }
 
 Work SimRank::receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) {
-  return machinery_.post().receive(place_.rank, from, channel, label, bytes, {}, sink);
+  return machinery_.transport().receive(place_.rank, from, channel, label, bytes, {}, sink);
 }
 
-std::string SimRank::doing_of(Rank rank) {
+std::string SimRank::status_of(Rank rank) {
   if (rank < 0 || rank >= place_.size) bad_input("there is no rank {} among {}", rank, place_.size);
   const SimRank& other = machinery_.rank(rank);
-  return other.state_ == State::ended ? "nothing: its program has ended" : other.doing_;
+  return other.state_ == State::ended ? "nothing: its program has ended" : other.status_;
 }
 
-void SimRank::give_up(std::string_view reason) {
+void SimRank::abort(std::string_view reason) {
   if (state_ == State::crashed) return;  // it can say nothing; destructors ask, so it must not throw
   machinery_.failed(place_.rank, std::string(reason), false, nullptr);
   machinery_.tell_everybody(place_.rank, place_.rank, std::string(reason));

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "world/sim/post.h"
 #include "world/sim/scheduler.h"
 #include "world/sim/simulation.h"
+#include "world/sim/transport.h"
 #include "world/world.h"
 
 namespace echelon::sim {
@@ -29,14 +29,14 @@ class SimRank final : public World {
   Disk& disk() override { return *disk_; }
   std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override;
   std::unique_ptr<Event> make_event() override;
-  std::unique_ptr<Arrivals> make_arrivals() override;
+  std::unique_ptr<CompletionQueue> make_completion_queue() override;
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override;
   Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override;
   Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) override;
   SharedMemory* shared_memory() override { return nullptr; }
-  void doing(std::string_view what) override { doing_ = what.substr(0, 63); }
-  std::string doing_of(Rank rank) override;
-  void give_up(std::string_view reason) override;
+  void set_status(std::string_view what) override { status_ = what.substr(0, 63); }
+  std::string status_of(Rank rank) override;
+  void abort(std::string_view reason) override;
 
   // For the machinery.
   enum class State { running, ended, failed, crashed };
@@ -65,7 +65,7 @@ class SimRank final : public World {
   std::unique_ptr<Disk> disk_;
   State state_ = State::running;
   std::optional<Loss> loss_;
-  std::string doing_ = "its program";
+  std::string status_ = "its program";
   double core_free_at_ = 0;
   double clock_read_at_ = -1;
   std::uint64_t clock_reads_ = 0;
@@ -78,7 +78,7 @@ class Machinery {
   SimReport run();
 
   Scheduler& scheduler() { return scheduler_; }
-  Post& post() { return post_; }
+  Transport& transport() { return transport_; }
   SimReport& report() { return report_; }
   SimRank& rank(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
   double slowness(int rank);
@@ -100,7 +100,7 @@ class Machinery {
   Scheduler scheduler_;
   Network network_;
   std::vector<std::shared_ptr<MemoryDisk>> disks_;
-  Post post_;
+  Transport transport_;
   std::vector<std::unique_ptr<SimRank>> ranks_;
   bool told_ = false;
 };

@@ -18,11 +18,12 @@ Machinery::Machinery(const SimCluster& cluster, const SimOptions& options, const
       scheduler_(options.stack_bytes, cluster.ranks(), options.longest_seconds),
       network_(cluster, scheduler_),
       disks_(options.disks),
-      post_(scheduler_, network_, options_, cluster.ranks(), report_,
-            {.check_alive = [this](int r) { rank(r).check_alive(); },
-             .gone = [this](int r) { return rank(r).state() == SimRank::State::crashed; },
-             .check_whole = [this](int r, const Scheduler::Describe& operation) { rank(r).check_whole(operation); },
-             .lost = [this](int at, int lost, const std::string& reason) { rank(at).lose(lost, reason); }}) {
+      transport_(
+          scheduler_, network_, options_, cluster.ranks(), report_,
+          {.check_alive = [this](int r) { rank(r).check_alive(); },
+           .gone = [this](int r) { return rank(r).state() == SimRank::State::crashed; },
+           .check_whole = [this](int r, const Scheduler::Describe& operation) { rank(r).check_whole(operation); },
+           .lost = [this](int at, int lost, const std::string& reason) { rank(at).lose(lost, reason); }}) {
   const int ranks = cluster.ranks();
   disks_.resize(cluster.machines.size());
   for (auto& disk : disks_)
@@ -86,7 +87,7 @@ void Machinery::tell_everybody(int teller, int lost, const std::string& reason) 
   for (const auto& other : ranks_) {
     const int r = other->rank();
     if (r == teller) continue;
-    const double news = post_.cut(teller, r) ? options_.detection_seconds : network_.latency(teller, r);
+    const double news = transport_.cut(teller, r) ? options_.detection_seconds : network_.latency(teller, r);
     scheduler_.at(scheduler_.now() + news, r, What::lost, [&other = *other, teller, lost, reason] {
       if (other.rank() == lost) {
         other.lose(teller, "it gave up on this rank: " + reason);  // which is there after all

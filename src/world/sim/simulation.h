@@ -13,12 +13,13 @@
 //
 // Messages. A send of at most `eager_bytes` is done when it has left; a longer one when the receiver has taken it,
 // so that a program which counts on buffering gets stuck here and not only on a real cluster. While the fault plan has
-// nothing on messages, they travel as they are; otherwise as real frames (world/frame.h) through the exactly-once
-// stream (world/reliable.h), each frame being dropped, repeated, corrupted, ... as the plan says.
+// nothing on messages, they travel as they are; otherwise as real frames (world/transport/frame.h) through the
+// exactly-once stream (world/transport/reliable.h), each frame being dropped, repeated, corrupted, ... as the plan
+// says.
 //
 // Failure. A rank whose program throws is lost to all others as soon as the news has travelled there; a crashed rank
-// after `detection_seconds`; a rank that does not answer when world/reliable.h gives up on it. If nothing is left to
-// happen and ranks still wait, every wait throws `Deadlock`, which says who waits for what.
+// after `detection_seconds`; a rank that does not answer when world/transport/reliable.h gives up on it. If nothing is
+// left to happen and ranks still wait, every wait throws `Deadlock`, which says who waits for what.
 //
 // Not thread-safe, but several simulations may run in several threads.
 
@@ -33,10 +34,10 @@
 #include "world/failure.h"
 #include "world/launch.h"
 #include "world/planted_bugs.h"
-#include "world/reliable.h"
 #include "world/sim/cluster.h"
 #include "world/sim/faults.h"
 #include "world/sim/memory_disk.h"
+#include "world/transport/reliable.h"
 
 namespace echelon {
 

@@ -1,0 +1,117 @@
+#include "collective/wait_policy.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace echelon {
+
+namespace {
+
+// "all-reduce" of "all-reduce 7, step 2, of float32"
+std::string kind_text(const Label& label) {
+  const std::string whole = to_string(label);
+  return whole.substr(0, whole.find(' '));
+}
+
+constexpr std::string_view waiting_for = "waiting for rank ";
+
+std::size_t index_of(OperationKind kind) { return static_cast<std::size_t>(kind) % 16; }
+
+}  // namespace
+
+WaitPolicy::WaitPolicy(World& world, WaitOptions options) : world_(world), options_(std::move(options)) {
+  // Room for all from the start, unless there are so many that a rank never talks to most of them.
+  for (Rank r = 0; r < world.size() && world.size() <= 256; ++r) waited_[r] = 0;
+}
+
+void WaitPolicy::begin(const Label& label, std::string_view name) {
+  label_ = label;
+  name_ = name;
+  began_ = seen_ = world_.now();
+}
+
+// Follows what gets slower at once and what gets faster gradually.
+void WaitPolicy::end() {
+  const double took = seen_ - began_;
+  double& usual = usual_[index_of(label_.kind)];
+  usual = std::max(took, 0.9 * usual + 0.1 * took);
+}
+
+double WaitPolicy::late_after(OperationKind kind) const {
+  return std::max(options_.floor, options_.factor * usual_[index_of(kind)]);
+}
+
+std::string WaitPolicy::text(double seconds, Rank peer) const {
+  const std::string what = name_.empty() ? fmt::format("{} {}", kind_text(label_), label_.number)
+                                         : fmt::format("{} {}", kind_text(label_), name_);
+  if (peer < 0) return fmt::format("waiting {:.1f} s for the other ranks: {}", seconds, what);
+  const std::string doing = world_.status_of(peer);
+  return fmt::format("waiting {:.1f} s for rank {}: {}{}", seconds, peer, what,
+                     doing.empty() ? "" : fmt::format("; rank {} is in {}", peer, doing));
+}
+
+// The rank that we wait for may itself be waiting for somebody: the one at the end of the chain is to blame.
+Rank WaitPolicy::last_in_chain(Rank peer) const {
+  for (int hops = 0; peer >= 0 && hops < world_.size(); ++hops) {
+    const std::string doing = world_.status_of(peer);
+    if (!doing.starts_with(waiting_for)) break;
+    const Rank next = std::atoi(doing.c_str() + waiting_for.size());  // that rank's own words
+    if (next < 0 || next >= world_.size()) break;
+    peer = next;
+  }
+  return peer;
+}
+
+template <typename Try, typename Who>
+void WaitPolicy::keep_trying(const Try& try_until, const Who& who) {
+  constexpr double doubt_every = 0.1;
+  const double start = world_.now(), abort = start + options_.limit;
+  double now = start, late = late_after(label_.kind), next = start + late / 2;
+  std::string earlier_status;
+  Rank awaited = -1;
+  while (!try_until(std::min({abort, next, now + (doubt_ ? doubt_every : options_.limit)}))) {
+    now = world_.now();
+    if (doubt_) doubt_();
+    if (now < std::min(abort, next)) continue;
+    if (next < start + late) {  // half-way to being late: time to say so, for those who wait for us
+      earlier_status = world_.status_of(world_.rank());
+      next = start + late;
+    }
+    if (who() >= 0) world_.set_status(fmt::format("{}{}", waiting_for, who()));
+    if (now < std::min(abort, start + late)) continue;
+    awaited = last_in_chain(who());
+    const std::string report = text(now - start, awaited);
+    if (now >= abort)
+      throw TooLate(fmt::format("rank {} gave up: {}; the limit is {:.0f} s", world_.rank(), report, options_.limit));
+    if (options_.notice) options_.notice(report);
+    late *= 2;
+    next = start + late;
+  }
+  if (now != start && world_.status_of(world_.rank()).starts_with(waiting_for)) world_.set_status(earlier_status);
+  seen_ = world_.now();
+  if (const Rank peer = awaited >= 0 ? awaited : who(); peer >= 0) {
+    waited_[peer] += seen_ - start;
+    if (options_.waited) options_.waited(peer, seen_ - start);
+  }
+}
+
+void WaitPolicy::wait(Work& work, Rank peer) {
+  if (work.done()) return;
+  keep_trying([&](double deadline) { return work.wait(deadline); }, [&] { return peer; });
+}
+
+void WaitPolicy::wait(SharedBarrier& barrier, const std::function<Rank()>& latecomer) {
+  // Looking at the clock and at the others takes longer than a meeting of those who are all there.
+  constexpr double moment = 20e-6;
+  if (barrier.wait(seen_ + moment)) return;
+  Rank missing = latecomer();  // whoever was seen missing last gets the blame: at the end all are there
+  keep_trying([&](double deadline) { return barrier.wait(deadline); },
+              [&] {
+                if (const Rank now = latecomer(); now >= 0) missing = now;
+                return missing;
+              });
+}
+
+}  // namespace echelon

@@ -1,0 +1,123 @@
+#include "parallel/step/evaluator.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace echelon {
+
+namespace {
+
+// Streams of text must keep their batch. A batch falls to slices of 32 samples, at least two: a function of the data
+// alone, so that the sums do not depend on how many cores and ranks there are.
+data::LoaderOptions options_for(const data::Dataset& data, std::int64_t batch) {
+  data::LoaderOptions o;
+  const std::int64_t samples = data.info().streams > 0 ? data.info().streams : batch;
+  o.batches = {{0, static_cast<std::uint64_t>(samples)}};
+  o.shards = static_cast<std::uint64_t>(std::max<std::int64_t>(std::min<std::int64_t>(2, samples), samples / 32));
+  return o;
+}
+
+data::LoaderOptions own_part(data::LoaderOptions o, const World& world) {
+  const ShardRange own = shards_of(world.rank(), world.size(), static_cast<int>(o.shards));
+  o.own = data::Slice{static_cast<std::uint64_t>(own.first), static_cast<std::uint64_t>(own.last - own.first)};
+  if (!world.place().threads) o.prefetch = 0;
+  return o;
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const models::Model& model, const ParameterTable& table, std::span<float> parameters,
+                     data::DatasetPtr data, std::int64_t batch, Team& team)
+    : model_(model),
+      loader_(data, own_part(options_for(*data, batch), team.world())),
+      shards_(static_cast<int>(loader_.shards())),
+      team_(team),
+      terms_per_sample_(model.training(1).back().loss_terms),
+      plans_([this](std::int64_t slice) { return model_.evaluation(slice); }),
+      carries_(model.evaluation(static_cast<std::int64_t>(loader_.largest_slice())), shards_) {
+  for (int core = 0; core < team.cores().count(); ++core)
+    runners_.emplace_back(plans_, table, parameters, std::span<float>{}, std::make_shared<std::vector<Buffer>>());
+}
+
+Evaluation Evaluator::run(const Look& each, const std::function<bool()>& keep_going) {
+  const World& world = team_.world();
+  invariant(world.size() == 1 || (!each && !keep_going), "only a rank that is alone can look on or stop half-way");
+  const int ranks = world.size();
+  const ShardRange own = shards_of(world.rank(), ranks, shards_);
+  const auto own_count = static_cast<std::size_t>(own.last - own.first);
+  const std::uint64_t steps = loader_.batches().steps_before(1);
+  carries_.reset(0, shards_);
+
+  // Loss and correct terms of every slice of every batch, those of rank 0 first.
+  std::vector<std::size_t> counts;
+  for (Rank r = 0; r < ranks; ++r) {
+    const ShardRange range = shards_of(r, ranks, shards_);
+    counts.push_back(2 * static_cast<std::size_t>(range.last - range.first) * steps);
+  }
+  std::size_t mine = 0;
+  for (Rank r = 0; r < world.rank(); ++r) mine += counts[static_cast<std::size_t>(r)];
+  std::vector<double> sums(2 * static_cast<std::size_t>(shards_) * steps);
+
+  Evaluation result;
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    if (keep_going && !keep_going()) break;
+    const data::Batch& batch = loader_.at(step);
+    run_batch(batch, step, std::span(sums).subspan(mine + 2 * own_count * step, 2 * own_count), each);
+    result.samples += static_cast<std::int64_t>(batch.samples());
+  }
+  team_.share(sums, counts);
+
+  double loss = 0, correct = 0;  // in the order of batches and slices, whoever ran them
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    std::size_t at = 0;
+    for (Rank r = 0; r < ranks; ++r) {
+      const std::size_t count = counts[static_cast<std::size_t>(r)] / steps / 2;
+      for (std::size_t s = 0; s < count; ++s) {
+        loss += sums[at + 2 * (count * step + s)];
+        correct += sums[at + 2 * (count * step + s) + 1];
+      }
+      at += counts[static_cast<std::size_t>(r)];
+    }
+  }
+  result.terms = result.samples * terms_per_sample_;
+  const double terms = static_cast<double>(std::max<std::int64_t>(result.terms, 1));
+  result.loss = loss / terms;
+  if (model_.evaluation(1).outputs().contains("correct")) result.accuracy = correct / terms;
+  return result;
+}
+
+// This rank's slices of one batch, as many at a time as there are cores, so that each can be looked at in turn.
+void Evaluator::run_batch(const data::Batch& batch, std::uint64_t step, std::span<double> sums, const Look& each) {
+  Cores& cores = team_.cores();
+  const ShardRange own = shards_of(team_.world().rank(), team_.world().size(), shards_);
+  for (int s = own.first; s < own.last; ++s)
+    plans_.prepare(static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count));
+  auto run_slice = [&](int core, int s) {
+    if (batch.slice(static_cast<std::uint64_t>(s)).count == 0) return;
+    const StepContext context{.step = static_cast<std::uint32_t>(step), .shard = static_cast<std::uint32_t>(s)};
+    Executor& e = runners_[static_cast<std::size_t>(core)].run(batch, loader_.dataset().fields(), context,
+                                                               carries_.empty() ? nullptr : &carries_);
+    double* sum = &sums[2 * static_cast<std::size_t>(s - own.first)];
+    sum[0] = *reinterpret_cast<const float*>(e.output("loss").data());
+    if (e.has_output("correct")) sum[1] = *reinterpret_cast<const float*>(e.output("correct").data());
+  };
+  if (!each) {
+    cores.run([&](int core) {
+      const ShardRange range = shards_of(core, cores.count(), own.last - own.first);
+      for (int s = range.first; s < range.last; ++s) run_slice(core, own.first + s);
+    });
+    return;
+  }
+  for (int first = own.first; first < own.last; first += cores.count()) {
+    const int last = std::min(own.last, first + cores.count());
+    cores.run([&](int core) {
+      if (first + core < last) run_slice(core, first + core);
+    });
+    for (int s = first; s < last; ++s)
+      if (const auto count = static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count); count > 0)
+        each(batch, s, runners_[static_cast<std::size_t>(s - first)].executor(count));
+  }
+}
+
+}  // namespace echelon

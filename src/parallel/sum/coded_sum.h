@@ -1,0 +1,77 @@
+#pragma once
+// The sum of every member's numbers, carried by a codec: the same bits on all members afterwards. In place.
+//
+//   gather  every member encodes all its numbers; all get all encodings and add them in the order of members.
+//           Each sends (n - 1) times its encoding. For codecs that leave most numbers out.
+//   owners  each member encodes n parts, one for each owner; the owner adds them up, encodes the sum (with a codec, and
+//           so an error feedback, of its own) and sends it to all. Each sends 2 (n - 1) parts. For quantisers.
+//   doubling  what the codec has left is summed sparsely (sparse_sum.h), in log2 n exchanges. For very sparse codecs.
+//
+// Where sizes may differ from step to step they go ahead of encodings, 8 bytes for each. One instance for one run
+// of numbers; it owns the codecs of this member. Collective; throws what collectives throw, and Failure for bytes that
+// make no sense.
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "codec/codec.h"
+#include "collective/group.h"
+#include "collective/link.h"
+#include "parallel/rule.h"
+#include "parallel/sum/sparse_sum.h"
+
+namespace echelon {
+
+class CodedSum {
+ public:
+  enum class Way { gather, owners, doubling };
+  struct Encoding {  // what is known of it before there is one
+    Codec::Traits traits = {};
+    bool sizes_vary = true;
+    double bytes = 0;  // usually
+    static Encoding of(const Codec& c) { return {c.traits(), !c.same_size_always(), c.usual_bytes()}; }
+  };
+  // Small encodings of few members are gathered: that is half of the meetings, and the sum is not rounded again.
+  static Way usual_way(const Encoding& e, std::size_t numbers, int n) {
+    return e.traits.sparse || e.traits.matrices || n * e.bytes <= static_cast<double>(numbers) ? Way::gather
+                                                                                               : Way::owners;
+  }
+
+  // The way that should be quickest for n members, and the seconds it takes on the links, without encoding and
+  // decoding.
+  static double seconds(Way way, const Encoding& e, std::size_t numbers, int n, const Link& link);
+  static Way quickest_way(const Encoding& e, std::size_t numbers, int n, const Link& link);
+
+  // `pieces` of the numbers (codec/codec.h); n is the group's size, index this member's place in it. An empty maker
+  // goes with `doubling`: the numbers as they are. `may_switch`: sums may become dense on the way (doubling).
+  CodedSum(Way way, const CodecMaker& maker, const std::vector<CodecPiece>& pieces, int n, int index,
+           bool may_switch = true);
+
+  void run(Group& group, std::span<float> values, const CodecStep& step);
+  std::vector<StateSpan> state();
+  // Adds what error feedback still holds to the values and forgets it: when the codec is no longer used.
+  void give_back(std::span<float> values);
+
+ private:
+  void doubling(Group& group, std::span<float> values, const CodecStep& step);
+  void gather(Group& group, std::span<float> values, const CodecStep& step);
+  void owners(Group& group, std::span<float> values, const CodecStep& step);
+  void share_sizes(Group& group);
+
+  Way way_;
+  int n_, index_;
+  std::vector<Range> parts_;                    // owners: of the numbers
+  std::vector<std::unique_ptr<Codec>> codecs_;  // gather: one; owners: one for each part, and one for the sum
+  bool sizes_vary_ = false;
+  std::vector<std::int64_t> sent_sizes_, sizes_;  // in bytes: of what goes to each member, of what comes from each
+  std::vector<Range> out_, in_;
+  Buffer sent_, came_;
+  std::unique_ptr<SparseSum> sparse_;  // doubling
+  bool may_switch_;
+};
+
+// The pieces within a range of elements of the run that they make up.
+std::vector<CodecPiece> pieces_within(const std::vector<CodecPiece>& pieces, Range range);
+
+}  // namespace echelon

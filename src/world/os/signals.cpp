@@ -1,0 +1,73 @@
+#include "world/os/signals.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace echelon {
+
+namespace {
+
+// A signal handler can reach nothing but globals; these are the only ones, and only this file sees them.
+std::atomic<bool> stop_wanted{false};
+std::atomic<int> first_signal{0};
+std::atomic<double> first_time{0};
+std::atomic<bool> launcher_counts{false};
+constexpr std::array<int, 3> handled{SIGINT, SIGTERM, SIGUSR1};
+std::array<struct sigaction, 3> before;
+
+double seconds_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);  // a handler may call it
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void on_signal(int signal) {
+  int none = 0;
+  if (first_signal.compare_exchange_strong(none, signal)) {
+    first_time = seconds_now();
+    stop_wanted = true;
+  } else if (!launcher_counts && stop_wanted && seconds_now() - first_time > same_wish_seconds) {
+    _exit(128 + signal);
+  }
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  stop_wanted = false;
+  first_signal = 0;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigset_t set;
+  sigemptyset(&set);
+  for (std::size_t i = 0; i < handled.size(); ++i) {
+    sigaction(handled[i], &action, &before[i]);
+    sigaddset(&set, handled[i]);
+  }
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+StopSignals::~StopSignals() {
+  if (launcher_counts) return;
+  for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i], &before[i], nullptr);
+}
+
+const std::atomic<bool>& StopSignals::flag() const { return stop_wanted; }
+
+std::string StopSignals::name() const {
+  switch (first_signal.load()) {
+    case SIGINT: return "SIGINT";
+    case SIGTERM: return "SIGTERM";
+    case SIGUSR1: return "SIGUSR1";
+    default: return {};
+  }
+}
+
+void leave_timeouts_to_launcher() { launcher_counts = true; }
+
+}  // namespace echelon

@@ -1,0 +1,182 @@
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "world/os/signals.h"
+#include "world/transport/memory/wake_up.h"
+#include "world/transport/processes/children.h"
+
+namespace echelon {
+
+namespace {
+
+constexpr std::array<int, 3> passed_on{SIGINT, SIGTERM, SIGUSR1};
+constexpr int exit_ended = 0, exit_failed = 1;
+
+// Takes the signals that are to be passed on out of the air, as something to poll. As before when it goes.
+class CaughtSignals {
+ public:
+  CaughtSignals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : passed_on) sigaddset(&set, signal);
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+    descriptor_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (descriptor_ < 0) {
+      const int reason = errno;
+      pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+      fail("cannot watch for signals (signalfd: {})", std::strerror(reason));
+    }
+  }
+  ~CaughtSignals() {
+    close(descriptor_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  CaughtSignals(const CaughtSignals&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  const sigset_t& before() const { return before_; }
+  // The next signal; 0 if there is none.
+  int next() const {
+    signalfd_siginfo info{};
+    return read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+ private:
+  sigset_t before_{};
+  int descriptor_ = -1;
+};
+
+struct Child {
+  pid_t pid = 0;
+  int descriptor = -1;  // readable once it has ended; -1 once that was seen
+};
+
+// The life of a rank's process. Nothing of the parent's is destroyed or written out here.
+[[noreturn]] void live(Segment& segment, int index, pid_t parent, const sigset_t* signals,
+                       const std::function<void(int)>& body) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(exit_failed);  // it died before we could ask to be told
+  leave_timeouts_to_launcher();
+  if (signals) pthread_sigmask(SIG_SETMASK, signals, nullptr);  // otherwise they wait for StopSignals
+  body(index);
+  std::fflush(nullptr);
+  _exit(segment.failure().broken() ? exit_failed : exit_ended);
+}
+
+class ChildProcesses {
+ public:
+  ChildProcesses(Segment& segment, const ChildOptions& options) : segment_(segment), options_(options) {}
+  ~ChildProcesses() {
+    for (Child& child : children_)
+      if (child.descriptor >= 0) end(child);
+  }
+  ChildProcesses(const ChildProcesses&) = delete;
+
+  void start(const CaughtSignals& signals, const std::function<void(int)>& body) {
+    std::fflush(nullptr);  // or every rank would write it out again
+    const pid_t parent = getpid();
+    for (int index = 0; index < segment_.ranks(); ++index) {
+      const pid_t pid = fork();
+      if (pid == 0) live(segment_, index, parent, options_.hears_signals ? nullptr : &signals.before(), body);
+      if (pid < 0) fail("cannot start rank {} (fork: {})", name(index), std::strerror(errno));
+      children_.push_back({pid, static_cast<int>(syscall(SYS_pidfd_open, pid, 0))});
+      if (children_.back().descriptor < 0) {
+        const int reason = errno;
+        kill(pid, SIGKILL);
+        waitpid(pid, nullptr, 0);
+        fail("cannot watch rank {} (pidfd_open: {})", name(index), std::strerror(reason));
+      }
+    }
+  }
+
+  // Until all have ended. After a failure the others have some seconds to end by themselves.
+  void watch(const CaughtSignals& signals) {
+    double broken_since = -1;
+    std::vector<pollfd> looks;
+    while (std::any_of(children_.begin(), children_.end(), [](const Child& c) { return c.descriptor >= 0; })) {
+      looks.clear();
+      for (const Child& child : children_) looks.push_back({child.descriptor, POLLIN, 0});  // a negative one is skipped
+      looks.push_back({signals.descriptor(), POLLIN, 0});
+      poll(looks.data(), looks.size(), 100);
+
+      while (const int signal = signals.next()) pass_on(signal);
+      for (std::size_t i = 0; i < children_.size(); ++i)
+        if (looks[i].revents != 0) bury(static_cast<int>(i));
+
+      if (!segment_.failure().broken()) continue;
+      const double now = monotonic_seconds();
+      if (broken_since < 0) broken_since = now;
+      if (now - broken_since > options_.grace_seconds)
+        for (const Child& child : children_)
+          if (child.descriptor >= 0) kill(child.pid, SIGKILL);
+    }
+  }
+
+ private:
+  int name(int index) const { return options_.first_rank + index; }
+
+  // The first is a wish that the ranks fulfil. The terminal, or whoever signals the whole group, tells it them as well,
+  // so only here is known whether one more is a second wish: then all end at once.
+  void pass_on(int signal) {
+    const double now = monotonic_seconds();
+    if (asked_since_ < 0) asked_since_ = now;
+    if (now - asked_since_ > same_wish_seconds) {
+      for (Child& child : children_)
+        if (child.descriptor >= 0) end(child);
+      _exit(128 + signal);
+    }
+    for (const Child& child : children_)
+      if (child.descriptor >= 0) kill(child.pid, signal);
+  }
+
+  void bury(int index) {
+    Child& child = children_[static_cast<std::size_t>(index)];
+    int status = 0;
+    waitpid(child.pid, &status, 0);
+    close(child.descriptor);
+    child.descriptor = -1;
+    const bool ended = segment_.rank(index).ended.load(std::memory_order_acquire) != 0;
+    if (WIFSIGNALED(status))
+      segment_.break_world(name(index), FailureKind::failure, fmt::format("killed by signal {}", WTERMSIG(status)),
+                           true);
+    else if (!ended)
+      segment_.break_world(name(index), FailureKind::failure,
+                           fmt::format("exited with code {} before its program's end", WEXITSTATUS(status)), true);
+  }
+
+  static void end(Child& child) {
+    kill(child.pid, SIGKILL);
+    waitpid(child.pid, nullptr, 0);
+    close(child.descriptor);
+    child.descriptor = -1;
+  }
+
+  Segment& segment_;
+  const ChildOptions options_;
+  std::vector<Child> children_;
+  double asked_since_ = -1;  // when the first signal came
+};
+
+}  // namespace
+
+void run_children(Segment& segment, const ChildOptions& options, const std::function<void(int)>& body) {
+  const CaughtSignals signals;
+  ChildProcesses children(segment, options);
+  children.start(signals, body);
+  children.watch(signals);
+}
+
+}  // namespace echelon

@@ -1,0 +1,222 @@
+#include "world/transport/tcp/listener.h"
+
+#include <map>
+
+namespace echelon::tcp {
+
+using asio::use_awaitable;
+using asio::ip::tcp;
+
+struct Listener::State {
+  State(tcp::acceptor a, Credentials g, Judge j, Welcome w)
+      : acceptor(std::move(a)), credentials(std::move(g)), judge(std::move(j)), welcome(std::move(w)) {}
+
+  tcp::acceptor acceptor;
+  Credentials credentials;
+  Judge judge;
+  Welcome welcome;
+  bool open = true;
+  std::uint64_t next = 0;
+  std::map<std::uint64_t, std::shared_ptr<Wire>> strangers;  // the first is the one that came first
+
+  void send_away(std::map<std::uint64_t, std::shared_ptr<Wire>>::iterator stranger) {
+    std::error_code ignored;
+    stranger->second->socket().close(ignored);  // its conversation ends with an error
+    strangers.erase(stranger);
+  }
+};
+
+namespace {
+
+asio::awaitable<void> pause(double seconds) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, seconds_duration(seconds));
+  co_await timer.async_wait(use_awaitable);
+}
+
+asio::awaitable<void> shake_tls(Wire& wire) {
+  for (Flow flow = wire.handshake(); flow != Flow::done; flow = wire.handshake()) co_await wire.wait_for(flow);
+}
+
+void close_socket(Wire& wire) {
+  std::error_code ignored;
+  wire.socket().close(ignored);
+}
+
+// What the proofs bind: the TLS connection, or nothing.
+std::vector<std::byte> channel_of(Wire& wire) {
+  if (!wire.tls()) return {};
+  const Bytes32 binding = wire.tls()->channel_binding();
+  return {binding.begin(), binding.end()};
+}
+
+std::string explain(const Challenge& challenge) {
+  switch (challenge.verdict) {
+    case Verdict::welcome: break;
+    case Verdict::other_version:
+      return fmt::format(
+          "it speaks version {} of the protocol, this program version {}: use the same Echelon on all "
+          "machines",
+          challenge.version, protocol_version);
+    case Verdict::other_job: return "another job is there: give all its processes the same id, or use another port";
+    case Verdict::not_expected: return "it does not expect this rank";
+    case Verdict::too_many: return "it has no place left";
+  }
+  return "no reason given";
+}
+
+// From the first knock to the proof. Returns the wire on which the listener is to answer it.
+asio::awaitable<std::shared_ptr<Wire>> knock(tcp::endpoint to, const Credentials& credentials, Hello hello,
+                                             double seconds) {
+  const auto executor = co_await asio::this_coro::executor;
+  tcp::socket socket(executor);
+  socket.open(to.protocol());
+  auto wire = std::make_shared<Wire>(std::move(socket));
+  const Alarm alarm(executor, seconds, [wire] { close_socket(*wire); });
+  co_await wire->socket().async_connect(to, use_awaitable);
+  if (wire->socket().local_endpoint() == wire->socket().remote_endpoint()) fail("nobody listens there");
+  if (credentials.tls) {
+    wire->use_tls(credentials.tls->connect(wire->socket().native_handle()));
+    co_await shake_tls(*wire);
+  }
+  const auto channel = channel_of(*wire);
+  hello.nonce = make_nonce();
+  hello.job = credentials.job;
+  co_await wire->write_all(encode(hello));
+  ChallengeBytes answer;
+  co_await wire->read_all(answer);
+  const Challenge challenge = decode_challenge(answer);
+  if (challenge.verdict == Verdict::too_many) fail("{}", explain(challenge));
+  if (challenge.verdict != Verdict::welcome) throw Refused(explain(challenge));
+  if (!same(challenge.proof, listener_proof(credentials.secret, hello, challenge.nonce, channel))) {
+    throw Refused("it does not have the same secret (or somebody stands between)");
+  }
+  co_await wire->write_all(dialler_proof(credentials.secret, hello, challenge.nonce, channel));
+  co_return wire;
+}
+
+// Once the listener may have the proof, it alone decides: it answers or hangs up. Who dials must not give up before the
+// very end, for the other side may count on this connection.
+asio::awaitable<void> be_let_in(std::shared_ptr<Wire> wire, double seconds) {
+  const auto executor = co_await asio::this_coro::executor;
+  const Alarm alarm(executor, seconds, [wire] { close_socket(*wire); });
+  std::byte word{};
+  co_await wire->read_all({&word, 1});
+  if (word != entered) fail("it answers in words that nobody knows");
+}
+
+}  // namespace
+
+Alarm::Alarm(asio::any_io_executor executor, double seconds, std::function<void()> action)
+    : timer_(std::move(executor), seconds_duration(seconds)), armed_(std::make_shared<bool>(true)) {
+  timer_.async_wait([armed = armed_, action = std::move(action)](std::error_code) {
+    if (*armed) action();
+  });
+}
+
+Alarm::~Alarm() {
+  *armed_ = false;
+  timer_.cancel();
+}
+
+Listener::Listener(tcp::acceptor acceptor, Credentials credentials, Judge judge, Welcome welcome)
+    : state_(
+          std::make_shared<State>(std::move(acceptor), std::move(credentials), std::move(judge), std::move(welcome))) {
+  state_->acceptor.non_blocking(true);
+  asio::co_spawn(state_->acceptor.get_executor(), listen(state_), asio::detached);
+}
+
+Listener::~Listener() { close(); }
+
+void Listener::close() {
+  state_->open = false;
+  std::error_code ignored;
+  state_->acceptor.close(ignored);
+  while (!state_->strangers.empty()) state_->send_away(state_->strangers.begin());
+}
+
+asio::awaitable<void> Listener::listen(std::shared_ptr<State> state) {
+  while (state->open) {
+    std::error_code error;
+    tcp::socket socket = co_await state->acceptor.async_accept(asio::redirect_error(use_awaitable, error));
+    if (!state->open) break;
+    if (error) {  // out of descriptors, or the other one has gone already
+      co_await pause(0.01);
+      continue;
+    }
+    if (state->strangers.size() >= state->credentials.max_strangers) state->send_away(state->strangers.begin());
+    const std::uint64_t number = state->next++;
+    state->strangers.emplace(number, std::make_shared<Wire>(std::move(socket)));
+    asio::co_spawn(state->acceptor.get_executor(), receive(state, number), asio::detached);
+  }
+}
+
+asio::awaitable<void> Listener::receive(std::shared_ptr<State> state, std::uint64_t number) {
+  const auto found = state->strangers.find(number);
+  if (found == state->strangers.end()) co_return;
+  const std::shared_ptr<Wire> wire = found->second;
+  const Credentials& credentials = state->credentials;
+  try {
+    const Alarm alarm(state->acceptor.get_executor(), credentials.handshake_seconds, [wire] { close_socket(*wire); });
+    if (credentials.tls) {
+      wire->use_tls(credentials.tls->accept(wire->socket().native_handle()));
+      co_await shake_tls(*wire);
+    }
+    const auto channel = channel_of(*wire);
+    HelloBytes first;
+    co_await wire->read_all(first);
+    const Hello hello = decode_hello(first);
+    Challenge challenge;
+    if (hello.version != protocol_version)
+      challenge.verdict = Verdict::other_version;
+    else if (!same(hello.job, credentials.job))
+      challenge.verdict = Verdict::other_job;
+    else
+      challenge.verdict = state->judge(hello);
+    if (challenge.verdict == Verdict::welcome) {
+      challenge.nonce = make_nonce();
+      challenge.proof = listener_proof(credentials.secret, hello, challenge.nonce, channel);
+    }
+    co_await wire->write_all(encode(challenge));
+    if (challenge.verdict == Verdict::welcome) {
+      Bytes32 proof;
+      co_await wire->read_all(proof);
+      const bool proven = same(proof, dialler_proof(credentials.secret, hello, challenge.nonce, channel));
+      if (proven && state->open && state->judge(hello) == Verdict::welcome) {
+        co_await wire->write_all({&entered, 1});  // one byte into an empty buffer: nothing happens in between
+        state->strangers.erase(number);
+        state->welcome(std::move(*wire), hello);
+        co_return;
+      }
+    }
+  } catch (const std::exception&) {
+    // A stranger's mistakes are not ours: the connection ends, nothing else happens.
+  }
+  close_socket(*wire);
+  state->strangers.erase(number);
+}
+
+asio::awaitable<Wire> dial(tcp::endpoint to, const Credentials& credentials, Hello hello,
+                           std::chrono::steady_clock::time_point deadline) {
+  std::string reason = "no answer in time";
+  const auto seconds_left = [&] {
+    return std::chrono::duration<double>(deadline - std::chrono::steady_clock::now()).count();
+  };
+  for (;;) {
+    const double left = seconds_left();
+    if (left <= 0) fail("{}", reason);
+    try {
+      const auto wire = co_await knock(to, credentials, hello, std::min(left, credentials.handshake_seconds));
+      co_await be_let_in(wire, std::max(seconds_left(), 0.0));
+      co_return std::move(*wire);
+    } catch (const Refused&) {
+      throw;
+    } catch (const std::system_error& e) {
+      reason = e.code() == asio::error::operation_aborted ? "no answer in time" : e.code().message();
+    } catch (const Failure& e) {
+      reason = e.what();
+    }
+    co_await pause(std::min(std::max(left, 0.0), 0.05));
+  }
+}
+
+}  // namespace echelon::tcp

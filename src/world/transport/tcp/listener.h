@@ -1,0 +1,72 @@
+#pragma once
+// How connections begin: a Listener lets in who knows the job's secret and nobody else; `dial` knocks at one. Both ends
+// do TLS first (if the credentials has it), then the handshake of world/transport/tcp/handshake.h.
+//
+// Strangers cost little: nothing is allocated for them beyond a fixed buffer, they have eight seconds (a friend on a
+// machine with too much to do may need some of them), and at most `max_strangers` are in conversation at once: one more
+// pushes out the one who has been there longest, so that a crowd of silent ones cannot keep a friend (who needs
+// milliseconds) outside.
+//
+// Everything runs on the thread that runs the io_context.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "world/transport/tcp/asio.h"
+#include "world/transport/tcp/handshake.h"
+#include "world/transport/tcp/wire.h"
+
+namespace echelon::tcp {
+
+struct Credentials {  // what all processes of a job know
+  Secret secret;
+  Bytes32 job = {};
+  std::shared_ptr<const Tls> tls;  // null: plain
+  double handshake_seconds = 8;
+  std::size_t max_strangers = 64;
+};
+
+class Listener {
+ public:
+  using Judge = std::function<Verdict(const Hello&)>;       // before the proof: is such a one expected?
+  using Welcome = std::function<void(Wire, const Hello&)>;  // after it
+
+  Listener(asio::ip::tcp::acceptor acceptor, Credentials credentials, Judge judge, Welcome welcome);
+  ~Listener();  // closes
+  Listener(const Listener&) = delete;
+  void close();
+
+ private:
+  struct State;
+  static asio::awaitable<void> listen(std::shared_ptr<State> state);
+  static asio::awaitable<void> receive(std::shared_ptr<State> state, std::uint64_t number);
+  std::shared_ptr<State> state_;
+};
+
+// The other side said no, and asking again will not help. What to tell the user.
+class Refused : public Failure {
+  using Failure::Failure;
+};
+
+// Tries until `deadline`, then throws Failure with the last reason; Refused at once. Fills in hello's nonce and job.
+asio::awaitable<Wire> dial(asio::ip::tcp::endpoint to, const Credentials& credentials, Hello hello,
+                           std::chrono::steady_clock::time_point deadline);
+
+// Runs `action` after that time unless it goes out of scope before.
+class Alarm {
+ public:
+  Alarm(asio::any_io_executor executor, double seconds, std::function<void()> action);
+  ~Alarm();
+  Alarm(const Alarm&) = delete;
+
+ private:
+  asio::steady_timer timer_;
+  std::shared_ptr<bool> armed_;
+};
+
+inline std::chrono::steady_clock::duration seconds_duration(double seconds) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace echelon::tcp

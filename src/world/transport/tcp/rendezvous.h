@@ -1,0 +1,49 @@
+#pragma once
+// Where the machines of a job find each other: one address that all know. One of them listens there; each says how many
+// ranks it brings and where they listen; when enough have come, all get the same table. Then the address is closed.
+//
+// `meet` returns when the table is there. BadInput for what a user can cure (another secret, another job, nodes that
+// disagree), Failure if not enough nodes come in time. It leaves no thread and no open socket behind.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "world/transport/tcp/listener.h"
+
+namespace echelon::tcp {
+
+struct RendezvousOptions {
+  std::string host;  // of the endpoint
+  std::uint16_t port = 0;
+  int node_rank = -1;  // 0 listens, others do not; -1: who can
+  int min_nodes = 1, max_nodes = 1;
+  double join_seconds = 300;                    // for the least number of nodes to come
+  double last_call_seconds = 3;                 // for more, once the least number is there
+  std::function<void(const std::string&)> say;  // who is waited for, after some seconds and then less and less often
+};
+
+struct NodeOffer {                   // what a node brings
+  std::string host_id;               // the same for processes that share memory
+  std::string address;               // of its ranks' listeners; empty: the one that the others see it come from
+  std::vector<std::uint16_t> ports;  // one for each rank
+  std::uint64_t seed = 0;            // that of the node with rank 0 counts
+};
+
+struct Peer {
+  int host = 0;  // numbered by first appearance
+  std::string address;
+  std::uint16_t port = 0;
+};
+
+struct JobTable {
+  int first_rank = 0;       // of this node
+  std::vector<Peer> peers;  // of every rank
+  std::uint64_t seed = 0;
+  Bytes32 session = {};  // a fresh number for this meeting: ranks of an earlier one are strangers
+};
+
+JobTable meet(const RendezvousOptions& options, const Credentials& credentials, const NodeOffer& offer);
+
+}  // namespace echelon::tcp

@@ -1,0 +1,42 @@
+#pragma once
+// A connected socket, plain or with TLS, that never waits: each call moves what can be moved now. Who has to wait does
+// so with Asio on `socket()`, and may find it closed by somebody else meanwhile: then nothing is touched any more, for
+// the number of its descriptor may be another connection's. For one thread at a time.
+
+#include <sys/uio.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "world/transport/tcp/asio.h"
+#include "world/transport/tcp/tls.h"
+
+namespace echelon::tcp {
+
+class Wire {
+ public:
+  explicit Wire(asio::ip::tcp::socket socket);  // makes it non-blocking and quick
+  Wire(Wire&&) = default;
+
+  asio::ip::tcp::socket& socket() { return socket_; }
+  void use_tls(std::unique_ptr<TlsSession> session) { tls_ = std::move(session); }
+  TlsSession* tls() { return tls_.get(); }
+  Flow handshake();  // of TLS
+
+  // At least one byte into the pieces, in order (done), or why not.
+  Flow read(std::span<const iovec> pieces, std::size_t& bytes);
+  Flow write(std::span<const iovec> pieces, std::size_t& bytes);
+  Flow flush();  // done: nothing is held back here
+
+  // For conversations before the frames: all of it, or a Failure ("the other side hung up").
+  asio::awaitable<void> wait_for(Flow flow);
+  asio::awaitable<void> read_all(std::span<std::byte> into);
+  asio::awaitable<void> write_all(std::span<const std::byte> from);
+
+ private:
+  asio::ip::tcp::socket socket_;
+  std::unique_ptr<TlsSession> tls_;
+};
+
+}  // namespace echelon::tcp

@@ -1,0 +1,62 @@
+#include "world/wrappers/metered.h"
+
+#include "world/wrappers/link_shaper.h"
+
+namespace echelon {
+
+namespace {
+
+class Metered : public MeteredWorld {
+ public:
+  Metered(World& inner, const LinkLimit& limit) : inner_(inner) {
+    if ((limit.bytes_per_second > 0 || limit.latency > 0) && inner.size() > 1)
+      link_ = std::make_unique<LinkShaper>(inner, limit);
+  }
+  TrafficCount sent() const override { return {messages_, bytes_}; }
+  const RankPlace& place() const override { return inner_.place(); }
+  Clock& clock() override { return inner_.clock(); }
+  void sleep(double seconds) override { inner_.sleep(seconds); }
+  void compute(double flops) override { inner_.compute(flops); }
+  Disk& disk() override { return inner_.disk(); }
+  std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override {
+    return inner_.spawn(name, std::move(body));
+  }
+  std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
+  std::unique_ptr<CompletionQueue> make_completion_queue() override {
+    return link_ ? nullptr : inner_.make_completion_queue();
+  }
+  Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override {
+    if (to == rank()) return inner_.send(to, channel, label, bytes);
+    messages_.fetch_add(1, std::memory_order_relaxed);
+    bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
+    return link_ ? link_->send(to, channel, label, bytes) : inner_.send(to, channel, label, bytes);
+  }
+  Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override {
+    return over_link(from, channel, label, inner_.receive(from, channel, label, into), into.size());
+  }
+  Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) override {
+    return over_link(from, channel, label, inner_.receive(from, channel, label, bytes, sink), bytes);
+  }
+  SharedMemory* shared_memory() override { return link_ ? nullptr : inner_.shared_memory(); }
+  void set_status(std::string_view what) override { inner_.set_status(what); }
+  std::string status_of(Rank rank) override { return inner_.status_of(rank); }
+  void abort(std::string_view reason) override { inner_.abort(reason); }
+
+ private:
+  Work over_link(Rank from, Channel channel, Label label, Work inner, std::size_t bytes) {
+    if (!link_ || from == rank()) return inner;
+    return link_->receive(from, channel, label, std::move(inner), bytes);
+  }
+
+  World& inner_;
+  std::atomic<std::uint64_t> messages_ = 0, bytes_ = 0;
+  std::unique_ptr<LinkShaper> link_;
+};
+
+}  // namespace
+
+std::unique_ptr<MeteredWorld> make_metered(World& inner, const LinkLimit& limit) {
+  return std::make_unique<Metered>(inner, limit);
+}
+
+}  // namespace echelon
