@@ -51,7 +51,7 @@ std::vector<Range> buckets_of(const Composition& c, const models::Model& model, 
 
 SystemTraffic traffic_of(const SystemFile& s, const std::string& model_name, int workers, std::size_t batch) {
   Problems problems;
-  const Composition c = read_composition({s.name, s.rule, s.exchange, s.sync, s.codec, s.order}, problems);
+  const Composition c = read_composition({s.name, s.rule, s.exchange, s.when, s.sync, s.codec, s.order}, problems);
   if (const std::string why = c.exchange->problem(workers, static_cast<bool>(c.codec)); !why.empty())
     problems.add({}, why);
   problems.throw_if_any(s.path);

@@ -10,10 +10,10 @@
 #include "base/text.h"
 #include "cli/system_traffic.h"
 #include "cli/verbs.h"
+#include "parallel/axes.h"
 #include "parallel/composition.h"
 #include "recipe/graph_file.h"
 #include "recipe/system_file.h"
-#include "recipe/system_parts.h"
 #include "recipe/toml.h"
 #include "world/os/host.h"
 
@@ -63,9 +63,9 @@ Json taxonomy_json(const SystemFile& s) {
 }
 
 // A setting of a part as TOML writes it: what it is in this system, or what it is if nobody says anything.
-std::string value_of(const Options& table, const Knob& knob) {
-  const auto it = table.items.find(knob.key);
-  if (it == table.items.end()) return knob.usual;
+std::string value_of(const Options& table, const Setting& setting) {
+  const auto it = table.items.find(setting.name);
+  if (it == table.items.end()) return setting.usual;
   if (const auto* inner = std::get_if<Option::Table>(&it->second.value)) {
     std::string text;
     for (const auto& [key, option] : (*inner)->items)
@@ -78,14 +78,14 @@ std::string value_of(const Options& table, const Knob& knob) {
 Json composition_json(const SystemFile& s) {
   Json j;
   for (const auto& [axis, table] : axes(s)) {
-    const Part& part = part_of(axis, *table);
+    const PartInfo& part = chosen_part(composition_axis(axis), *table);
     Json settings = Json::array();
-    for (const Knob& knob : part.knobs) {
-      settings.push_back({{"key", axis + "." + knob.key},
-                          {"about", knob.about},
-                          {"default", knob.usual},
-                          {"value", value_of(*table, knob)},
-                          {"set", table->items.contains(knob.key)}});
+    for (const Setting& setting : part.settings) {
+      settings.push_back({{"key", axis + "." + setting.name},
+                          {"about", setting.about},
+                          {"default", setting.usual},
+                          {"value", value_of(*table, setting)},
+                          {"set", table->items.contains(setting.name)}});
     }
     j[axis] = {{"name", part.name}, {"about", part.about}, {"settings", settings}};
   }
@@ -149,7 +149,7 @@ SystemFile system_to_show(Disk& disk, const std::string& name) {
   SystemFile s = read_system(disk, name);
   Problems problems;
   take_in_graph(disk, s.exchange, problems);
-  const Composition c = read_composition({s.name, s.rule, s.exchange, s.sync, s.codec, s.order}, problems);
+  const Composition c = read_composition({s.name, s.rule, s.exchange, s.when, s.sync, s.codec, s.order}, problems);
   problems.throw_if_any(s.path);
   s.order.items.try_emplace("name", Option{std::string(to_text(c.order.kind))});
   return s;
@@ -210,15 +210,16 @@ std::string indented(const std::string& text) {
 void print_composition(const SystemFile& s) {
   fmt::print("\nComposition (any of it can be changed: --set AXIS.KEY=VALUE)\n");
   for (const auto& [axis, table] : axes(s)) {
-    const Part& part = part_of(axis, *table);
+    const PartInfo& part = chosen_part(composition_axis(axis), *table);
     fmt::print("  {:<9} {:<15} {}\n", axis, part.name, part.about);
-    for (const Knob& knob : part.knobs) {
-      const std::string value = value_of(*table, knob);
-      const std::string usual =
-          table->items.contains(knob.key) && value != knob.usual ? fmt::format(" (default {})", knob.usual) : "";
-      const std::string said = fmt::format("{} = {}{}", knob.key, value, usual);
+    for (const Setting& setting : part.settings) {
+      const std::string value = value_of(*table, setting);
+      const std::string usual = table->items.contains(setting.name) && value != setting.usual
+                                    ? fmt::format(" (default {})", setting.usual)
+                                    : "";
+      const std::string said = fmt::format("{} = {}{}", setting.name, value, usual);
       const std::string first = display_width(said) > 42 ? said + fmt::format("\n{:<54}", "") : fit(said, 42);
-      fmt::print("            {} {}\n", first, knob.about);
+      fmt::print("            {} {}\n", first, setting.about);
     }
   }
   if (!s.with.items.empty()) fmt::print("  and over the recipe:\n{}", indented(write_toml(s.with)));
@@ -269,17 +270,18 @@ void show(const std::string& name, int workers, std::size_t batch, bool json) {
 // All parts and settings that a system or --set can name.
 void parts(bool json) {
   Json all;
-  for (const SystemAxis& axis : system_axes()) {
+  for (const Axis& axis : composition_axes()) {
     if (!json) fmt::print("[{}]  {}; {} unless said otherwise\n", axis.name, axis.about, axis.usual);
     Json list = Json::array();
-    for (const Part& part : axis.parts) {
+    for (const PartInfo& part : axis.parts) {
       Json settings = Json::array();
-      for (const Knob& k : part.knobs) settings.push_back({{"key", k.key}, {"default", k.usual}, {"about", k.about}});
+      for (const Setting& k : part.settings)
+        settings.push_back({{"key", k.name}, {"default", k.usual}, {"about", k.about}});
       list.push_back({{"name", part.name}, {"about", part.about}, {"settings", settings}});
       if (json) continue;
       fmt::print("  {:<15} {}\n", part.name, part.about);
-      for (const Knob& k : part.knobs)
-        fmt::print("    {} {}\n", fit(fmt::format("{} = {}", k.key, k.usual), 36), k.about);
+      for (const Setting& k : part.settings)
+        fmt::print("    {} {}\n", fit(fmt::format("{} = {}", k.name, k.usual), 36), k.about);
     }
     all[axis.name] = {{"about", axis.about}, {"default", axis.usual}, {"parts", list}};
   }

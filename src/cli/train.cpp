@@ -42,7 +42,7 @@ void add_train(CLI::App& program) {
       "  echelon train recipes/demo.toml --set train.epochs=20 --set optim.lr=0.02\n"
       "  echelon train recipes/demo.toml --resume          after Ctrl-C, a crash or a kill\n"
       "  echelon train recipes/demo.toml --workers 2       two processes, the same weights\n"
-      "  echelon train recipes/demo.toml --workers 4 --system easgd --set exchange.tau=10\n"
+      "  echelon train recipes/demo.toml --workers 4 --system easgd --set when.tau=10\n"
       "  echelon train recipes/demo.toml --workers 4 --link 100mbit --straggler rank=1,factor=4\n"
       "Ctrl-C and SIGTERM save and stop; a second one stops at once.");
   verb->callback([s] { train(*s); });

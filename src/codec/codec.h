@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "base/options.h"
+#include "base/part.h"
 #include "base/random.h"
 #include "base/state.h"
 
@@ -88,6 +88,7 @@ using CodecMaker = std::function<std::unique_ptr<Codec>(const std::vector<CodecP
 // momentum, warm-up, entropy; docs/systems.md). Problems are added to the reader's; calls its `done`.
 CodecMaker read_codec(OptionReader& options);
 
+std::vector<PartInfo> codec_parts();  // every codec there is, with its settings and those of the wrappers
 std::vector<std::string> codec_names();
 
 }  // namespace echelon

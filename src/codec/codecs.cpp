@@ -1,6 +1,5 @@
 #include "codec/codecs.h"
 
-#include <array>
 #include <optional>
 
 #include "base/error.h"
@@ -9,46 +8,18 @@ namespace echelon {
 
 namespace {
 
-struct Entry {
-  const char* name;
-  codecs::ReadMaker read;
-  // Which wrappers it has unless the recipe says otherwise.
-  struct Defaults {
-    bool error_feedback = false;
-    const char* layer_scale = "none";
-    double momentum = 0;
-    bool scales_itself = false;  // with that layer_scale
-  } defaults;
-};
+const std::vector<codecs::CodecPart>& table() {
+  using namespace codecs;
+  static const std::vector<CodecPart> rows{none(),     fp16(),    bf16(),     fixed16(), flexpoint(), dorefa(),
+                                           one_bit(),  two_bit(), terngrad(), qsgd(),    strom(),     top_k(),
+                                           adaptive(), dgc(),     random_k(), low_rank()};
+  return rows;
+}
 
-constexpr Entry::Defaults plain{}, feedback{.error_feedback = true};
-constexpr Entry::Defaults own_scale{.error_feedback = true, .layer_scale = "every_call", .scales_itself = true};
-constexpr Entry::Defaults own_first_scale{.error_feedback = true, .layer_scale = "first_call", .scales_itself = true};
-
-// Every codec there is.
-constexpr std::array table = {
-    Entry{"none", codecs::none, plain},
-    Entry{"fp16", codecs::fp16, plain},
-    Entry{"bf16", codecs::bf16, plain},
-    Entry{"fixed16", codecs::fixed16, plain},
-    Entry{"flexpoint", codecs::flexpoint, plain},
-    Entry{"dorefa", codecs::dorefa, plain},
-    Entry{"one_bit", codecs::one_bit, feedback},
-    Entry{"two_bit", codecs::two_bit, own_scale},
-    Entry{"terngrad", codecs::terngrad, plain},
-    Entry{"qsgd", codecs::qsgd, plain},
-    Entry{"strom", codecs::strom, own_first_scale},
-    Entry{"top_k", codecs::top_k, feedback},
-    Entry{"adaptive", codecs::adaptive, own_scale},
-    Entry{"dgc", codecs::dgc, {.momentum = 0.9}},
-    Entry{"random_k", codecs::random_k, plain},
-    Entry{"low_rank", codecs::low_rank, feedback},
-};
-
-std::optional<codecs::MomentumSettings> read_momentum(OptionReader& options, const Entry& entry) {
+std::optional<codecs::MomentumSettings> read_momentum(OptionReader& options, const codecs::UsualWrappers& usual) {
   codecs::MomentumSettings s;
-  s.momentum = options.number("momentum", entry.defaults.momentum, 0, 0.9999);
-  if (s.momentum == 0 && entry.defaults.momentum == 0) return std::nullopt;
+  s.momentum = options.number("momentum", usual.momentum, 0, 0.9999);
+  if (s.momentum == 0 && usual.momentum == 0) return std::nullopt;
   s.clip = options.number("clip", 0, 0);
   s.masking = options.flag("masking", true);
   return s;
@@ -56,23 +27,43 @@ std::optional<codecs::MomentumSettings> read_momentum(OptionReader& options, con
 
 }  // namespace
 
+namespace codecs {
+
+CodecPart codec_part(PartInfo info, ReadMaker make, const UsualWrappers& usual) {
+  CodecPart part{{std::move(info), make}, usual};
+  const Setting entropy{"entropy", "false", "code the bytes by their frequency"};
+  if (usual.lossless)
+    part.settings.push_back(entropy);
+  else
+    part.settings.insert(
+        part.settings.end(),
+        {{"error_feedback", usual.error_feedback ? "true" : "false", "carry what was left out into the next exchange"},
+         {"layer_scale", "\"" + usual.layer_scale + "\"",
+          "parameters by their root mean square: none, every_call, first_call"},
+         entropy,
+         {"momentum", usual.momentum > 0 ? fmt::format("{}", usual.momentum) : "0",
+          "taken before anything is left out, instead of the optimizer's"},
+         {"clip", "0", "with momentum: norm of the local gradient; 0: no limit"},
+         {"masking", "true", "with momentum: stop the velocity of what was sent"}});
+  return part;
+}
+
+}  // namespace codecs
+
 CodecMaker read_codec(OptionReader& options) {
-  const std::string name = options.choice("name", "none", codec_names());
-  const Entry* entry = table.begin();
-  for (const Entry& each : table)
-    if (name == each.name) entry = &each;
-  const CodecMaker inner = entry->read(options);
+  const codecs::CodecPart& part = chosen_row(table(), options, "none");
+  const CodecMaker inner = part.make(options);
   const std::string scaled =
-      options.choice("layer_scale", entry->defaults.layer_scale, {"none", "every_call", "first_call"});
-  const bool wrapped = scaled != "none" && !(entry->defaults.scales_itself && scaled == entry->defaults.layer_scale);
+      options.choice("layer_scale", part.usual.layer_scale, {"none", "every_call", "first_call"});
+  const bool wrapped = scaled != "none" && !(part.usual.scales_itself && scaled == part.usual.layer_scale);
   const bool coded = options.flag("entropy", false);
-  const auto momentum = read_momentum(options, *entry);
-  const bool carried = options.flag("error_feedback", entry->defaults.error_feedback && !momentum);
+  const auto momentum = read_momentum(options, part.usual);
+  const bool carried = options.flag("error_feedback", part.usual.error_feedback && !momentum);
   if (inner({})->traits().lossless) {
     if (carried)
-      options.problem("error_feedback", "has nothing to carry over: codec '" + name + "' leaves nothing out");
+      options.problem("error_feedback", "has nothing to carry over: codec '" + part.name + "' leaves nothing out");
     if (momentum) options.problem("momentum", "is for codecs that leave something out; use the optimizer's");
-    if (scaled != "none") options.problem("layer_scale", "makes no difference to codec '" + name + "'");
+    if (scaled != "none") options.problem("layer_scale", "makes no difference to codec '" + part.name + "'");
   }
   if (momentum && carried)
     options.problem("error_feedback", "comes with momentum already: leave it out, or set momentum = 0");
@@ -87,10 +78,7 @@ CodecMaker read_codec(OptionReader& options) {
   };
 }
 
-std::vector<std::string> codec_names() {
-  std::vector<std::string> names;
-  for (const Entry& entry : table) names.emplace_back(entry.name);
-  return names;
-}
+std::vector<PartInfo> codec_parts() { return infos_of(table()); }
+std::vector<std::string> codec_names() { return names_of(table()); }
 
 }  // namespace echelon

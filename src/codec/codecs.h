@@ -1,29 +1,44 @@
 #pragma once
-// The makers that the table in codecs.cpp lists: each reads the settings of its codec. And the wrappers: codecs around
-// another one.
+// The rows that the table in codecs.cpp lists: one for each codec, in the codec's own file. And the wrappers: codecs
+// around another one.
 
 #include "codec/codec.h"
 
 namespace echelon::codecs {
 
-using ReadMaker = CodecMaker (*)(OptionReader&);
+// Which wrappers a codec has unless the recipe says otherwise.
+struct UsualWrappers {
+  bool error_feedback = false;
+  std::string layer_scale = "none";
+  double momentum = 0;
+  bool scales_itself = false;  // with that layer_scale
+  bool lossless = false;       // leaves nothing out, so that only `entropy` makes sense around it
+};
 
-CodecMaker none(OptionReader&);
-CodecMaker fp16(OptionReader&);
-CodecMaker bf16(OptionReader&);
-CodecMaker fixed16(OptionReader&);
-CodecMaker flexpoint(OptionReader&);
-CodecMaker dorefa(OptionReader&);
-CodecMaker one_bit(OptionReader&);
-CodecMaker two_bit(OptionReader&);
-CodecMaker terngrad(OptionReader&);
-CodecMaker qsgd(OptionReader&);
-CodecMaker strom(OptionReader&);
-CodecMaker top_k(OptionReader&);
-CodecMaker dgc(OptionReader&);  // top_k with the defaults of Deep Gradient Compression
-CodecMaker adaptive(OptionReader&);
-CodecMaker random_k(OptionReader&);
-CodecMaker low_rank(OptionReader&);
+// Reads the settings of the codec itself; those of the wrappers are read by `read_codec`.
+using ReadMaker = CodecMaker (*)(OptionReader&);
+struct CodecPart : Part<ReadMaker> {
+  UsualWrappers usual;
+};
+// The row of a codec: `info` has its own settings, and those of the wrappers are added.
+CodecPart codec_part(PartInfo info, ReadMaker make, const UsualWrappers& usual = {});
+
+CodecPart none();
+CodecPart fp16();
+CodecPart bf16();
+CodecPart fixed16();
+CodecPart flexpoint();
+CodecPart dorefa();
+CodecPart one_bit();
+CodecPart two_bit();
+CodecPart terngrad();
+CodecPart qsgd();
+CodecPart strom();
+CodecPart top_k();
+CodecPart adaptive();
+CodecPart dgc();  // top_k with the defaults of Deep Gradient Compression
+CodecPart random_k();
+CodecPart low_rank();
 
 // Remembers what `inner` has left out and adds it to the next call's numbers (Seide et al. 2014).
 std::unique_ptr<Codec> error_feedback(std::unique_ptr<Codec> inner, std::size_t numbers);

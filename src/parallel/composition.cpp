@@ -21,8 +21,8 @@ std::string name_in(const Options& table, const std::string& fallback) {
 
 bool Composition::is_exact() const {
   return rule_name == "grad_mean" && exchange_name == "all_reduce" && exchange->is_exact() && !codec &&
-         codec_choice.empty() && sync.kind == Sync::Kind::bsp && period.tau == 1 && period.probability >= 1 &&
-         !period.at_end && order.kind == Order::Kind::backward;
+         codec_choice.empty() && sync.kind == Sync::Kind::bsp && when.every_step() &&
+         order.kind == Order::Kind::backward;
 }
 
 bool Composition::uses_messages() const {
@@ -36,11 +36,11 @@ Composition read_composition(const CompositionTables& t, Problems& problems) {
   c.rule_name = name_in(t.rule, "grad_mean");
   c.exchange_name = name_in(t.exchange, "all_reduce");
   c.codec_name = name_in(t.codec, "none");
-  OptionReader rule(t.rule, problems), exchange(t.exchange, problems), period(t.exchange, problems);
+  OptionReader rule(t.rule, problems), exchange(t.exchange, problems), when(t.when, problems);
   OptionReader sync(t.sync, problems), codec(t.codec, problems), order(t.order, problems);
   c.rule = read_rule(rule);
   c.exchange = read_exchange(exchange);
-  c.period = read_period(period);
+  c.when = read_when(when);
   c.sync = read_sync(sync);
   std::vector<std::string> codecs = codec_names();
   codecs.emplace_back("auto");
@@ -67,7 +67,7 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
                                    .batch = factors.batch,
                                    .products = factors.products,
                                    .members = {},
-                                   .tau = c.period.tau};
+                                   .when = c.when};
   for (const CodecPiece& p : pieces) facts.tensors.push_back(facts.floats), facts.floats += p.size;
   facts.most = bytes == CodecBytes::most;
   if (c.codec) {
@@ -80,13 +80,11 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
       return bytes == CodecBytes::usual ? codec->usual_bytes() : static_cast<double>(codec->most_bytes());
     };
   }
-  Period period = c.period;
-  period.tau = c.exchange->steps_between(period.tau);
-  double often = period.at_end            ? 0
-                 : period.probability < 1 ? period.probability
-                                          : 1.0 / static_cast<double>(period.tau);
+  When when = c.when;
+  when.tau = c.exchange->steps_between(when.tau);
+  double often = when.at_end ? 0 : when.probability < 1 ? when.probability : 1.0 / static_cast<double>(when.tau);
   const ExchangeKind::Traffic exchange = often * c.exchange->traffic(facts);
-  return exchange + (c.uses_messages() ? work_traffic(workers) : report_traffic(period, workers));
+  return exchange + (c.uses_messages() ? work_traffic(workers) : report_traffic(when, workers));
 }
 
 }  // namespace echelon

@@ -1,5 +1,5 @@
 #pragma once
-// A system as five parts that do not know each other: rule, exchange, sync, codec and order, read from a recipe's
+// A system as parts that do not know each other: rule, exchange, when, sync, codec and order, read from a recipe's
 // tables. Whether they fit together, and fit the model and the world, is decided before the first step
 // (composition_check.cpp).
 
@@ -16,7 +16,7 @@ struct Composition {
   std::unique_ptr<const ExchangeKind> exchange;
   std::string rule_name, exchange_name, codec_name;
   Sync sync;
-  Period period;
+  When when;
   CodecMaker codec;                      // empty: plain numbers
   std::vector<NamedCodec> codec_choice;  // codec auto
   Order order;
@@ -28,7 +28,7 @@ struct Composition {
 
 struct CompositionTables {
   std::string name;
-  const Options &rule, &exchange, &sync, &codec, &order;
+  const Options &rule, &exchange, &when, &sync, &codec, &order;
 };
 
 // Problems of single parts are added. Complete in any case.

@@ -12,6 +12,11 @@ class Fitting {
       : c(composition), facts(composition_facts), problems_(problems) {}
 
   void check() {
+    c.rule->accepts(c, facts, problems_);
+    c.exchange->accepts(c, facts, problems_);
+    c.when.accepts(c, facts, problems_);
+    c.sync.accepts(c, facts, problems_);
+    c.order.accepts(c, facts, problems_);
     check_rule_and_exchange();
     check_sync();
     check_server_options();
@@ -159,16 +164,16 @@ void Fitting::check_server_options() {
          fmt::format("an update on replicated servers counts when its answer is there, but with sync {} not every push "
                      "gets one: take sync delay, bsp or async, or leave out exchange.replicas",
                      s));
-  refuse(
-      exchange.merges_steps && !gradients,
-      fmt::format("n_push, n_fetch and warm_start are about gradients, but rule {} exchanges weights: leave them out, "
-                  "and take exchange.tau",
-                  r));
-  refuse(
-      exchange.merges_steps && c.sync.kind != Sync::Kind::async,
-      fmt::format("with n_push, n_fetch or warm_start workers are not at the same step, but sync {} counts steps: take "
-                  "sync async, or leave them out",
-                  s));
+  refuse(c.when.merges_steps() && !gradients,
+         fmt::format(
+             "when.n_push, n_fetch and warm_start are about gradients, but rule {} exchanges weights: leave them out, "
+             "and take when.tau",
+             r));
+  refuse(c.when.merges_steps() && c.sync.kind != Sync::Kind::async,
+         fmt::format(
+             "with when.n_push, n_fetch or warm_start workers are not at the same step, but sync {} counts steps: take "
+             "sync async, or leave them out",
+             s));
 }
 
 void Fitting::check_codec() {
@@ -196,26 +201,32 @@ void Fitting::check_codec() {
 }
 
 void Fitting::check_period() {
-  refuse(c.period.at_end && rule.quantity == RuleTraits::Quantity::gradient,
+  refuse(c.when.merges_steps() && !exchange.merges_steps,
+         fmt::format("when.n_push, n_fetch and warm_start are for parameter servers, and exchange {} has pushes and "
+                     "answers of one step: leave them out, or take exchange server",
+                     e));
+  refuse(c.when.tau_down > 0 && !exchange.two_periods,
+         fmt::format("when.tau_down is the period of a tree's way to the children, and exchange {} has only one: leave "
+                     "it out, or take exchange elastic_tree",
+                     e));
+  refuse(c.when.at_end && rule.quantity == RuleTraits::Quantity::gradient,
          fmt::format("rule {} exchanges gradients, which nobody has any more at the end: at_end goes with rule "
                      "param_mean",
                      r));
-  refuse(
-      c.period.probability < 1 && c.sync.in_rounds() && !in_lockstep,
-      fmt::format("with sync {} every worker comes to every round: leave out exchange.probability, or take async", s));
-  refuse(c.period.probability < 1 && (in_lockstep || exchange.adds_what_comes) &&
+  refuse(c.when.probability < 1 && c.sync.in_rounds() && !in_lockstep,
+         fmt::format("with sync {} every worker comes to every round: leave out when.probability, or take async", s));
+  refuse(c.when.probability < 1 && (in_lockstep || exchange.adds_what_comes) &&
              rule.quantity == RuleTraits::Quantity::gradient,
-         "a gradient that is not exchanged is lost: exchange.probability goes with rules that exchange weights");
-  refuse((c.period.tau > 1 || c.period.probability < 1) && gradients && !in_lockstep && !exchange.adds_what_comes,
-         fmt::format("rule {} would lose the gradients that are not exchanged: leave out exchange.tau and probability, "
-                     "and take exchange.n_push for merging some of them first, or rule param_mean",
+         "a gradient that is not exchanged is lost: when.probability goes with rules that exchange weights");
+  refuse((c.when.tau > 1 || c.when.probability < 1) && gradients && !in_lockstep && !exchange.adds_what_comes,
+         fmt::format("rule {} would lose the gradients that are not exchanged: leave out when.tau and probability, "
+                     "and take when.n_push for merging some of them first, or rule param_mean",
                      r));
-  refuse(
-      (c.period.tau > 1 || c.period.at_end) && gradients && in_lockstep,
-      fmt::format("rule {} steps only from exchanged gradients: leave out exchange.tau, or take rule param_mean", r));
-  refuse(c.period.at_end && rule.quantity == RuleTraits::Quantity::weights && rule.model == RuleTraits::Model::shared,
+  refuse((c.when.tau > 1 || c.when.at_end) && gradients && in_lockstep,
+         fmt::format("rule {} steps only from exchanged gradients: leave out when.tau, or take rule param_mean", r));
+  refuse(c.when.at_end && rule.quantity == RuleTraits::Quantity::weights && rule.model == RuleTraits::Model::shared,
          fmt::format("rule {} has a common model that only exchanges move, and at_end leaves them all out: take rule "
-                     "param_mean, or leave out exchange.at_end",
+                     "param_mean, or leave out when.at_end",
                      r));
 }
 
@@ -288,16 +299,15 @@ void Fitting::check_world() {
   if (const std::string why = c.exchange->problem(facts.workers, static_cast<bool>(c.codec)); !why.empty())
     problems_.add({}, why);
   if (facts.steps > 0) {
-    const std::int64_t tau = c.exchange->steps_between(c.period.tau), exchanges = (facts.steps + tau - 1) / tau;
+    const std::int64_t tau = c.exchange->steps_between(c.when.tau), exchanges = (facts.steps + tau - 1) / tau;
     const std::int64_t most = c.sync.in_rounds() ? exchanges : exchanges * facts.workers;
     if (const std::string why = c.exchange->problem_within(most); !why.empty()) problems_.add({}, why);
     // Who is quick may take others' steps too, where these are not handed out beforehand.
     const std::int64_t of_a_worker = exchange.in_lockstep ? facts.steps : facts.steps * facts.workers;
-    refuse(
-        rule.model == RuleTraits::Model::shared && facts.workers > 1 && !c.period.at_end && tau > of_a_worker,
-        fmt::format("with exchange.tau = {} the {} steps of this run have no exchange, and the model would stay as it "
-                    "began: set exchange.tau to at most {}",
-                    c.period.tau, facts.steps, facts.steps * c.period.tau / tau));
+    refuse(rule.model == RuleTraits::Model::shared && facts.workers > 1 && !c.when.at_end && tau > of_a_worker,
+           fmt::format("with when.tau = {} the {} steps of this run have no exchange, and the model would stay as it "
+                       "began: set when.tau to at most {}",
+                       c.when.tau, facts.steps, facts.steps * c.when.tau / tau));
   }
   refuse(c.sync.kind == Sync::Kind::approximate && facts.workers > 1 && c.sync.sites > facts.workers,
          fmt::format("{} sites are more than the {} workers: set sync.sites to at most {}", c.sync.sites, facts.workers,
@@ -324,10 +334,11 @@ std::string why_not_early(const Composition& c) {
   if (rule.quantity != RuleTraits::Quantity::gradient)
     return fmt::format("rule {} exchanges weights, which change after it: take order whole, or rule grad_mean",
                        c.rule_name);
-  if (c.period.tau > 1 || c.period.probability < 1 || c.period.at_end)
-    return "not every step has an exchange: take order whole, or leave out exchange.tau, probability and at_end";
-  if (exchange.merges_steps)
-    return "with n_push, n_fetch or warm_start not every step has an exchange: take order whole, or leave them out";
+  if (c.when.tau > 1 || c.when.probability < 1 || c.when.at_end)
+    return "not every step has an exchange: take order whole, or leave out when.tau, probability and at_end";
+  if (c.when.merges_steps())
+    return "with when.n_push, n_fetch or warm_start not every step has an exchange: take order whole, or leave them "
+           "out";
   if (c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp)
     return fmt::format("sync {} takes or leaves a worker's gradient as a whole: take order whole, or sync bsp",
                        to_text(c.sync.kind));

@@ -13,38 +13,16 @@
 #include <vector>
 
 #include "codec/codec.h"
+#include "parallel/order.h"
 #include "parallel/rule.h"
 #include "parallel/step/trainer.h"
 #include "parallel/sum/auto_sum.h"
 #include "parallel/sync.h"
 #include "parallel/team/team.h"
+#include "parallel/when.h"
 #include "world/mailbox/mailbox.h"
 
 namespace echelon {
-
-struct Order {  // in which buckets and in which order changes leave
-  enum class Kind {
-    backward,   // each bucket (of at least `bytes`) as soon as it is ready
-    whole,      // everything after backward, in one bucket
-    fusion,     // buckets of at least `bytes`, as they become ready
-    priority,   // slices of at most `bytes`, those first that the next forward needs first
-    enforced,   // the same order at every worker and server, computed once from the graph (TicTac)
-    magnitude,  // the most significant slices first, as many as `rate` allows; the others later
-  };
-  Kind kind = Kind::backward;
-  std::size_t bytes = 0;
-  double rate = 1;  // of the model's bytes per step
-
-  // Something leaves while backward still runs.
-  bool is_early() const { return kind != Kind::whole && kind != Kind::magnitude; }
-  // The next forward waits for each answer when it needs it.
-  bool defers() const { return kind == Kind::priority || kind == Kind::enforced; }
-  bool cuts_slices() const { return defers() || kind == Kind::magnitude; }
-};
-// `usual`: the kind if the table names none.
-Order read_order(OptionReader& options, Order::Kind usual);
-std::vector<std::string> order_names();
-const char* to_text(Order::Kind kind);
 
 // All that an exchange is made of. Everything outlives it.
 struct ExchangeParts {
@@ -56,7 +34,7 @@ struct ExchangeParts {
   CodecMaker codec;
   std::vector<NamedCodec> codec_choice;  // codec auto: takes what is quickest of these
   Sync sync;
-  Period period;
+  When when;
   Order order;
   std::function<Optim()> make_optim;
   std::uint64_t seed = 0;
@@ -84,7 +62,7 @@ struct StepInfo {
   double epoch = 0;
   std::uint64_t batch = 1;    // samples of the global batch
   std::uint64_t samples = 0;  // of it that are this worker's
-  bool due = true;            // the period says that `exchange` is called in this step
+  bool due = true;            // [when] says that `exchange` is called in this step
   double done = 1;            // of its part of the batch; less if it had to hand in early
 };
 
@@ -97,9 +75,9 @@ class Exchange {
 
   virtual ~Exchange() = default;
   virtual void before_step(const StepInfo&) {}  // may wait, may change the weights
-  // The gradient is complete (rules of that info), or the weights have been updated. Only when the period says so.
-  // Returns with how much of the learning rate the worker's own optimizer shall move its weights now; 0: not at all (a
-  // gradient rule's question only).
+  // The gradient is complete (rules of that info), or the weights have been updated. Only after the steps that [when]
+  // names. Returns with how much of the learning rate the worker's own optimizer shall move its weights now; 0: not at
+  // all (a gradient rule's question only).
   virtual double exchange(const StepInfo& info) = 0;
   virtual void after_step(const StepInfo&) {}
   virtual void on_gradient() {}  // as WorkerSide's
@@ -137,7 +115,8 @@ struct ExchangeTraits {
   bool chooses_codec = false;    // knows codec auto
   bool sends_early = false;      // can send buckets of a gradient while backward runs
   bool orders_slices = false;    // can send slices in any order
-  bool merges_steps = false;     // pushes or fetches only every so many steps
+  bool merges_steps = false;     // knows when.n_push, n_fetch and warm_start
+  bool two_periods = false;      // knows when.tau_down
   bool sums_on_the_way = false;  // contributions are added up before they come to where they are merged
   bool own_parts = false;        // every worker does its own part of every batch
   bool answers_pushes = false;   // needs an answer to every push
@@ -151,6 +130,8 @@ class ExchangeKind {
  public:
   virtual ~ExchangeKind() = default;
   virtual ExchangeTraits traits() const = 0;
+  // Adds one problem for each reason why this exchange cannot be a part of that composition, with a cure.
+  virtual void accepts(const Composition&, const CompositionFacts&, Problems&) const {}
   virtual bool is_exact() const { return false; }  // sums in the one fixed tree
   virtual std::unique_ptr<Exchange> make(ExchangeParts parts) const = 0;
   // How many steps lie between exchanges at the beginning, if the recipe says tau.
@@ -179,7 +160,7 @@ class ExchangeKind {
     std::size_t batch = 1;              // samples of the global batch
     std::vector<ThinProduct> products;  // of the model
     std::vector<Rank> members = {};     // as in ExchangeParts
-    std::int64_t tau = 1;
+    When when = {};
     std::vector<std::size_t> tensors = {};  // where each begins among the floats
     double bytes(Range r) const { return encoded ? encoded(r) : 4.0 * static_cast<double>(r.count()); }
     double answer_bytes(Range r) const { return codes_answers ? bytes(r) : 4.0 * static_cast<double>(r.count()); }
@@ -195,8 +176,10 @@ class ExchangeKind {
   virtual std::string problem_within(std::int64_t /*updates*/) const { return {}; }
 };
 
-// The kind that a recipe's [exchange] table asks for, without the period's keys. Calls `done`.
+// The kind that a recipe's [exchange] table asks for. Calls `done`.
 std::unique_ptr<const ExchangeKind> read_exchange(OptionReader& options);
-std::vector<std::string> exchange_names();
+
+using ExchangePart = Part<std::unique_ptr<const ExchangeKind> (*)(OptionReader&)>;
+const std::vector<ExchangePart>& exchange_parts();
 
 }  // namespace echelon

@@ -39,7 +39,7 @@ Replica::Replica(const ReplicaSettings& settings, const Composition& composition
                                           .codec = composition.codec,
                                           .codec_choice = composition.codec_choice,
                                           .sync = composition.sync,
-                                          .period = composition.period,
+                                          .when = composition.when,
                                           .order = composition.order,
                                           .make_optim = settings.make_optim,
                                           .seed = settings.seed});
@@ -65,8 +65,8 @@ void Replica::close() {
   mailbox_->close();
 }
 
-Period Replica::period() const {
-  Period p = composition_.period;
+When Replica::when() const {
+  When p = composition_.when;
   p.tau = exchange_->period(p.tau);
   return p;
 }
@@ -75,7 +75,7 @@ StepResult Replica::do_step(const ReplicaRound& round, const WorkItem& item) {
   const data::Batch& batch =
       round.loader->at(static_cast<std::uint64_t>(item.step), static_cast<std::uint64_t>(item.part));
   const auto samples = static_cast<double>(batch.samples());
-  const bool due = period().due(
+  const bool due = when().due(
       clock_,
       Stream({settings_.seed, static_cast<std::uint32_t>(clock_),
               composition_.uses_messages() ? static_cast<std::uint32_t>(world_.rank()) : 0, stream_layer("exchange")}));
@@ -175,7 +175,7 @@ std::int64_t Replica::run_in_lockstep(const ReplicaRound& round) {
     const StepResult r = do_step(round, {step, world_.rank()});
     loss += r.loss * static_cast<double>(r.terms);
     since.correct += r.correct, since.terms += r.terms, since.samples += r.samples;
-    if (!news_are_due(period(), clock_) && step + 1 < round.to) continue;
+    if (!news_are_due(when(), clock_) && step + 1 < round.to) continue;
     own[0] = loss, own[1] = since.correct, own[2] = static_cast<double>(since.terms);
     own[3] = static_cast<double>(since.samples), own[4] = sent_since_start(), own[5] = round.wants_to_stop();
     team_.share(reports, counts);

@@ -84,7 +84,7 @@ class Replica {
 
  private:
   std::vector<StateSpan> own_state();
-  Period period() const;
+  When when() const;
   StepResult do_step(const ReplicaRound& round, const WorkItem& item);
   std::int64_t run_in_lockstep(const ReplicaRound& round);
   std::int64_t run_at_own_pace(const ReplicaRound& round);

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "base/options.h"
+#include "base/part.h"
 #include "base/random.h"
 #include "base/state.h"
 #include "collective/topology.h"
@@ -27,6 +27,9 @@
 #include "world/world.h"
 
 namespace echelon {
+
+struct Composition;
+struct CompositionFacts;
 
 struct RuleTraits {
   enum class Quantity {
@@ -121,6 +124,8 @@ class MergeRule {
  public:
   virtual ~MergeRule() = default;
   virtual RuleTraits traits() const = 0;
+  // Adds one problem for each reason why this rule cannot be a part of that composition, with a cure.
+  virtual void accepts(const Composition&, const CompositionFacts&, Problems&) const {}
   // Views and what they point to outlive the sides.
   virtual std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const;
   // `start`: the weights of the range at the beginning; `segments` are those of the range, counted from its begin.
@@ -139,6 +144,8 @@ class MergeRule {
 // The rule that a recipe's [rule] table asks for. Problems are added to the reader's; calls its `done`. Without a name:
 // grad_mean.
 std::unique_ptr<const MergeRule> read_rule(OptionReader& options);
-std::vector<std::string> merge_rule_names();
+
+using RulePart = Part<std::unique_ptr<const MergeRule> (*)(OptionReader&)>;
+const std::vector<RulePart>& rule_parts();
 
 }  // namespace echelon

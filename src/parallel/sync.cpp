@@ -24,17 +24,41 @@ constexpr std::array<Named, 10> kinds{{{"bsp", Sync::Kind::bsp},
 
 }  // namespace
 
-std::vector<std::string> sync_names() {
-  std::vector<std::string> names;
-  for (const Named& k : kinds) names.emplace_back(k.name);
-  return names;
+std::vector<PartInfo> sync_parts() {
+  const Setting staleness{"staleness", "3", "clocks"};
+  const Setting share{"epoch_share", "1",
+                      "work own: an epoch ends when so much of it is done, without what slow ones have left"};
+  const Setting work{"work", "\"common\"",
+                     "common: who is ready takes the next batch; own: each has its part of every batch"};
+  return {{"bsp", "everybody waits for everybody, every time", {}},
+          {"quorum", "the step closes without the slowest", {{"backups", "1", "workers that are not waited for"}}},
+          {"a_bsp", "the fastest closes the step with what the others have done of it", {}},
+          {"ssp", "nobody leads the slowest by more", {staleness}},
+          {"essp", "as ssp, and fresh parameters are sent before they are asked for", {staleness}},
+          {"delay", "every step reads afresh, when all steps `staleness` before it are finished", {staleness}},
+          {"value",
+           "wait while the parameters are farther from what the slowest has read",
+           {{"bound", "0.1", "of any parameter"}, work, share}},
+          {"soft",
+           "rounds that nobody waits for, unless the last answer is late",
+           {{"staleness", "16", "steps after which it is"}}},
+          {"approximate",
+           "only changes above a relative threshold leave the site; it shrinks as 1 / sqrt(t)",
+           {{"threshold", "0.01", "at the first step"},
+            {"sites", "0", "groups of workers with servers of their own; 0: the hosts"},
+            {"staleness", "8", "steps by which a site may be ahead of the slowest"},
+            work,
+            share}},
+          {"async", "nobody waits", {work, share}}};
 }
+
+void Sync::accepts(const Composition&, const CompositionFacts&, Problems&) const {}
 
 const char* to_text(Sync::Kind kind) { return std::ranges::find(kinds, kind, &Named::kind)->name; }
 
 Sync read_sync(OptionReader& options) {
   Sync sync;
-  const std::string name = options.choice("name", "bsp", sync_names());
+  const std::string name = options.choice("name", "bsp", names_of(sync_parts()));
   if (const auto found = std::ranges::find(kinds, name, [](const Named& k) { return std::string(k.name); });
       found != kinds.end())
     sync.kind = found->kind;
@@ -58,15 +82,6 @@ Sync read_sync(OptionReader& options) {
   }
   options.done();
   return sync;
-}
-
-Period read_period(OptionReader& options) {
-  Period p;
-  p.tau = options.integer("tau", 1, 1, 1'000'000'000);
-  p.probability = options.number("probability", 1, 0, 1);
-  p.at_end = options.flag("at_end", false);
-  if (p.probability < 1 && p.tau > 1) options.problem("probability", "and tau exclude each other: keep one of them");
-  return p;
 }
 
 int needed(const Sync& sync, int workers) {

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "base/options.h"
-#include "base/random.h"
+#include "base/part.h"
 
 namespace echelon {
+
+struct Composition;
+struct CompositionFacts;
 
 struct Sync {
   enum class Kind {
@@ -41,23 +43,14 @@ struct Sync {
     return kind == Kind::bsp || kind == Kind::quorum || kind == Kind::a_bsp || kind == Kind::soft;
   }
   bool bounded() const { return kind == Kind::ssp || kind == Kind::essp || kind == Kind::delay; }
+
+  // Adds one problem for each reason why this sync cannot be a part of that composition, with a cure.
+  void accepts(const Composition& composition, const CompositionFacts& facts, Problems& problems) const;
 };
 
-// How often: every `tau` steps; or after any step with some probability; or only once, after the last one.
-struct Period {
-  std::int64_t tau = 1;
-  double probability = 1;
-  bool at_end = false;
-  bool due(std::int64_t step, const Stream& random) const {  // after that step, counted from 0
-    if (at_end) return false;
-    return probability < 1 ? random.uniform(0) < static_cast<float>(probability) : (step + 1) % tau == 0;
-  }
-};
-
-Sync read_sync(OptionReader& options);      // [sync]; calls `done`
-Period read_period(OptionReader& options);  // keys of [exchange]
+Sync read_sync(OptionReader& options);  // [sync]; calls `done`
 const char* to_text(Sync::Kind kind);
-std::vector<std::string> sync_names();
+std::vector<PartInfo> sync_parts();
 
 // Contributions that close a round of that many workers.
 int needed(const Sync& sync, int workers);

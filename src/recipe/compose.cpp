@@ -71,7 +71,7 @@ std::string compose(Disk& disk, const std::vector<std::string>& overrides, const
   if (const std::string* resolved = text_in(loaded.tree, "composed_from")) {
     if (*resolved == name) return "";
     loaded.notes.push_back(fmt::format("system is now \"{}\", so the tables of \"{}\" are dropped", name, *resolved));
-    for (const char* key : {"composed_from", "rule", "exchange", "sync", "codec", "order"})
+    for (const char* key : {"composed_from", "rule", "exchange", "when", "sync", "codec", "order"})
       loaded.tree.items.erase(key);
   }
   try {

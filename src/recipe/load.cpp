@@ -96,24 +96,25 @@ constexpr Dependent dependents[]{{"threshold", "filters", "significant"},
                                  {"file", "graph", "file"},
                                  {"edges", "graph", "file"}};
 
-// Of [exchange]: keys that exclude each other, and what each says if it wants nothing.
+// Keys of a table that exclude each other, and what each says if it wants nothing.
 struct Exclusive {
-  const char* key;
+  const char *table, *key;
   Option nothing;
   const char* other;
 };
 
-// Why what lies below says for `key` has no place in an [exchange] to which `top` was added; "" if it has.
+// Why what lies below says for `key` has no place in a table to which `top` was added; "" if it has.
 std::string displaced_by(const Options& top, const std::string& key) {
   for (const Dependent& d : dependents) {
-    const auto it = key == d.key ? top.items.find(d.on) : top.items.end();
+    const auto it = top.where == "exchange" && key == d.key ? top.items.find(d.on) : top.items.end();
     if (it != top.items.end() && !has_word(it->second, d.word)) return d.on;
   }
-  const Exclusive pairs[]{{"tau", {std::int64_t{1}}, "probability"},  {"probability", {std::int64_t{1}}, "tau"},
-                          {"fanout", {std::int64_t{0}}, "two_level"}, {"two_level", {false}, "fanout"},
-                          {"file", {std::string()}, "edges"},         {"edges", {std::string()}, "file"}};
+  const Exclusive pairs[]{
+      {"when", "tau", {std::int64_t{1}}, "probability"},      {"when", "probability", {std::int64_t{1}}, "tau"},
+      {"exchange", "fanout", {std::int64_t{0}}, "two_level"}, {"exchange", "two_level", {false}, "fanout"},
+      {"exchange", "file", {std::string()}, "edges"},         {"exchange", "edges", {std::string()}, "file"}};
   for (const Exclusive& pair : pairs) {
-    const auto it = key == pair.other ? top.items.find(pair.key) : top.items.end();
+    const auto it = top.where == pair.table && key == pair.other ? top.items.find(pair.key) : top.items.end();
     if (it != top.items.end() && to_text(it->second) != to_text(pair.nothing)) return pair.key;
   }
   return "";
@@ -140,10 +141,10 @@ Options merged(const Options& bottom, const Options& top, std::vector<std::strin
       notes.push_back(fmt::format("{0}.{1} stands in for {0}.{2}", top.where, twin, key));
       continue;
     }
-    if (const std::string by = top.where == "exchange" ? displaced_by(top, key) : "";
+    if (const std::string by = displaced_by(top, key);
         !by.empty() && !top.items.contains(key) &&
         below.place.line > 0) {  // the command line is not played off against itself
-      notes.push_back(fmt::format("exchange.{} is now {}, so exchange.{} = {} of {} is dropped", by,
+      notes.push_back(fmt::format("{0}.{1} is now {2}, so {0}.{3} = {4} of {5} is dropped", top.where, by,
                                   to_text(top.items.at(by)), key, to_text(below), below.place.file));
       continue;
     }

@@ -105,8 +105,8 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
                schedule = r.table("schedule"), train = r.table("train");
   recipe.system = r.text("system", r.text("composed_from", ""));
   for (const auto& [key, table] :
-       {std::pair("rule", &recipe.rule), std::pair("exchange", &recipe.exchange), std::pair("sync", &recipe.sync),
-        std::pair("codec", &recipe.codec), std::pair("order", &recipe.order)})
+       {std::pair("rule", &recipe.rule), std::pair("exchange", &recipe.exchange), std::pair("when", &recipe.when),
+        std::pair("sync", &recipe.sync), std::pair("codec", &recipe.codec), std::pair("order", &recipe.order)})
     *table = r.table(key).options();
   r.require("model", "write [model] and name = \"lenet5\", for example; `echelon models list` shows the names");
   r.require("data", "write [data] and say where the samples are; `echelon init` shows how");

@@ -7,7 +7,7 @@
 //   [optim]     the update rule (optim/optim.h)
 //   [schedule]  how learning rate and batch change (optim/schedule.h)
 //   [train]     how long, how much at a time, when to stop (below)
-//   [rule] [exchange] [sync] [codec] [order]    how several workers train together (recipe/system_parts.h)
+//   [rule] [exchange] [when] [sync] [codec] [order]    how several workers train together (parallel/axes.h)
 
 #include <cstdint>
 #include <optional>
@@ -45,10 +45,10 @@ struct Recipe {
   std::vector<std::string> notes;  // what was derived or dropped: one sentence each, to be shown
   Options tree;                    // all of it, resolved: extended, overridden, derived values filled in
   Options model, data, optim;      // tables that other rooms read
-  // How workers train together: the system's name and its five parts, which parallel/ reads. Empty tables are each
+  // How workers train together: the system's name and its tables, which parallel/ reads. Empty tables are each
   // axis' default; all of them empty is plain synchronous training.
   std::string system;
-  Options rule, exchange, sync, codec, order;
+  Options rule, exchange, when, sync, codec, order;
   std::string model_name;
   double lr = 0.1;
   ScheduleSpec schedule;

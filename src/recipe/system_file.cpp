@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "recipe/system_parts.h"
+#include "parallel/axes.h"
 #include "recipe/toml.h"
 #include "world/os/host.h"
 
@@ -37,7 +37,8 @@ SystemFile::Taxonomy read_taxonomy(OptionReader r) {
 }  // namespace
 
 std::vector<std::pair<std::string, const Options*>> axes(const SystemFile& s) {
-  return {{"rule", &s.rule}, {"exchange", &s.exchange}, {"sync", &s.sync}, {"codec", &s.codec}, {"order", &s.order}};
+  return {{"rule", &s.rule}, {"exchange", &s.exchange}, {"when", &s.when},
+          {"sync", &s.sync}, {"codec", &s.codec},       {"order", &s.order}};
 }
 
 SystemFile parse_system(std::string_view text, const std::string& file, Problems& problems) {
@@ -61,12 +62,12 @@ SystemFile parse_system(std::string_view text, const std::string& file, Problems
   r.require("rule", "write [rule] and name = \"grad_mean\", for example");
   r.require("exchange", "write [exchange] and name = \"all_reduce\", for example");
   for (const auto& [axis, table] :
-       {std::pair("rule", &s.rule), std::pair("exchange", &s.exchange), std::pair("sync", &s.sync),
-        std::pair("codec", &s.codec), std::pair("order", &s.order)}) {
+       {std::pair("rule", &s.rule), std::pair("exchange", &s.exchange), std::pair("when", &s.when),
+        std::pair("sync", &s.sync), std::pair("codec", &s.codec), std::pair("order", &s.order)}) {
     r.ignore(axis);  // it is known, also where it is left out
     if (!r.has(axis)) continue;
     OptionReader part = r.table(axis);
-    check_part(axis, part);
+    check_part(composition_axis(axis), part);
     *table = part.options();
   }
   s.with = r.table("with").options();

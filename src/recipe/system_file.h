@@ -1,10 +1,11 @@
 #pragma once
-// A published data-parallel system as data: what it is, in words, and the five parts that it is composed of
-// (recipe/system_parts.h). recipes/systems/NAME.toml is one; docs/systems.md lists the keys:
+// A published data-parallel system as data: what it is, in words, and the parts that it is composed of
+// (parallel/axes.h). recipes/systems/NAME.toml is one; docs/systems.md lists the keys:
 //
 //   title, paper, section, about, worker, server, use_when, avoid_when      texts for people
 //   [taxonomy]   parallelism, centralised, scheduling, exchange, topology, encoding
 //   [rule] [exchange] [sync] [codec] [order]    each a `name` and that part's settings; the last three may be left out
+//   [when]       after which steps workers exchange; after each if it is left out
 //   [with]       tables of a recipe that the system needs: [with.optim], [with.model]
 //
 // The file comes from outside: its size is bounded before it is read. No state; thread-safe.
@@ -26,7 +27,7 @@ struct SystemFile {
   struct Taxonomy {
     std::string parallelism, centralised, scheduling, exchange, topology, encoding;
   } taxonomy;
-  Options rule, exchange, sync, codec, order;  // empty ones: the axis' default
+  Options rule, exchange, when, sync, codec, order;  // empty ones: the axis' default
   Options with;
 };
 

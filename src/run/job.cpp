@@ -22,8 +22,8 @@ std::string recipe_fingerprint(const Recipe& r) {
   if (schedule != r.tree.items.end())
     if (const auto* table = std::get_if<std::shared_ptr<Options>>(&schedule->second.value)) text += write_toml(**table);
   for (const auto& [axis, table] :
-       {std::pair("rule", &r.rule), std::pair("exchange", &r.exchange), std::pair("sync", &r.sync),
-        std::pair("codec", &r.codec), std::pair("order", &r.order)})
+       {std::pair("rule", &r.rule), std::pair("exchange", &r.exchange), std::pair("when", &r.when),
+        std::pair("sync", &r.sync), std::pair("codec", &r.codec), std::pair("order", &r.order)})
     if (!table->items.empty()) text += fmt::format("[{}]\n{}", axis, write_toml(*table));
   return sha256_hex(text + fmt::format("batch {} shards {} drop {}", t.batch, t.shards, t.drop_partial));
 }
@@ -31,8 +31,8 @@ std::string recipe_fingerprint(const Recipe& r) {
 // Null for the exact synchronous training that needs no composition, and where there are problems.
 std::shared_ptr<const Composition> read_system(const Recipe& r, Problems& problems) {
   Problems found;
-  auto c =
-      std::make_shared<Composition>(read_composition({r.system, r.rule, r.exchange, r.sync, r.codec, r.order}, found));
+  auto c = std::make_shared<Composition>(
+      read_composition({r.system, r.rule, r.exchange, r.when, r.sync, r.codec, r.order}, found));
   if (c->is_exact() && r.order.items.contains("bytes"))
     found.add({},
               "order.bytes: exact training measures how large its buckets should be: leave out order.bytes, or "

@@ -62,7 +62,7 @@ class Systems(unittest.TestCase):
                 self.assertIn(words, text)
         shown = json.loads(run("systems", "show", "easgd", "--json").stdout)
         self.assertEqual(shown["composition"]["rule"]["name"], "elastic")
-        tau = [k for k in shown["composition"]["exchange"]["settings"] if k["key"] == "exchange.tau"]
+        tau = [k for k in shown["composition"]["when"]["settings"] if k["key"] == "when.tau"]
         self.assertEqual((tau[0]["value"], tau[0]["default"], tau[0]["set"]), ("10", "1", True))
 
     def test_an_order_that_follows_from_the_other_parts_is_shown(self):
@@ -227,7 +227,7 @@ class Systems(unittest.TestCase):
     def test_a_resumed_run_has_the_system_it_began_with(self):
         with tempfile.TemporaryDirectory() as folder:
             where = os.path.join(folder, "run")
-            run("train", RECIPE, *QUICK, "--set", "train.epochs=1", "--system", "sparknet", "--set", "exchange.tau=3",
+            run("train", RECIPE, *QUICK, "--set", "train.epochs=1", "--system", "sparknet", "--set", "when.tau=3",
                 "--workers", "2", "--run", where)
             saved = pathlib.Path(where, "recipe.toml").read_text()
             self.assertIn('composed_from = "sparknet"', saved)

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Problems problems;
     const SystemFile s = parse_system({reinterpret_cast<const char*>(data), size}, "input.toml", problems);
     Problems of_parts;
-    const Composition c = read_composition({s.name, s.rule, s.exchange, s.sync, s.codec, s.order}, of_parts);
+    const Composition c = read_composition({s.name, s.rule, s.exchange, s.when, s.sync, s.codec, s.order}, of_parts);
     if (!of_parts.list().empty()) return 0;
     for (const int workers : {1, 2, 5, 8}) {
       Problems together;

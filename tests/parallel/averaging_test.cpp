@@ -97,7 +97,7 @@ std::vector<SystemResult> train(const std::string& rule, const std::string& exch
 }
 
 TEST(OuterMomentum, WithoutMomentumIsThePlainMeanBitForBit) {
-  const std::string every = "name = 'all_reduce'\ntau = 3";
+  const std::string every = "name = 'all_reduce'\n[when]\ntau = 3";
   const auto mean = train("name = 'param_mean'", every);
   const auto block = train("name = 'outer_momentum'\nmomentum = 0", every);
   const auto momentum = train("name = 'outer_momentum'\nmomentum = 0.5", every);
@@ -161,7 +161,7 @@ TEST(Sma, CentreMovesByAllCorrectionsAndItsMomentum) {
 
 // Averaged once, when the model is read: what is sent before does not depend on the size of the model.
 TEST(ParallelSgd, SendsNothingOfTheModelBeforeTheEnd) {
-  SystemJob job{.system = "[rule]\nname = 'param_mean'\n[exchange]\nname = 'all_reduce'\nat_end = true\n"};
+  SystemJob job{.system = "[rule]\nname = 'param_mean'\n[exchange]\nname = 'all_reduce'\n[when]\nat_end = true\n"};
   const auto small = simulate_system(4, job);
   job.network.options = table({{"hidden", integers({120})}});
   const auto large = simulate_system(4, job);
@@ -209,12 +209,12 @@ TEST(Tau, IsRefusedIfTheRunEndsBeforeItsFirstExchange) {
   const auto problems_of = [](const std::string& rule, const std::string& exchange, int tau) {
     Problems found;
     const auto system = composition_of(
-        fmt::format("[rule]\nname = '{}'\n[exchange]\nname = '{}'\ntau = {}\n", rule, exchange, tau), found);
+        fmt::format("[rule]\nname = '{}'\n[exchange]\nname = '{}'\n[when]\ntau = {}\n", rule, exchange, tau), found);
     check_composition(system, {.workers = 4, .steps = 20}, found);
     return found.text("");
   };
   EXPECT_EQ(problems_of("outer_momentum", "all_reduce", 20), "");
-  EXPECT_NE(problems_of("outer_momentum", "all_reduce", 21).find("set exchange.tau to at most 20"), std::string::npos);
+  EXPECT_NE(problems_of("outer_momentum", "all_reduce", 21).find("set when.tau to at most 20"), std::string::npos);
   EXPECT_EQ(problems_of("param_mean", "all_reduce", 21), "") << "the mean of what all have learnt is a model";
 }
 

@@ -45,7 +45,7 @@ Positions after(int workers, int steps, const std::string& system) {
 }
 
 TEST(ElasticTree, ForcesCancelAlongEveryEdge) {
-  const std::string system = tree("fanout = 2\ntau = 2\ntau_down = 3");
+  const std::string system = tree("fanout = 2\n[when]\ntau = 2\ntau_down = 3");
   const Positions before = after(5, 0, system), some = after(5, 12, system), many = after(5, 120, system);
   for (std::size_t i = 0; i < before.mean.size(); ++i) {
     ASSERT_NEAR(some.mean[i], before.mean[i], 1e-4);
@@ -57,16 +57,16 @@ TEST(ElasticTree, ForcesCancelAlongEveryEdge) {
 
 TEST(ElasticTree, BothPeriodsCount) {
   const int steps = 24;
-  const auto up =
-      simulate_system(4, {.system = tree("fanout = 3\ntau = 2\ntau_down = 1000"), .steps = steps}, slow_cores(4));
+  const auto up = simulate_system(4, {.system = tree("fanout = 3\n[when]\ntau = 2\ntau_down = 1000"), .steps = steps},
+                                  slow_cores(4));
   const auto both =
-      simulate_system(4, {.system = tree("fanout = 3\ntau = 2\ntau_down = 8"), .steps = steps}, slow_cores(4));
+      simulate_system(4, {.system = tree("fanout = 3\n[when]\ntau = 2\ntau_down = 8"), .steps = steps}, slow_cores(4));
   // The root shows its weights to three children every eight steps.
   EXPECT_EQ(both[0].sent.bytes - up[0].sent.bytes, steps / 8 * 3 * (48 + 4 * up[0].model.size()));
 }
 
 TEST(ElasticTree, Trains) {
-  const SystemJob job{.system = tree("tau = 2\ntau_down = 4"), .steps = 80, .batch = 48};
+  const SystemJob job{.system = tree("[when]\ntau = 2\ntau_down = 4"), .steps = 80, .batch = 48};
   EXPECT_GT(simulate_system(6, job, slow_cores(6))[0].accuracy, 0.9);
 }
 
@@ -129,7 +129,7 @@ TEST(Mpca, NobodyWaitsUntilTheLastAnswerIsTooLate) {
 }
 
 TEST(Mpca, TrainsAlsoOverATree) {
-  for (const char* exchange : {"tau = 2", "fanout = 2", "servers = 'all'\nfanout = 2\ntau = 3"}) {
+  for (const char* exchange : {"[when]\ntau = 2", "fanout = 2", "servers = 'all'\nfanout = 2\n[when]\ntau = 3"}) {
     SCOPED_TRACE(exchange);
     const auto ranks = simulate_system(5, {.system = soft(exchange, 16), .steps = 80, .batch = 40});
     EXPECT_GT(ranks[0].accuracy, 0.9);

@@ -56,25 +56,25 @@ std::string crossbow(const std::string& exchange) {
 }
 
 TEST(Learners, OneIsTheSameAsNoneBitForBit) {
-  const SystemJob plain{.system = crossbow("name = 'all_reduce'\ntau = 2"), .steps = 8};
-  const SystemJob one{.system = crossbow("name = 'learners'\ntau = 2"), .steps = 8};
+  const SystemJob plain{.system = crossbow("name = 'all_reduce'\n[when]\ntau = 2"), .steps = 8};
+  const SystemJob one{.system = crossbow("name = 'learners'\n[when]\ntau = 2"), .steps = 8};
   const auto a = simulate_system(4, plain), b = simulate_system(4, one);
   for (std::size_t r = 0; r < 4; ++r) EXPECT_TRUE(same_bits(a[r].weights, b[r].weights)) << r;
 }
 
 // Two learners of one worker are to the central model what one learner of each of two workers is.
 TEST(Learners, OfAWorkerCountLikeThoseOfOthers) {
-  const SystemJob job{.system = crossbow("name = 'learners'\ntau = 3\nlearners = 2"), .lr = 0.02, .steps = 120};
+  const SystemJob job{.system = crossbow("name = 'learners'\nlearners = 2\n[when]\ntau = 3"), .lr = 0.02, .steps = 120};
   const auto all = simulate_system(2, job);
   EXPECT_GT(all[0].accuracy, 0.95);
   for (const SystemResult& r : all) EXPECT_TRUE(same_bits(r.model, all[0].model));
-  const SystemJob one{.system = crossbow("name = 'learners'\ntau = 3"), .lr = 0.02, .steps = 120};
+  const SystemJob one{.system = crossbow("name = 'learners'\n[when]\ntau = 3"), .lr = 0.02, .steps = 120};
   EXPECT_LT(bytes_of(all), 0.6 * bytes_of(simulate_system(2, one))) << "they do not meet before the workers do";
 }
 
 TEST(Learners, BecomeMoreWhereMessagesAreSlow) {
   const SimCluster slow = SimCluster::uniform(4, 0.05, 1e5);
-  const std::string settings = "name = 'learners'\ntau = 1\nwindow = 2\nmost = 3\nautotune = ";
+  const std::string settings = "name = 'learners'\nwindow = 2\nmost = 3\nautotune = ";
   const SystemJob tuned{.system = crossbow(settings + "true"), .steps = 90};
   const SystemJob fixed{.system = crossbow(settings + "false"), .steps = 90};
   const auto a = simulate_system(4, tuned, slow), again = simulate_system(4, tuned, slow),

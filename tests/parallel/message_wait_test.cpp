@@ -132,7 +132,8 @@ class Noting : public Codec {
 // What is left over at the end of a round belongs to its last epoch: a codec that warms up must not begin again.
 TEST(ServerPush, WhatIsLeftOverIsPushedWithTheLastStepsEpoch) {
   std::vector<double> epochs;
-  SystemJob job{.system = gradients_to_servers("n_push = 4", "async") + "work = 'own'\n", .steps = 10, .batch = 30};
+  SystemJob job{
+      .system = gradients_to_servers("[when]\nn_push = 4", "async") + "work = 'own'\n", .steps = 10, .batch = 30};
   job.adapt = [&](Composition& c) {
     c.codec = [&](const std::vector<CodecPiece>& pieces) {
       std::size_t floats = 0;

@@ -96,7 +96,7 @@ TEST(Order, WithoutANameItIsBackwardWhereThatIsPossible) {
   };
   EXPECT_EQ(order_of(""), "backward");
   EXPECT_EQ(order_of("[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[sync]\nname = 'async'\n"), "backward");
-  EXPECT_EQ(order_of("[rule]\nname = 'param_mean'\n[exchange]\ntau = 4\n"), "whole");
+  EXPECT_EQ(order_of("[rule]\nname = 'param_mean'\n[exchange]\n[when]\ntau = 4\n"), "whole");
   EXPECT_EQ(order_of("[rule]\nname = 'grad_mean'\n[exchange]\nname = 'owner_shard'\n"), "whole");
   EXPECT_EQ(order_of("[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[sync]\nname = 'quorum'\n"), "whole");
 }
@@ -111,7 +111,8 @@ TEST(Order, WhatWouldNotBeKeptIsRefused) {
   const std::string servers = "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n";
   EXPECT_TRUE(says(refusal("[rule]\nname = 'param_mean'\n[order]\nname = 'fusion'\n"), "take order whole"));
   EXPECT_TRUE(says(refusal("[exchange]\nname = 'owner_shard'\n[order]\nname = 'backward'\n"), "take order whole"));
-  EXPECT_TRUE(says(refusal(servers + "n_push = 2\n[sync]\nname = 'async'\n[order]\nname = 'backward'\n"), "n_push"));
+  EXPECT_TRUE(
+      says(refusal(servers + "[when]\nn_push = 2\n[sync]\nname = 'async'\n[order]\nname = 'backward'\n"), "n_push"));
   EXPECT_TRUE(says(refusal(servers + "[sync]\nname = 'quorum'\n[order]\nname = 'backward'\n"), "take order whole"));
   EXPECT_TRUE(says(refusal(servers + "[sync]\nname = 'async'\n[order]\nname = 'priority'\n"), "take sync bsp"));
   EXPECT_TRUE(says(refusal("[exchange]\nname = 'server'\n[order]\nname = 'enforced'\n"), "take rule grad_push"));

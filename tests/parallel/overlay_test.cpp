@@ -129,9 +129,12 @@ TEST(Nested, MembersOfAGroupStayTheSameWhileGroupsDiffer) {
 TEST(Nested, AGroupStepsByTheAnswerToEveryPush) {
   for (const std::string key : {"n_push", "n_fetch", "warm_start"}) {
     Problems problems;
-    composition_of("[rule]\nname='grad_push'\n[exchange]\nname = 'nested'\n[exchange.outer]\n" + key + " = 2\n",
-                   problems);
-    EXPECT_TRUE(says(problems.text(""), "exchange.outer." + key + " is for workers that step by themselves"));
+    const Composition c = composition_of("[rule]\nname='grad_push'\n[exchange]\nname = 'nested'\n[when]\n" + key +
+                                             " = 2\n[sync]\nname = 'async'\nwork = 'own'\n",
+                                         problems);
+    EXPECT_TRUE(problems.empty()) << problems.text("");
+    check_composition(c, {.workers = 4}, problems);
+    EXPECT_TRUE(says(problems.text(""), "leave them out, or take exchange server"));
   }
 }
 

@@ -20,8 +20,8 @@ std::string system(const std::string& rule, const std::string& exchange, const s
                      exchange, sync, sync == "async" ? "work = 'own'\n" : "", codec);
 }
 const std::string d_psgd = system("neighbour_mean", "name = 'neighbour'\ngraph = 'ring'", "bsp");
-const std::string gosgd = system("gossip_sum", "name = 'random_peer'\nprobability = 0.3", "async");
-const std::string walk = system("gossip_walk", "name = 'random_peer'\ntau = 2", "async");
+const std::string gosgd = system("gossip_sum", "name = 'random_peer'\n[when]\nprobability = 0.3", "async");
+const std::string walk = system("gossip_walk", "name = 'random_peer'\n[when]\ntau = 2", "async");
 const std::string malt = system("neighbour_mean", "name = 'neighbour'\ngraph = 'halton'", "async");
 const std::string ako = system("grad_mean", "name = 'partial'\nslices = 3", "async");
 const std::string dogwild = system("grad_mean", "name = 'partial'\nslices = 3\ndrop = 0.1", "async");
@@ -120,7 +120,7 @@ TEST(NeighbourMean, MixesTheWeightsFromBeforeTheStepAndAddsTheOwnStep) {
                                .batch = 40,
                                .prepare = apart(amounts)});
   };
-  const auto start = simulate("", 0), alone = simulate("tau = 100", 1), together = simulate("", 1);
+  const auto start = simulate("", 0), alone = simulate("[when]\ntau = 100", 1), together = simulate("", 1);
   double step_size = 0;
   for (std::size_t r = 0; r < 5; ++r)
     for (std::size_t i = 0; i < start[r].weights.size(); ++i) {

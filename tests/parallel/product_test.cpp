@@ -55,8 +55,8 @@ class Product : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(Product, TrainsTenStepsOrIsRefusedWithAReason) {
-  for (const std::string& rule : merge_rule_names())
-    for (const std::string& sync : sync_names()) {
+  for (const std::string& rule : names_of(rule_parts()))
+    for (const std::string& sync : names_of(sync_parts())) {
       for (const std::string& codec : codec_names()) expect_ten_steps_or_a_reason(system_of(rule, sync, codec));
       expect_ten_steps_or_a_reason(system_of(rule, sync, "auto"));
     }
@@ -67,9 +67,9 @@ TEST_P(Product, TrainsTenStepsOrIsRefusedWithAReason) {
 }
 
 TEST_P(Product, WithEveryOrderToo) {
-  for (const std::string& rule : merge_rule_names())
-    for (const std::string& sync : sync_names())
-      for (const std::string& order : order_names())
+  for (const std::string& rule : names_of(rule_parts()))
+    for (const std::string& sync : names_of(sync_parts()))
+      for (const std::string& order : names_of(order_parts()))
         for (const char* codec : {"none", "one_bit"})
           expect_ten_steps_or_a_reason(system_of(rule, sync, codec) +
                                        fmt::format("[order]\nname = '{}'\n{}", order,
@@ -78,7 +78,7 @@ TEST_P(Product, WithEveryOrderToo) {
   EXPECT_GT(refused_, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Exchanges, Product, testing::ValuesIn(exchange_names()),
+INSTANTIATE_TEST_SUITE_P(Exchanges, Product, testing::ValuesIn(names_of(exchange_parts())),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

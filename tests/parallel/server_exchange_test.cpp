@@ -48,8 +48,8 @@ TEST(Servers, MergedPushesSaveTrafficByTheirNumber) {
   };
   const auto step = [&](const std::string& exchange) { return (sent(exchange, 48) - sent(exchange, 24)) / 24; };
   // Without the messages about work, which are the same.
-  const double push = step("n_push = 1\nn_fetch = 12") - step("n_push = 12\nn_fetch = 12");
-  const double fetch = step("n_push = 12\nn_fetch = 1") - step("n_push = 12\nn_fetch = 12");
+  const double push = step("[when]\nn_push = 1\nn_fetch = 12") - step("[when]\nn_push = 12\nn_fetch = 12");
+  const double fetch = step("[when]\nn_push = 12\nn_fetch = 1") - step("[when]\nn_push = 12\nn_fetch = 12");
   const double model = 4.0 * (16 * 12 + 12 + 12 * 4 + 4);
   EXPECT_GT(push, 3 * model * 11 / 12) << "three workers are on another rank";
   EXPECT_LT(push, 3 * (model + 600) * 11 / 12);
@@ -63,26 +63,27 @@ TEST(Servers, AMergedPushMovesTheModelAsItsStepsWould) {
     return simulate_system(2, {.system = servers(exchange, "'async'\nwork = 'own'"), .rule = "sgd", .steps = steps})[0]
         .model;
   };
-  const auto each = run("n_push = 1\nn_fetch = 8", 8), merged = run("n_push = 4\nn_fetch = 8", 8);
+  const auto each = run("[when]\nn_push = 1\nn_fetch = 8", 8), merged = run("[when]\nn_push = 4\nn_fetch = 8", 8);
   expect_near(each, merged);
-  const auto start = run("n_push = 1\nn_fetch = 8", 1);
+  const auto start = run("[when]\nn_push = 1\nn_fetch = 8", 1);
   double moved = 0;
   for (std::size_t i = 0; i < each.size(); ++i) moved = std::max(moved, std::abs(double(each[i]) - start[i]));
   EXPECT_GT(moved, 1e-2);
   // What is left over at the end of a round is not lost.
-  const auto rest = run("n_push = 5\nn_fetch = 8", 8);
+  const auto rest = run("[when]\nn_push = 5\nn_fetch = 8", 8);
   expect_near(each, rest);
 }
 
 TEST(Servers, AWarmStartIsOneWorkersAlone) {
   const SimCluster slow = SimCluster::uniform(4, 1e-5, 1e9, 1e6);
   const auto cold = simulate_system(4, {.system = servers("", "'async'"), .steps = 12}, slow);
-  const auto warm = simulate_system(4, {.system = servers("warm_start = 24", "'async'"), .steps = 12}, slow);
+  const auto warm = simulate_system(4, {.system = servers("[when]\nwarm_start = 24", "'async'"), .steps = 12}, slow);
   EXPECT_EQ(warm[0].samples, cold[0].samples);
   EXPECT_NEAR(warm[0].figures.at("updates"), 48, 1e-9);
   EXPECT_LT(warm[0].figures.at("mean_staleness"), 0.7 * cold[0].figures.at("mean_staleness"));
   EXPECT_GT(warm[0].seconds, 1.5 * cold[0].seconds) << "half of the work by one of four";
-  const auto longer = simulate_system(4, {.system = servers("warm_start = 1000", "'async'"), .steps = 12}, slow);
+  const auto longer =
+      simulate_system(4, {.system = servers("[when]\nwarm_start = 1000", "'async'"), .steps = 12}, slow);
   EXPECT_EQ(longer[0].samples, cold[0].samples) << "a warm start longer than the training ends with it";
 }
 
@@ -121,10 +122,10 @@ TEST(Servers, CodecsThatAreUnknownAreAnsweredWithAllThereAre) {
 
 TEST(Servers, GradientsThatWouldBeLostAreRefused) {
   for (const auto& [system, cure] : std::vector<std::pair<std::string, std::string>>{
-           {servers("tau = 2", "'async'"), "n_push"},
-           {servers("probability = 0.5", "'async'"), "n_push"},
-           {servers("n_push = 2", "'ssp'"), "sync async"},
-           {servers("warm_start = 5", "'bsp'"), "sync async"},
+           {servers("[when]\ntau = 2", "'async'"), "n_push"},
+           {servers("[when]\nprobability = 0.5", "'async'"), "n_push"},
+           {servers("[when]\nn_push = 2", "'ssp'"), "sync async"},
+           {servers("[when]\nwarm_start = 5", "'bsp'"), "sync async"},
            {"[rule]\nname = 'grad_mean'\n[exchange]\nname = 'server'\n[sync]\nname = 'quorum'", "grad_push"}}) {
     Problems problems;
     const Composition c = composition_of(system, problems);

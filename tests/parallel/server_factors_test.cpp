@@ -181,8 +181,8 @@ TEST(ServerFactors, SayWithWhatTheyDoNotGo) {
   };
   EXPECT_EQ(problems_of(servers("factors = true\nreplicas = 2", "async")), "");
   const std::vector<std::pair<std::string, std::string>> refused{
-      {servers("factors = true\nn_push = 2", "async"), "leave out n_push"},
-      {servers("factors = true\nn_fetch = 2", "async"), "leave out n_fetch"},
+      {servers("factors = true\n[when]\nn_push = 2", "async"), "leave out when.n_push"},
+      {servers("factors = true\n[when]\nn_fetch = 2", "async"), "leave out when.n_fetch"},
       {servers("factors = true\nfilters = ['skip']", "async"), "leave out filters"},
       {servers("factors = true\nfanout = 2", "bsp"), "leave out fanout"},
       {servers("factors = true", "ssp"), "take sync delay"},

@@ -24,8 +24,8 @@ inline const Options& axis(const Options& tree, const std::string& name) {
 
 inline Composition composition_of(const std::string& toml, Problems& problems) {
   const Options tree = parse_toml(toml, "system");
-  return read_composition({"test", axis(tree, "rule"), axis(tree, "exchange"), axis(tree, "sync"), axis(tree, "codec"),
-                           axis(tree, "order")},
+  return read_composition({"test", axis(tree, "rule"), axis(tree, "exchange"), axis(tree, "when"), axis(tree, "sync"),
+                           axis(tree, "codec"), axis(tree, "order")},
                           problems);
 }
 

@@ -27,9 +27,10 @@ std::vector<Weathered> systems() {
       {"parameter_server",
        gradients_to_servers("servers = 'all'\nreplicas = 3\nkill_server = '0@4, 1.1@5, 2.2@6'", "delay") +
            "staleness = 2\n"},
-      {"easgd", "[rule]\nname = 'elastic'\n[exchange]\nname = 'server'\ntau = 3\n[sync]\nname = 'async'\n"},
+      {"easgd", "[rule]\nname = 'elastic'\n[exchange]\nname = 'server'\n[when]\ntau = 3\n[sync]\nname = 'async'\n"},
       {"gosgd",
-       "[rule]\nname = 'gossip_sum'\n[exchange]\nname = 'random_peer'\nprobability = 0.5\n[sync]\nname = 'async'\n"},
+       "[rule]\nname = 'gossip_sum'\n[exchange]\nname = 'random_peer'\n[when]\nprobability = 0.5\n[sync]\nname = "
+       "'async'\n"},
       {"d_psgd", "[rule]\nname = 'neighbour_mean'\n[exchange]\nname = 'neighbour'\n", true},
       {"chain_in_rounds", gradients_to_servers("servers = 'all'\nreplicas = 3\nkill_server = '0.1@4, 1.2@5'", "bsp"),
        true},

@@ -136,7 +136,7 @@ TEST(Waits, NobodyWaitsForALetterForEver) {
 // The first worker may train alone for hours.
 TEST(Waits, AWarmStartMayTakeLong) {
   const SimReport report = run_in_simulation(SimCluster::uniform(3, 1e-5, 1e9), {.seed = 7}, [&](World& world) {
-    SystemJob job{.system = gradients_to_servers("warm_start = 2", "async"), .batch = 30};
+    SystemJob job{.system = gradients_to_servers("[when]\nwarm_start = 2", "async"), .batch = 30};
     job.prepare = [&](Replica&, Rank rank) {
       if (rank == 0) world.sleep(5000);
     };

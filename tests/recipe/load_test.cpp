@@ -120,7 +120,7 @@ TEST_F(Load, CirclesAndMissingFilesAreReported) {
   EXPECT_NE(problems_.list().back().text.find("chain"), std::string::npos) << problems_.list().back().text;
 }
 
-// A system: its five tables lie below the recipe, what it needs over it, --set over both.
+// A system: its tables lie below the recipe, what it needs over it, --set over both.
 class LoadSystem : public Load {
  public:
   LoadSystem() {
@@ -133,7 +133,7 @@ class LoadSystem : public Load {
     return "title='t'\npaper='p'\nabout='a'\nworker='w'\nuse_when='u'\navoid_when='v'\n"
            "[taxonomy]\nparallelism='data'\ncentralised='central'\nscheduling='sync'\nexchange='e'\ntopology='t'\n"
            "encoding='e'\n[rule]\nname='" +
-           rule + "'\n[exchange]\nname='server'\nservers=2\ntau=5\n" + more;
+           rule + "'\n[exchange]\nname='server'\nservers=2\n" + more + "[when]\ntau=5\n";
   }
   std::string tables(const std::string& recipe, const std::string& flag, std::vector<std::string> overrides = {}) {
     write("r.toml", recipe);
@@ -145,41 +145,42 @@ class LoadSystem : public Load {
 };
 
 TEST_F(LoadSystem, ItsTablesLieBelowTheRecipeAndWhatItNeedsAbove) {
-  EXPECT_EQ(tables("[optim]\nname = 'momentum'\nmomentum = 0.5\nlr = 0.1\n[exchange]\ntau = 7\n", "one"),
-            "system = \"one\"\n\n[exchange]\nname = \"server\"\nservers = 2\ntau = 7\n\n"
-            "[optim]\nname = \"nesterov\"\nlr = 0.1\n\n[rule]\nname = \"elastic\"\n");
+  EXPECT_EQ(tables("[optim]\nname = 'momentum'\nmomentum = 0.5\nlr = 0.1\n[when]\ntau = 7\n", "one"),
+            "system = \"one\"\n\n[exchange]\nname = \"server\"\nservers = 2\n\n"
+            "[optim]\nname = \"nesterov\"\nlr = 0.1\n\n[rule]\nname = \"elastic\"\n\n[when]\ntau = 7\n");
   EXPECT_TRUE(problems_.empty()) << problems_.text("?");
   EXPECT_EQ(loaded_.files.size(), 2u);
 }
 
 TEST_F(LoadSystem, SetHasTheLastWordAndAnotherPartDropsTheOldOnesSettings) {
-  const std::string text = tables("", "one", {"optim.name=adam", "exchange.name=random_peer", "exchange.tau=3"});
+  const std::string text = tables("", "one", {"optim.name=adam", "exchange.name=random_peer", "when.tau=3"});
   EXPECT_EQ(text,
-            "system = \"one\"\n\n[exchange]\nname = \"random_peer\"\ntau = 3\n\n[optim]\nname = \"adam\"\n\n"
-            "[rule]\nname = \"elastic\"\n");
+            "system = \"one\"\n\n[exchange]\nname = \"random_peer\"\n\n[optim]\nname = \"adam\"\n\n"
+            "[rule]\nname = \"elastic\"\n\n[when]\ntau = 3\n");
 }
 
 TEST_F(LoadSystem, WhatAnOverrideExcludesOrLeavesWithoutMeaningIsDroppedAndNoted) {
-  const auto exchange = [&](const std::string& system, std::vector<std::string> overrides) {
+  const auto table = [&](const char* name, const std::string& system, std::vector<std::string> overrides) {
     loaded_.notes.clear();
     tables("", system, std::move(overrides));
-    return write_toml(*std::get<Option::Table>(loaded_.tree.items.at("exchange").value));
+    return write_toml(*std::get<Option::Table>(loaded_.tree.items.at(name).value));
   };
-  EXPECT_EQ(exchange("one", {"exchange.probability=0.5"}), "name = \"server\"\nprobability = 0.5\nservers = 2\n");
+  EXPECT_EQ(table("when", "one", {"when.probability=0.5"}), "probability = 0.5\n");
   ASSERT_EQ(loaded_.notes.size(), 1u);
-  EXPECT_NE(loaded_.notes[0].find("exchange.probability is now 0.5, so exchange.tau = 5 of "), std::string::npos)
+  EXPECT_NE(loaded_.notes[0].find("when.probability is now 0.5, so when.tau = 5 of "), std::string::npos)
       << loaded_.notes[0];
-  EXPECT_NE(exchange("one", {"exchange.probability=1"}).find("tau = 5"), std::string::npos);
+  EXPECT_NE(table("when", "one", {"when.probability=1"}).find("tau = 5"), std::string::npos);
   // Who says both has the contradiction told, not one of them dropped.
-  const std::string both = exchange("one", {"exchange.tau=3", "exchange.probability=0.5"});
+  const std::string both = table("when", "one", {"when.tau=3", "when.probability=0.5"});
   EXPECT_NE(both.find("tau = 3"), std::string::npos) << both;
 
   write("sub/filtered.toml", system("grad_push", "filters = ['significant']\nthreshold = 0.01\nfanout = 2\n"));
-  EXPECT_EQ(exchange("filtered", {"exchange.filters=['skip']", "exchange.two_level=true"}),
-            "name = \"server\"\nfilters = [\"skip\"]\nservers = 2\ntau = 5\ntwo_level = true\n");
+  EXPECT_EQ(table("exchange", "filtered", {"exchange.filters=['skip']", "exchange.two_level=true"}),
+            "name = \"server\"\nfilters = [\"skip\"]\nservers = 2\ntwo_level = true\n");
   EXPECT_EQ(loaded_.notes.size(), 2u);
-  EXPECT_NE(exchange("filtered", {"exchange.filters=['skip', 'significant']"}).find("threshold"), std::string::npos);
-  EXPECT_NE(exchange("filtered", {"exchange.two_level=false"}).find("fanout = 2"), std::string::npos);
+  EXPECT_NE(table("exchange", "filtered", {"exchange.filters=['skip', 'significant']"}).find("threshold"),
+            std::string::npos);
+  EXPECT_NE(table("exchange", "filtered", {"exchange.two_level=false"}).find("fanout = 2"), std::string::npos);
   EXPECT_TRUE(problems_.empty()) << problems_.text("?");
 }
 
@@ -231,7 +232,7 @@ TEST_F(LoadSystem, AnUnknownOneIsAProblemWithItsPlace) {
 }
 
 TEST_F(LoadSystem, AResolvedRecipeNeedsNoSystemFile) {
-  const std::string recipe = "[model]\nname='mlp'\n[data]\nkind='digits'\n[train]\nepochs=1\n[exchange]\ntau=9\n";
+  const std::string recipe = "[model]\nname='mlp'\n[data]\nkind='digits'\n[train]\nepochs=1\n[when]\ntau=9\n";
   tables(recipe, "one", {"rule.alpha=0.25"});
   const Recipe first = read_recipe("r.toml", loaded_, problems_);
   EXPECT_EQ(first.system, "one");
@@ -241,7 +242,8 @@ TEST_F(LoadSystem, AResolvedRecipeNeedsNoSystemFile) {
   const Recipe again = read_recipe("r.toml", loaded_, problems_);
   EXPECT_EQ(again.system, "one");
   EXPECT_EQ(write_toml(again.rule), write_toml(first.rule));
-  EXPECT_EQ(write_toml(again.exchange), "name = \"server\"\nservers = 2\ntau = 9\n");
+  EXPECT_EQ(write_toml(again.exchange), "name = \"server\"\nservers = 2\n");
+  EXPECT_EQ(write_toml(again.when), "tau = 9\n");
   tables(resolved_toml(first), "one");  // the same name again changes nothing
   EXPECT_EQ(write_toml(read_recipe("r.toml", loaded_, problems_).rule), write_toml(first.rule));
   EXPECT_TRUE(problems_.empty()) << problems_.text("?");

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "recipe/system_parts.h"
+#include "parallel/axes.h"
 #include "recipe/toml.h"
 #include "tests/support/says.h"
 
@@ -36,6 +36,7 @@ name = "elastic"
 alpha = 0.1
 [exchange]
 name = "server"
+[when]
 tau = 5
 )";
 
@@ -60,9 +61,10 @@ TEST(SystemFile, IsReadAsItSays) {
   EXPECT_EQ(s.paper, "A paper");
   EXPECT_EQ(s.taxonomy.topology, "ring");
   EXPECT_EQ(write_toml(s.rule), "name = \"elastic\"\nalpha = 0.1\n");
-  EXPECT_EQ(write_toml(s.exchange), "name = \"server\"\ntau = 5\n");
+  EXPECT_EQ(write_toml(s.exchange), "name = \"server\"\n");
+  EXPECT_EQ(write_toml(s.when), "tau = 5\n");
   EXPECT_TRUE(s.sync.items.empty());
-  EXPECT_EQ(part_of("sync", s.sync).name, "bsp");
+  EXPECT_EQ(chosen_part(composition_axis("sync"), s.sync).name, "bsp");
 }
 
 TEST(SystemFile, AllProblemsAtOnceWithLineAndCure) {
@@ -75,6 +77,8 @@ topolgy = "ring"
 name = "elastik"
 [exchange]
 name = "server"
+tau = 5
+[when]
 tua = 5
 [sync]
 staleness = 3
@@ -89,16 +93,17 @@ optim = 3
            "x.toml:5: unknown key taxonomy.topolgy; did you mean 'topology'?",
            "x.toml:7: rule.name must be one of",
            "did you mean 'elastic'?",
-           "x.toml:10: unknown key exchange.tua; did you mean 'tau'?",
+           "x.toml:10: exchange.tau is now when.tau",
+           "x.toml:12: unknown key when.tua; did you mean 'tau'?",
            "sync.name is missing: one of bsp",
-           "x.toml:14: with.optim must be a table",
+           "x.toml:16: with.optim must be a table",
        })
     EXPECT_TRUE(says(said, part));
 }
 
 TEST(SystemFile, AnUnknownTableIsAnsweredWithAllThatAreKnown) {
   const std::string said = problems_of(good + "[somewhere_else]\nx = 1\n");
-  for (const char* table : {"somewhere_else", "rule", "exchange", "sync", "codec", "order"})
+  for (const char* table : {"somewhere_else", "rule", "exchange", "when", "sync", "codec", "order"})
     EXPECT_TRUE(says(said, table));
 }
 
@@ -136,7 +141,7 @@ TEST(SystemFile, EveryShippedOneIsFineAndSaysWhatItIs) {
     EXPECT_TRUE(std::ranges::count(kinds, s.taxonomy.scheduling)) << s.taxonomy.scheduling;
     EXPECT_GE(std::ranges::count(s.about, '.'), 3) << "three sentences: " << s.about;
     // Where there is somebody to push to, its program is written down.
-    EXPECT_TRUE(part_of("exchange", s.exchange).name != "server" || !s.server.empty());
+    EXPECT_TRUE(chosen_part(composition_axis("exchange"), s.exchange).name != "server" || !s.server.empty());
   }
 }
 

@@ -35,8 +35,8 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     Problems problems;
-    composition_ = std::make_unique<Composition>(
-        read_composition({file_.name, file_.rule, file_.exchange, file_.sync, file_.codec, file_.order}, problems));
+    composition_ = std::make_unique<Composition>(read_composition(
+        {file_.name, file_.rule, file_.exchange, file_.when, file_.sync, file_.codec, file_.order}, problems));
     check_composition(*composition_, {.workers = workers}, problems);
     ASSERT_TRUE(problems.empty()) << problems.text(file_.path);
     races_ = composition_->exchange->traits().shared_memory;

@@ -1,6 +1,5 @@
-// The parts as recipe/system_parts.h describes them are the parts that parallel/ and codec/ have: every name, and every
-// setting of each with its default.
-#include "recipe/system_parts.h"
+// The rows of the parts say what their makers read: every setting, with its default.
+#include "parallel/axes.h"
 
 #include <gtest/gtest.h>
 
@@ -15,26 +14,18 @@
 namespace echelon {
 namespace {
 
-std::vector<std::string> names_in_code(const std::string& axis) {
-  if (axis == "rule") return merge_rule_names();
-  if (axis == "exchange") return exchange_names();
-  if (axis == "sync") return sync_names();
-  if (axis == "order") return order_names();
-  return codec_names();
-}
-
 Problems problems_of(const std::string& axis, const Options& table) {
   Problems problems;
   const Options empty;
   const auto of = [&](const char* which) -> const Options& { return axis == which ? table : empty; };
-  read_composition({"", of("rule"), of("exchange"), of("sync"), of("codec"), of("order")}, problems);
+  read_composition({"", of("rule"), of("exchange"), of("when"), of("sync"), of("codec"), of("order")}, problems);
   return problems;
 }
 
 Options table_of(const std::string& axis, const std::string& part, const std::string& key) {
   Options table;
   table.where = axis;
-  table.items["name"] = {part};
+  if (axis != "when") table.items["name"] = {part};
   table.items[key] = {true};
   return table;
 }
@@ -72,7 +63,7 @@ bool is_read(const std::string& axis, const std::string& part, const std::string
   if (axis == "exchange" && key == "file") return true;  // by who loads the recipe, and it becomes edges
   for (const auto& [enabler, value] : enablers(part)) {
     Options table = table_of(axis, part, key);
-    table.items[enabler] = value;
+    if (axis != "when") table.items[enabler] = value;
     const std::string complaint = "unknown key " + axis + "." + key + ";";
     const Problems problems = problems_of(axis, table);
     if (std::ranges::none_of(problems.list(), [&](const auto& p) { return p.text.starts_with(complaint); }))
@@ -87,46 +78,43 @@ std::map<std::string, Option> defaults_in_code(const std::string& axis, const st
   for (const auto& [enabler, value] : enablers(part)) {
     Options table;
     table.where = axis;
-    table.items["name"] = {part};
-    table.items[enabler] = value;
+    if (axis != "when") table.items["name"] = {part};
+    if (axis != "when" || enabler != "name") table.items[enabler] = value;
     if (enabler == "edges") table.items["graph"] = {std::string("file")};
     Problems problems;  // enablers that the part does not know
-    OptionReader reader(table, problems), period(table, problems);
+    OptionReader reader(table, problems);
     if (axis == "rule") read_rule(reader);
-    if (axis == "exchange") read_exchange(reader), read_period(period);
+    if (axis == "exchange") read_exchange(reader);
+    if (axis == "when") read_when(reader);
     if (axis == "sync") read_sync(reader);
     if (axis == "order") read_order(reader, Order::Kind::backward);
     if (axis == "codec" && part == "auto") read_codec_choice(reader);
     if (axis == "codec" && part != "auto") read_codec(reader);
-    for (const OptionReader* r : {&reader, &period})
-      for (const auto& [key, fallback] : r->asked())
-        if (fallback) found.try_emplace(key, *fallback);
+    for (const auto& [key, fallback] : reader.asked())
+      if (fallback) found.try_emplace(key, *fallback);
   }
   return found;
 }
 
 class SystemParts : public testing::TestWithParam<std::string> {};
 
-TEST_P(SystemParts, AreTheOnesOfTheCode) {
-  const std::string axis = GetParam();
-  std::set<std::string> described;
-  for (const Part& part : system_axis(axis).parts) described.insert(part.name);
-  for (const std::string& name : names_in_code(axis)) EXPECT_TRUE(described.contains(name)) << name;
-  EXPECT_TRUE(described.contains(system_axis(axis).usual));
+TEST_P(SystemParts, HaveOneNameEachAndAUsualOne) {
+  const Axis& axis = composition_axis(GetParam());
+  std::set<std::string> names;
+  for (const PartInfo& part : axis.parts) EXPECT_TRUE(names.insert(part.name).second) << part.name;
+  EXPECT_TRUE(names.contains(axis.usual));
 }
 
 TEST_P(SystemParts, HaveTheSettingsOfTheCode) {
   const std::string axis = GetParam();
-  for (const std::string& name : names_in_code(axis)) {
-    SCOPED_TRACE(axis + " " + name);
-    const Part* part = find_part(axis, name);
-    if (!part) continue;  // the other test says so
+  for (const PartInfo& part : composition_axis(axis).parts) {
+    SCOPED_TRACE(axis + " " + part.name);
     std::set<std::string> described;
-    for (const Knob& knob : part->knobs) described.insert(knob.key);
-    std::set<std::string> keys = keys_in_code(axis, name);
-    if (name == "none") keys.clear();  // wrappers have nothing to do there, and it says so
+    for (const Setting& setting : part.settings) described.insert(setting.name);
+    std::set<std::string> keys = keys_in_code(axis, part.name);
+    if (part.name == "none") keys.clear();  // wrappers have nothing to do there, and it says so
     for (const std::string& key : keys) EXPECT_TRUE(described.contains(key)) << key << " is not described";
-    for (const std::string& key : described) EXPECT_TRUE(is_read(axis, name, key)) << "nobody reads " << key;
+    for (const std::string& key : described) EXPECT_TRUE(is_read(axis, part.name, key)) << "nobody reads " << key;
   }
 }
 
@@ -134,20 +122,20 @@ TEST_P(SystemParts, HaveTheDefaultsOfTheCode) {
   const std::string axis = GetParam();
   // Said in words: they depend on the number of workers, on other settings or on the recipe.
   const std::set<std::string> derived{"rule grad_push optim", "rule sma alpha", "rule elastic alpha",
-                                      "exchange elastic_tree tau_down", "exchange nested outer"};
-  for (const Part& part : system_axis(axis).parts) {
+                                      "when when tau_down", "exchange nested outer"};
+  for (const PartInfo& part : composition_axis(axis).parts) {
     const auto defaults = defaults_in_code(axis, part.name);
-    for (const Knob& knob : part.knobs) {
-      const std::string what = axis + " " + part.name + " " + knob.key;
+    for (const Setting& setting : part.settings) {
+      const std::string what = axis + " " + part.name + " " + setting.name;
       if (derived.contains(what) || what == "exchange neighbour file") continue;
-      ASSERT_TRUE(defaults.contains(knob.key)) << what;
-      const Options said = parse_toml("it = " + knob.usual, what);
-      EXPECT_EQ(to_text(said.items.at("it")), to_text(defaults.at(knob.key))) << what;
+      ASSERT_TRUE(defaults.contains(setting.name)) << what;
+      const Options said = parse_toml("it = " + setting.usual, what);
+      EXPECT_EQ(to_text(said.items.at("it")), to_text(defaults.at(setting.name))) << what;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Axes, SystemParts, testing::Values("rule", "exchange", "sync", "codec", "order"),
+INSTANTIATE_TEST_SUITE_P(Axes, SystemParts, testing::Values("rule", "exchange", "when", "sync", "codec", "order"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

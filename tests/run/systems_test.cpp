@@ -61,7 +61,7 @@ TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
   const Composition c = composition(problems);
   problems.throw_if_any(file_.path);
   if (c.exchange->traits().shared_memory) GTEST_SKIP() << "its workers race by design, and send nothing";
-  const std::int64_t tau = c.period.at_end || c.period.tau > 64 ? 64 : c.period.tau;
+  const std::int64_t tau = c.when.at_end || c.when.tau > 64 ? 64 : c.when.tau;
   const auto steps = static_cast<int>(tau * std::max<std::int64_t>(1, 4 / tau));
   const auto shorter = simulate_system(workers, job(steps)), again = simulate_system(workers, job(steps));
   const auto longer = simulate_system(workers, job(2 * steps));
@@ -91,7 +91,7 @@ TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
   }
   using Exactness = ExchangeKind::Exactness;
   const Exactness exactness = c.exchange->traffic_exactness();
-  if (exactness == Exactness::mean || c.period.probability < 1) {  // five deviations of as many independent letters
+  if (exactness == Exactness::mean || c.when.probability < 1) {  // five deviations of as many independent letters
     const double deviations = 5 * std::sqrt(2 * expected.messages / steps);
     EXPECT_NEAR(messages / steps, expected.messages, deviations);
     EXPECT_NEAR(bytes / steps, expected.bytes, deviations * expected.bytes / expected.messages * 8);

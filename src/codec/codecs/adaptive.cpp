@@ -219,12 +219,19 @@ class Adaptive : public Codec {
   std::unique_ptr<float[]> found_;
 };
 
-}  // namespace
-
-CodecMaker adaptive(OptionReader& options) {
+CodecMaker make_adaptive(OptionReader& options) {
   const double share = options.number("share", 0.01, 1e-7, 1);
   const bool scaled = options.text("layer_scale", "every_call") == "every_call";
   return [=](const std::vector<CodecPiece>& pieces) { return std::make_unique<Adaptive>(pieces, share, scaled); };
+}
+
+}  // namespace
+
+CodecPart adaptive() {
+  return codec_part({"adaptive",
+                     "the largest positive and negative shares, as their means",
+                     {{"share", "0.01", "of the numbers that is sent"}}},
+                    make_adaptive, {.error_feedback = true, .layer_scale = "every_call", .scales_itself = true});
 }
 
 }  // namespace echelon::codecs

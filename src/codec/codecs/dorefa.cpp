@@ -23,13 +23,21 @@ class Dorefa : public LevelCodec {
   float top_;
 };
 
-}  // namespace
-
-CodecMaker dorefa(OptionReader& options) {
+CodecMaker make_dorefa(OptionReader& options) {
   const auto bits = static_cast<int>(options.integer("bits", 6, 1, 8));
   const auto bucket = static_cast<std::size_t>(options.integer("bucket", 0, 0, 1 << 30));
   return
       [=](const std::vector<CodecPiece>& pieces) { return std::make_unique<Dorefa>(parts_of(pieces, bucket), bits); };
+}
+
+}  // namespace
+
+CodecPart dorefa() {
+  return codec_part(
+      {"dorefa",
+       "k bits, with noise before rounding",
+       {{"bits", "6", "of a number"}, {"bucket", "0", "numbers with a scale of their own; 0: those of a parameter"}}},
+      make_dorefa);
 }
 
 }  // namespace echelon::codecs

@@ -29,11 +29,16 @@ class Fixed16 : public PiecewiseCodec {
   float unit_;
 };
 
-}  // namespace
-
-CodecMaker fixed16(OptionReader& options) {
+CodecMaker make_fixed16(OptionReader& options) {
   const auto bits = static_cast<int>(options.integer("fraction_bits", 14, 0, 30));
   return [=](const std::vector<CodecPiece>& pieces) { return std::make_unique<Fixed16>(pieces, bits); };
+}
+
+}  // namespace
+
+CodecPart fixed16() {
+  return codec_part({"fixed16", "16-bit fixed point, rounded at random", {{"fraction_bits", "14", "behind the point"}}},
+                    make_fixed16);
 }
 
 }  // namespace echelon::codecs

@@ -47,11 +47,18 @@ class Flexpoint : public PiecewiseCodec {
   }
 };
 
-}  // namespace
-
-CodecMaker flexpoint(OptionReader& options) {
+CodecMaker make_flexpoint(OptionReader& options) {
   const auto bucket = static_cast<std::size_t>(options.integer("bucket", 0, 0, 1 << 30));
   return [=](const std::vector<CodecPiece>& pieces) { return std::make_unique<Flexpoint>(parts_of(pieces, bucket)); };
+}
+
+}  // namespace
+
+CodecPart flexpoint() {
+  return codec_part({"flexpoint",
+                     "16-bit integers with one exponent in common",
+                     {{"bucket", "0", "numbers with a scale of their own; 0: those of a parameter"}}},
+                    make_flexpoint);
 }
 
 }  // namespace echelon::codecs

@@ -38,9 +38,14 @@ CodecMaker maker(HalfFormat format) {
   return [format](const std::vector<CodecPiece>& pieces) { return std::make_unique<Half>(pieces, format); };
 }
 
+CodecMaker make_fp16(OptionReader&) { return maker({to_fp16, add_fp16, from_fp16}); }
+
+CodecMaker make_bf16(OptionReader&) { return maker({to_bf16, add_bf16, from_bf16}); }
+
 }  // namespace
 
-CodecMaker fp16(OptionReader&) { return maker({to_fp16, add_fp16, from_fp16}); }
-CodecMaker bf16(OptionReader&) { return maker({to_bf16, add_bf16, from_bf16}); }
+CodecPart bf16() { return codec_part({"bf16", "float32 without its lower half", {}}, make_bf16); }
+
+CodecPart fp16() { return codec_part({"fp16", "half precision", {}}, make_fp16); }
 
 }  // namespace echelon::codecs

@@ -191,12 +191,19 @@ class LowRank : public Codec {
   mutable Buffer p_, q_;
 };
 
-}  // namespace
-
-CodecMaker low_rank(OptionReader& options) {
+CodecMaker make_low_rank(OptionReader& options) {
   const auto rank = static_cast<std::size_t>(options.integer("rank", 4, 1, 1024));
   const bool warm = options.flag("warm_start", true);
   return [=](const std::vector<CodecPiece>& pieces) { return std::make_unique<LowRank>(pieces, rank, warm); };
+}
+
+}  // namespace
+
+CodecPart low_rank() {
+  return codec_part({"low_rank",
+                     "two thin factors of each matrix",
+                     {{"rank", "4", "of the factors"}, {"warm_start", "true", "from the factors before"}}},
+                    make_low_rank, {.error_feedback = true});
 }
 
 }  // namespace echelon::codecs

@@ -34,10 +34,12 @@ class None : public PiecewiseCodec {
   }
 };
 
-}  // namespace
-
-CodecMaker none(OptionReader&) {
+CodecMaker make_none(OptionReader&) {
   return [](const std::vector<CodecPiece>& pieces) { return std::make_unique<None>(pieces); };
 }
+
+}  // namespace
+
+CodecPart none() { return codec_part({"none", "float32", {}}, make_none, {.lossless = true}); }
 
 }  // namespace echelon::codecs

@@ -36,13 +36,20 @@ class OneBit : public PiecewiseCodec {
   }
 };
 
-}  // namespace
-
-CodecMaker one_bit(OptionReader& options) {
+CodecMaker make_one_bit(OptionReader& options) {
   const bool rows = options.choice("per", "row", {"piece", "row"}) == "row";
   return [rows](const std::vector<CodecPiece>& pieces) {
     return std::make_unique<OneBit>(rows ? rows_of(pieces) : parts_of(pieces, 0));
   };
+}
+
+}  // namespace
+
+CodecPart one_bit() {
+  return codec_part({"one_bit",
+                     "the sign, and the mean of either side",
+                     {{"per", "\"row\"", "a mean for each piece, or for each row of it"}}},
+                    make_one_bit, {.error_feedback = true});
 }
 
 }  // namespace echelon::codecs

@@ -31,15 +31,24 @@ class Qsgd : public LevelCodec {
   bool largest_;
 };
 
-}  // namespace
-
-CodecMaker qsgd(OptionReader& options) {
+CodecMaker make_qsgd(OptionReader& options) {
   const auto levels = static_cast<int>(options.integer("levels", 7, 1, 127));
   const bool largest = options.choice("norm", "l2", {"l2", "max"}) == "max";
   const auto bucket = static_cast<std::size_t>(options.integer("bucket", 512, 0, 1 << 30));
   return [=](const std::vector<CodecPiece>& pieces) {
     return std::make_unique<Qsgd>(parts_of(pieces, bucket), levels, largest);
   };
+}
+
+}  // namespace
+
+CodecPart qsgd() {
+  return codec_part({"qsgd",
+                     "random rounding to levels of the norm, unbiased",
+                     {{"levels", "7", "besides zero, on either side"},
+                      {"norm", "\"l2\"", "of a bucket: l2 or max"},
+                      {"bucket", "512", "numbers with a scale of their own; 0: those of a parameter"}}},
+                    make_qsgd);
 }
 
 }  // namespace echelon::codecs

@@ -58,9 +58,7 @@ class RandomK : public Codec {
   bool unbiased_;
 };
 
-}  // namespace
-
-CodecMaker random_k(OptionReader& options) {
+CodecMaker make_random_k(OptionReader& options) {
   const double share = options.number("share", 0.01, 1e-7, 1);
   // Where what is left out is carried over, nothing is lost anyway, and numbers sent too large would never come to
   // rest.
@@ -69,6 +67,14 @@ CodecMaker random_k(OptionReader& options) {
   return [=](const std::vector<CodecPiece>& pieces) {
     return std::make_unique<RandomK>(numbers_of(pieces), spacing, !carried);
   };
+}
+
+}  // namespace
+
+CodecPart random_k() {
+  return codec_part(
+      {"random_k", "a random mask, another one in every exchange", {{"share", "0.01", "of the numbers that is sent"}}},
+      make_random_k);
 }
 
 }  // namespace echelon::codecs

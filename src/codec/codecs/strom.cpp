@@ -113,12 +113,19 @@ class Strom : public Codec {
   std::array<std::uint16_t, some + entries_beyond> entries_;
 };
 
-}  // namespace
-
-CodecMaker strom(OptionReader& options) {
+CodecMaker make_strom(OptionReader& options) {
   const auto threshold = static_cast<float>(options.number("threshold", 3, 1e-30, 1e30));
   const bool scaled = options.text("layer_scale", "first_call") == "first_call";
   return [=](const std::vector<CodecPiece>& pieces) { return std::make_unique<Strom>(pieces, threshold, scaled); };
+}
+
+}  // namespace
+
+CodecPart strom() {
+  return codec_part({"strom",
+                     "numbers that have reached a threshold, as plus or minus it",
+                     {{"threshold", "3", "in units of the layer_scale"}}},
+                    make_strom, {.error_feedback = true, .layer_scale = "first_call", .scales_itself = true});
 }
 
 }  // namespace echelon::codecs

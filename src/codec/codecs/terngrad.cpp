@@ -30,13 +30,21 @@ class TernGrad : public LevelCodec {
   double clip_;
 };
 
-}  // namespace
-
-CodecMaker terngrad(OptionReader& options) {
+CodecMaker make_terngrad(OptionReader& options) {
   const double clip = options.number("clip_sigmas", 2.5, 0, 1e6);
   const auto bucket = static_cast<std::size_t>(options.integer("bucket", 0, 0, 1 << 30));
   return
       [=](const std::vector<CodecPiece>& pieces) { return std::make_unique<TernGrad>(parts_of(pieces, bucket), clip); };
+}
+
+}  // namespace
+
+CodecPart terngrad() {
+  return codec_part({"terngrad",
+                     "-1, 0, 1 times the largest of the layer, unbiased but for the clipping",
+                     {{"clip_sigmas", "2.5", "deviations at which numbers are clipped; 0: none"},
+                      {"bucket", "0", "numbers with a scale of their own; 0: those of a parameter"}}},
+                    make_terngrad);
 }
 
 }  // namespace echelon::codecs

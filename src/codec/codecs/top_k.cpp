@@ -131,9 +131,34 @@ CodecMaker read(OptionReader& options, TopKSettings s) {
   return [s](const std::vector<CodecPiece>& pieces) { return std::make_unique<TopK>(pieces, s); };
 }
 
+CodecMaker make_top_k(OptionReader& options) { return read(options, {}); }
+
+CodecMaker make_dgc(OptionReader& options) {
+  return read(options, {.share = 0.001, .warmup_epochs = 4, .layerwise = true});
+}
+
 }  // namespace
 
-CodecMaker top_k(OptionReader& options) { return read(options, {}); }
-CodecMaker dgc(OptionReader& options) { return read(options, {.share = 0.001, .warmup_epochs = 4, .layerwise = true}); }
+CodecPart dgc() {
+  return codec_part({"dgc",
+                     "top-k with momentum correction, clipping, factor masking and warm-up",
+                     {{"share", "0.001", "of the numbers that is sent"},
+                      {"layerwise", "true", "the share of each parameter, not of all together"},
+                      {"values", "\"float32\"", "or fp16"},
+                      {"warmup_epochs", "4", "over which the share falls to the final one"},
+                      {"warmup_share", "0.25", "where it begins"}}},
+                    make_dgc, {.momentum = 0.9});
+}
+
+CodecPart top_k() {
+  return codec_part({"top_k",
+                     "the largest numbers",
+                     {{"share", "0.01", "of the numbers that is sent"},
+                      {"layerwise", "false", "the share of each parameter, not of all together"},
+                      {"values", "\"float32\"", "or fp16"},
+                      {"warmup_epochs", "0", "over which the share falls to the final one"},
+                      {"warmup_share", "0.25", "where it begins"}}},
+                    make_top_k, {.error_feedback = true});
+}
 
 }  // namespace echelon::codecs

@@ -67,12 +67,19 @@ class TwoBit : public PiecewiseCodec {
   std::size_t header_;
 };
 
-}  // namespace
-
-CodecMaker two_bit(OptionReader& options) {
+CodecMaker make_two_bit(OptionReader& options) {
   const auto threshold = static_cast<float>(options.number("threshold", 2, 1e-30, 1e30));
   const bool scaled = options.text("layer_scale", "every_call") == "every_call";
   return [=](const std::vector<CodecPiece>& pieces) { return std::make_unique<TwoBit>(pieces, threshold, scaled); };
+}
+
+}  // namespace
+
+CodecPart two_bit() {
+  return codec_part({"two_bit",
+                     "zero, or plus or minus a threshold",
+                     {{"threshold", "2", "sent at once, in units of the layer_scale"}}},
+                    make_two_bit, {.error_feedback = true, .layer_scale = "every_call", .scales_itself = true});
 }
 
 }  // namespace echelon::codecs

@@ -179,9 +179,7 @@ class AllReduceKind : public ExchangeKind {
   AllReduceSettings settings_;
 };
 
-}  // namespace
-
-std::unique_ptr<const ExchangeKind> all_reduce(OptionReader& options) {
+std::unique_ptr<const ExchangeKind> make_all_reduce(OptionReader& options) {
   std::vector<std::string> names{"exact", "auto"};
   for (const Algorithm& a : all_reduce_algorithms())
     if (a.name != native_all_reduce.name) names.emplace_back(a.name);  // of MPI's own nobody could count the messages
@@ -205,6 +203,19 @@ std::unique_ptr<const ExchangeKind> all_reduce(OptionReader& options) {
   if (way == "doubling") s.way = CodedSum::Way::doubling;
   s.measured_way = way == "measured";
   return std::make_unique<AllReduceKind>(s);
+}
+
+}  // namespace
+
+ExchangePart all_reduce() {
+  return {{"all_reduce",
+           "all workers, by a collective",
+           {{"algorithm", "\"exact\"",
+             "exact (the same bits for any number of workers), auto, or one of docs/collectives.md"},
+            {"way", "\"auto\"", "of encoded sums: gather, owners, doubling, measured; auto: by their size"},
+            {"switch_bytes", "262144", "algorithm auto: smaller buckets by halving and doubling, others in a ring"},
+            {"switch", "true", "algorithm sparse: turn dense when that is smaller"}}},
+          make_all_reduce};
 }
 
 }  // namespace echelon::exchanges

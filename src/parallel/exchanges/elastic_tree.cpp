@@ -23,7 +23,6 @@ enum ElasticTreeMessageType : std::uint16_t {
 
 struct ElasticTreeSettings {
   int fanout = 2;
-  std::int64_t tau_down = 0;  // 0: as tau
 };
 
 class ElasticTree : public Exchange {
@@ -46,14 +45,14 @@ class ElasticTree : public Exchange {
     while (parts_.mailbox->try_take(worker_tag, message)) take(message);
   }
 
-  double exchange(const StepInfo& info) override {  // the period is the way up's
+  double exchange(const StepInfo& info) override {  // when.tau is the period of the way up
     if (parent_ >= 0) show(parent_, info.clock);
     return 1;
   }
 
   void after_step(const StepInfo& info) override {
     ++steps_;
-    if (steps_ % (settings_.tau_down > 0 ? settings_.tau_down : parts_.period.tau) == 0)
+    if (steps_ % (parts_.when.tau_down > 0 ? parts_.when.tau_down : parts_.when.tau) == 0)
       for (const Rank child : children_) show(child, info.clock);
   }
 
@@ -142,7 +141,9 @@ class ElasticTree : public Exchange {
 class ElasticTreeKind : public ExchangeKind {
  public:
   explicit ElasticTreeKind(const ElasticTreeSettings& settings) : settings_(settings) {}
-  ExchangeTraits traits() const override { return {.in_lockstep = false, .plain_numbers = true, .pairs = true}; }
+  ExchangeTraits traits() const override {
+    return {.in_lockstep = false, .plain_numbers = true, .two_periods = true, .pairs = true};
+  }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<ElasticTree>(settings_, std::move(parts));
   }
@@ -154,7 +155,7 @@ class ElasticTreeKind : public ExchangeKind {
     const Traffic both{4, 2.0 * Mailbox::header_bytes + 8.0 * static_cast<double>(c.floats)};
     // In one exchange of the way up; the other way has its own period.
     const double down =
-        settings_.tau_down > 0 ? static_cast<double>(c.tau) / static_cast<double>(settings_.tau_down) : 1;
+        c.when.tau_down > 0 ? static_cast<double>(c.when.tau) / static_cast<double>(c.when.tau_down) : 1;
     Traffic sum = (edges * (1 + down)) * both;
     sum.at_most = true;  // who has not been answered yet leaves one out
     return sum;
@@ -164,13 +165,19 @@ class ElasticTreeKind : public ExchangeKind {
   ElasticTreeSettings settings_;
 };
 
-}  // namespace
-
-std::unique_ptr<const ExchangeKind> elastic_tree(OptionReader& options) {
+std::unique_ptr<const ExchangeKind> make_elastic_tree(OptionReader& options) {
   ElasticTreeSettings s;
   s.fanout = static_cast<int>(options.integer("fanout", s.fanout, 1, 10'000));
-  s.tau_down = options.integer("tau_down", 0, 0, 1'000'000'000);
   return std::make_unique<ElasticTreeKind>(s);
+}
+
+}  // namespace
+
+ExchangePart elastic_tree() {
+  return {{"elastic_tree",
+           "parent and children in a tree, shown each other's weights",
+           {{"fanout", "2", "children of each"}}},
+          make_elastic_tree};
 }
 
 }  // namespace echelon::exchanges

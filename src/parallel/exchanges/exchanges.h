@@ -1,22 +1,20 @@
 #pragma once
-// The makers that the table in parallel/exchanges.cpp lists. Each reads its own settings.
+// The rows that the table in parallel/exchanges.cpp lists: one for each exchange, in the exchange's own file.
 
 #include "parallel/exchange.h"
 
 namespace echelon::exchanges {
 
-using Maker = std::unique_ptr<const ExchangeKind> (*)(OptionReader&);
-
-std::unique_ptr<const ExchangeKind> all_reduce(OptionReader&);
-std::unique_ptr<const ExchangeKind> owner_shard(OptionReader&);
-std::unique_ptr<const ExchangeKind> factors(OptionReader&);
-std::unique_ptr<const ExchangeKind> shared_memory(OptionReader&);
-std::unique_ptr<const ExchangeKind> learners(OptionReader&);
-std::unique_ptr<const ExchangeKind> server(OptionReader&);
-std::unique_ptr<const ExchangeKind> neighbour(OptionReader&);
-std::unique_ptr<const ExchangeKind> random_peer(OptionReader&);
-std::unique_ptr<const ExchangeKind> partial(OptionReader&);
-std::unique_ptr<const ExchangeKind> nested(OptionReader&);
-std::unique_ptr<const ExchangeKind> elastic_tree(OptionReader&);
+ExchangePart all_reduce();
+ExchangePart owner_shard();
+ExchangePart factors();
+ExchangePart shared_memory();
+ExchangePart learners();
+ExchangePart server();
+ExchangePart neighbour();
+ExchangePart random_peer();
+ExchangePart partial();
+ExchangePart nested();
+ExchangePart elastic_tree();
 
 }  // namespace echelon::exchanges

@@ -79,12 +79,19 @@ class FactorsKind : public ExchangeKind {
   FactorSettings settings_;
 };
 
-}  // namespace
-
-std::unique_ptr<const ExchangeKind> factors(OptionReader& options) {
+std::unique_ptr<const ExchangeKind> make_factors(OptionReader& options) {
   FactorSettings s;
   s.hybrid = options.flag("hybrid", false);
   return std::make_unique<FactorsKind>(s);
+}
+
+}  // namespace
+
+ExchangePart factors() {
+  return {{"factors",
+           "the factors u, v of fully connected gradients go to all; the product is made locally",
+           {{"hybrid", "false", "for each layer whichever is smaller: factors or the whole"}}},
+          make_factors};
 }
 
 }  // namespace echelon::exchanges

@@ -30,7 +30,7 @@ class Learners : public Exchange {
   Learners(const LearnersSettings& settings, ExchangeParts parts)
       : settings_(settings),
         parts_(std::move(parts)),
-        tuner_({.most_learners = settings.most}, {settings.start.learners, parts_.period.tau}),
+        tuner_({.most_learners = settings.most}, {settings.start.learners, parts_.when.tau}),
         shared_(parts_.rule->make_shared(parts_.place({0, parts_.floats()}))),
         sum_(parts_.floats() * sizeof(float)),
         one_(parts_.floats() * sizeof(float)) {
@@ -199,9 +199,7 @@ class LearnersKind : public ExchangeKind {
   LearnersSettings settings_;
 };
 
-}  // namespace
-
-std::unique_ptr<const ExchangeKind> learners(OptionReader& options) {
+std::unique_ptr<const ExchangeKind> make_learners(OptionReader& options) {
   LearnersSettings s;
   s.autotune = options.flag("autotune", false);
   constexpr std::int64_t most = 64;  // each has weights and an optimiser's state of its own
@@ -209,6 +207,18 @@ std::unique_ptr<const ExchangeKind> learners(OptionReader& options) {
   s.most = options.integer("most", std::max<std::int64_t>(4, s.start.learners), s.start.learners, most);
   s.window = options.integer("window", s.window, 1, 1'000'000);
   return std::make_unique<LearnersKind>(s);
+}
+
+}  // namespace
+
+ExchangePart learners() {
+  return {{"learners",
+           "several replicas on every worker, which are averaged there first",
+           {{"learners", "1", "on each worker, at the beginning"},
+            {"autotune", "false", "add learners as long as throughput rises, then shorten tau"},
+            {"most", "4", "learners"},
+            {"window", "8", "exchanges between two decisions"}}},
+          make_learners};
 }
 
 }  // namespace echelon::exchanges

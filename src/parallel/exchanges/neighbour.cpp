@@ -177,9 +177,7 @@ class NeighbourKind : public ExchangeKind {
   NeighbourSettings settings_;
 };
 
-}  // namespace
-
-std::unique_ptr<const ExchangeKind> neighbour(OptionReader& options) {
+std::unique_ptr<const ExchangeKind> make_neighbour(OptionReader& options) {
   NeighbourSettings s;
   const std::vector<std::string> names = peer_graph_names();
   const auto at = std::ranges::find(names, options.choice("graph", "ring", names)) - names.begin();
@@ -197,6 +195,18 @@ std::unique_ptr<const ExchangeKind> neighbour(OptionReader& options) {
   }
   s.window = options.integer("window", 0, 0, 1'000'000);
   return std::make_unique<NeighbourKind>(std::move(s));
+}
+
+}  // namespace
+
+ExchangePart neighbour() {
+  return {{"neighbour",
+           "the neighbours in a graph",
+           {{"graph", "\"ring\"", "ring, torus, halton, hypercube, one_peer or file"},
+            {"file", "\"\"", "a list of edges, a pair of ranks on each line"},
+            {"edges", "\"\"", "the text of such a file, which a run keeps in its place"},
+            {"window", "0", "messages on their way to a peer before a further one is left out; 0: by their size"}}},
+          make_neighbour};
 }
 
 }  // namespace echelon::exchanges

@@ -7,6 +7,7 @@
 #include "collective/algorithms.h"
 #include "collective/all_reduce.h"
 #include "kernels/vector.h"
+#include "parallel/axes.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/server/relay.h"
 #include "parallel/team/message_wait.h"
@@ -158,18 +159,14 @@ class NestedKind : public ExchangeKind {
   std::unique_ptr<const ExchangeKind> outer_;
 };
 
-}  // namespace
-
-std::unique_ptr<const ExchangeKind> nested(OptionReader& options) {
+std::unique_ptr<const ExchangeKind> make_nested(OptionReader& options) {
   const auto group = static_cast<int>(options.integer("group", 2, 1, 100'000));
   OptionReader outer = options.table("outer");
-  if (outer.choice("name", "server", {"server"}) != "server") return std::make_unique<NestedKind>(group, server(outer));
-  auto kind = server(outer);
-  for (const char* key : {"n_push", "n_fetch", "warm_start"})
-    if (kind->traits().merges_steps && outer.has(key))
-      outer.problem(key,
-                    "is for workers that step by themselves, and a group steps by the answer to every push: leave "
-                    "it out here");
+  refuse_moved_settings(outer);
+  const ExchangePart part = server();
+  if (outer.choice("name", part.name, {part.name}) != part.name)
+    return std::make_unique<NestedKind>(group, part.make(outer));
+  auto kind = part.make(outer);
   if (kind->traits().sums_on_the_way)
     outer.problem("fanout", "is for workers, and the groups' heads are few: leave out fanout and two_level here");
   if (kind->traits().gradients)
@@ -177,6 +174,15 @@ std::unique_ptr<const ExchangeKind> nested(OptionReader& options) {
                   "are of each worker's own samples, but a group's head has a sum of gradients: leave it out");
   outer.done();
   return std::make_unique<NestedKind>(group, std::move(kind));
+}
+
+}  // namespace
+
+ExchangePart nested() {
+  return {{"nested",
+           "groups exchange inside, and their heads outside",
+           {{"group", "2", "workers in a group"}, {"outer", "a server", "a table: the exchange between groups"}}},
+          make_nested};
 }
 
 }  // namespace echelon::exchanges

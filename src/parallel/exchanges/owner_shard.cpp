@@ -77,8 +77,12 @@ class OwnerShardKind : public ExchangeKind {
   }
 };
 
+std::unique_ptr<const ExchangeKind> make_owner_shard(OptionReader&) { return std::make_unique<OwnerShardKind>(); }
+
 }  // namespace
 
-std::unique_ptr<const ExchangeKind> owner_shard(OptionReader&) { return std::make_unique<OwnerShardKind>(); }
+ExchangePart owner_shard() {
+  return {{"owner_shard", "every worker owns 1/n: reduce-scatter, step, all-gather", {}}, make_owner_shard};
+}
 
 }  // namespace echelon::exchanges

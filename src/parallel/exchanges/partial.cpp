@@ -232,14 +232,23 @@ class PartialKind : public ExchangeKind {
   PartialSettings settings_;
 };
 
-}  // namespace
-
-std::unique_ptr<const ExchangeKind> partial(OptionReader& options) {
+std::unique_ptr<const ExchangeKind> make_partial(OptionReader& options) {
   PartialSettings s;
   s.slices = static_cast<int>(options.integer("slices", 0, 0, most_slices));
   s.drop = options.number("drop", 0, 0, 0.99);
   s.window = options.integer("window", 0, 0, 1'000'000);
   return std::make_unique<PartialKind>(s);
+}
+
+}  // namespace
+
+ExchangePart partial() {
+  return {{"partial",
+           "each round another slice of the gradient goes to each peer",
+           {{"slices", "0", "parts of a gradient; 0: as the bandwidth allows"},
+            {"drop", "0", "share of the messages that a bad network loses: an experiment"},
+            {"window", "0", "messages on their way to a peer before a further one is left out; 0: by their size"}}},
+          make_partial};
 }
 
 }  // namespace echelon::exchanges

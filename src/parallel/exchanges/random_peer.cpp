@@ -39,10 +39,17 @@ class RandomPeerKind : public ExchangeKind {
   std::int64_t window_;
 };
 
+std::unique_ptr<const ExchangeKind> make_random_peer(OptionReader& options) {
+  return std::make_unique<RandomPeerKind>(options.integer("window", 0, 0, 1'000'000));
+}
+
 }  // namespace
 
-std::unique_ptr<const ExchangeKind> random_peer(OptionReader& options) {
-  return std::make_unique<RandomPeerKind>(options.integer("window", 0, 0, 1'000'000));
+ExchangePart random_peer() {
+  return {{"random_peer",
+           "one other worker, drawn at random",
+           {{"window", "0", "messages on their way to a peer before a further one is left out; 0: by their size"}}},
+          make_random_peer};
 }
 
 }  // namespace echelon::exchanges

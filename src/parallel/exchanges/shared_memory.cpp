@@ -112,14 +112,23 @@ class SharedMemoryKind : public ExchangeKind {
   SharedMemorySettings settings_;
 };
 
-}  // namespace
-
-std::unique_ptr<const ExchangeKind> shared_memory(OptionReader& options) {
+std::unique_ptr<const ExchangeKind> make_shared_memory(OptionReader& options) {
   SharedMemorySettings s;
   s.groups = static_cast<int>(options.integer("groups", 1, 1, 100'000));
   if (options.choice("add", "racing", {"racing", "atomic"}) == "atomic") s.add = RacingWeights::Add::atomic;
   s.token_every = options.integer("token_every", s.token_every, 1, 1'000'000);
   return std::make_unique<SharedMemoryKind>(s);
+}
+
+}  // namespace
+
+ExchangePart shared_memory() {
+  return {{"shared_memory",
+           "one memory, written without locks",
+           {{"groups", "1", "of cores with a copy each, that pass a token"},
+            {"token_every", "4", "updates of a group before it passes the token"},
+            {"add", "\"racing\"", "racing (updates may be lost), or atomic"}}},
+          make_shared_memory};
 }
 
 }  // namespace echelon::exchanges

@@ -71,11 +71,18 @@ class Elastic : public MergeRule {
   double alpha_;
 };
 
+// alpha: the paper's 0.9 / workers unless given.
+std::unique_ptr<const MergeRule> make_elastic(OptionReader& options) {
+  return std::make_unique<Elastic>(options.number("alpha", 0, 0, 1));
+}
+
 }  // namespace
 
-// alpha: the paper's 0.9 / workers unless given.
-std::unique_ptr<const MergeRule> elastic(OptionReader& options) {
-  return std::make_unique<Elastic>(options.number("alpha", 0, 0, 1));
+RulePart elastic() {
+  return {{"elastic",
+           "worker and centre move towards each other by the same force",
+           {{"alpha", "0.9 / workers", "the share of the difference that moves"}}},
+          make_elastic};
 }
 
 }  // namespace echelon::rules

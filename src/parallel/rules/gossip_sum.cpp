@@ -37,8 +37,12 @@ class GossipSum : public MergeRule {
   }
 };
 
+std::unique_ptr<const MergeRule> make_gossip_sum(OptionReader&) { return std::make_unique<GossipSum>(); }
+
 }  // namespace
 
-std::unique_ptr<const MergeRule> gossip_sum(OptionReader&) { return std::make_unique<GossipSum>(); }
+RulePart gossip_sum() {
+  return {{"gossip_sum", "parameters travel with a weight; the receiver takes the weighted mean", {}}, make_gossip_sum};
+}
 
 }  // namespace echelon::rules

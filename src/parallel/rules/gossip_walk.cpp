@@ -31,8 +31,12 @@ class GossipWalk : public MergeRule {
   std::unique_ptr<PeerSide> make_peer(const ReplicaView&) const override { return std::make_unique<GossipWalkPeer>(); }
 };
 
+std::unique_ptr<const MergeRule> make_gossip_walk(OptionReader&) { return std::make_unique<GossipWalk>(); }
+
 }  // namespace
 
-std::unique_ptr<const MergeRule> gossip_walk(OptionReader&) { return std::make_unique<GossipWalk>(); }
+RulePart gossip_walk() {
+  return {{"gossip_walk", "models walk between workers and are merged on arrival", {}}, make_gossip_walk};
+}
 
 }  // namespace echelon::rules

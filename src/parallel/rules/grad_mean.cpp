@@ -40,8 +40,12 @@ class GradMean : public MergeRule {
   }
 };
 
+std::unique_ptr<const MergeRule> make_grad_mean(OptionReader&) { return std::make_unique<GradMean>(); }
+
 }  // namespace
 
-std::unique_ptr<const MergeRule> grad_mean(OptionReader&) { return std::make_unique<GradMean>(); }
+RulePart grad_mean() {
+  return {{"grad_mean", "the mean gradient of all workers; every replica takes the same step", {}}, make_grad_mean};
+}
 
 }  // namespace echelon::rules

@@ -180,9 +180,7 @@ void read_owners_optim(OptionReader& options, GradPushSettings& s) {
   s.optim->items.erase("momentum");
 }
 
-}  // namespace
-
-std::unique_ptr<const MergeRule> grad_push(OptionReader& options) {
+std::unique_ptr<const MergeRule> make_grad_push(OptionReader& options) {
   GradPushSettings s;
   const std::string scale = options.choice("scale", "none", {"none", "staleness", "speed"});
   s.scale = scale == "staleness" ? GradPushSettings::Scale::staleness
@@ -196,6 +194,18 @@ std::unique_ptr<const MergeRule> grad_push(OptionReader& options) {
     options.problem("momentum_correction",
                     "takes from the momentum of [rule.optim]: set that too, to name = \"momentum\"");
   return std::make_unique<GradPush>(std::move(s));
+}
+
+}  // namespace
+
+RulePart grad_push() {
+  return {{"grad_push",
+           "gradients go to the owner of the parameters, where an update rule applies them",
+           {{"scale", "\"none\"", "weight of a gradient: none, staleness (divided by it) or speed (of its worker)"},
+            {"dc_lambda", "0", "delay compensation: g + lambda g^2 (w_now - w_then)"},
+            {"momentum_correction", "0", "share of the asynchrony's momentum 1 - 1/n taken off that of optim"},
+            {"optim", "the recipe's [optim]", "a table: the update rule at the owner (without a rate)"}}},
+          make_grad_push};
 }
 
 }  // namespace echelon::rules

@@ -37,8 +37,13 @@ class MovementAdd : public MergeRule {
   }
 };
 
+std::unique_ptr<const MergeRule> make_movement_add(OptionReader&) { return std::make_unique<MovementAdd>(); }
+
 }  // namespace
 
-std::unique_ptr<const MergeRule> movement_add(OptionReader&) { return std::make_unique<MovementAdd>(); }
+RulePart movement_add() {
+  return {{"movement_add", "what a worker's own steps have moved it is added to the common parameters", {}},
+          make_movement_add};
+}
 
 }  // namespace echelon::rules

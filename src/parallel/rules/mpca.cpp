@@ -100,13 +100,21 @@ class Mpca : public MergeRule {
   MpcaSettings settings_;
 };
 
-}  // namespace
-
-std::unique_ptr<const MergeRule> mpca(OptionReader& options) {
+std::unique_ptr<const MergeRule> make_mpca(OptionReader& options) {
   MpcaSettings s;
   s.penalty = options.number("penalty", s.penalty, 0, 1e6);
   s.extrapolate = options.flag("extrapolate", s.extrapolate);
   return std::make_unique<Mpca>(s);
+}
+
+}  // namespace
+
+RulePart mpca() {
+  return {{"mpca",
+           "a penalty on the distance to the (extrapolated) centre in the loss; updates and sharing decoupled",
+           {{"penalty", "0.1", "of the distance, times the learning rate"},
+            {"extrapolate", "true", "the stale centre along its last movement"}}},
+          make_mpca};
 }
 
 }  // namespace echelon::rules

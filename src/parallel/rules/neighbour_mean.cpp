@@ -24,8 +24,13 @@ class NeighbourMean : public MergeRule {
   }
 };
 
+std::unique_ptr<const MergeRule> make_neighbour_mean(OptionReader&) { return std::make_unique<NeighbourMean>(); }
+
 }  // namespace
 
-std::unique_ptr<const MergeRule> neighbour_mean(OptionReader&) { return std::make_unique<NeighbourMean>(); }
+RulePart neighbour_mean() {
+  return {{"neighbour_mean", "the mean with the neighbours' parameters, by the graph's mixing matrix", {}},
+          make_neighbour_mean};
+}
 
 }  // namespace echelon::rules

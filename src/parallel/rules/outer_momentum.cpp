@@ -58,9 +58,7 @@ class OuterMomentum : public MergeRule {
   OuterMomentumSettings settings_;
 };
 
-}  // namespace
-
-std::unique_ptr<const MergeRule> outer_momentum(OptionReader& options) {
+std::unique_ptr<const MergeRule> make_outer_momentum(OptionReader& options) {
   OuterMomentumSettings s;
   const std::string kind = options.choice("kind", "block", {"block", "slowmo", "nesterov"});
   s.kind = kind == "slowmo"     ? OuterMomentumSettings::Kind::slowmo
@@ -69,6 +67,17 @@ std::unique_ptr<const MergeRule> outer_momentum(OptionReader& options) {
   s.momentum = static_cast<float>(options.number("momentum", 0.5, 0, 0.9999));
   s.rate = static_cast<float>(options.number("lr", 1, 1e-6, 100));
   return std::make_unique<OuterMomentum>(s);
+}
+
+}  // namespace
+
+RulePart outer_momentum() {
+  return {{"outer_momentum",
+           "the mean change since the last exchange is a gradient of an outer step",
+           {{"kind", "\"block\"", "block (BMUF), slowmo or nesterov (DiLoCo)"},
+            {"momentum", "0.5", "of the outer step"},
+            {"lr", "1", "of the outer step"}}},
+          make_outer_momentum};
 }
 
 }  // namespace echelon::rules

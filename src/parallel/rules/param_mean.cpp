@@ -32,8 +32,12 @@ class ParamMean : public MergeRule {
   }
 };
 
+std::unique_ptr<const MergeRule> make_param_mean(OptionReader&) { return std::make_unique<ParamMean>(); }
+
 }  // namespace
 
-std::unique_ptr<const MergeRule> param_mean(OptionReader&) { return std::make_unique<ParamMean>(); }
+RulePart param_mean() {
+  return {{"param_mean", "the mean of the workers' parameters replaces them", {}}, make_param_mean};
+}
 
 }  // namespace echelon::rules

@@ -1,23 +1,21 @@
 #pragma once
-// The makers that the table in parallel/rules.cpp lists, one for each rule. Each reads its own settings.
+// The rows that the table in parallel/rules.cpp lists: one for each rule, in the rule's own file.
 
 #include "parallel/rule.h"
 
 namespace echelon::rules {
 
-using MergeRuleMaker = std::unique_ptr<const MergeRule> (*)(OptionReader&);
-
-std::unique_ptr<const MergeRule> grad_mean(OptionReader&);
-std::unique_ptr<const MergeRule> grad_push(OptionReader&);
-std::unique_ptr<const MergeRule> param_mean(OptionReader&);
-std::unique_ptr<const MergeRule> outer_momentum(OptionReader&);
-std::unique_ptr<const MergeRule> sma(OptionReader&);
-std::unique_ptr<const MergeRule> elastic(OptionReader&);
-std::unique_ptr<const MergeRule> neighbour_mean(OptionReader&);
-std::unique_ptr<const MergeRule> gossip_sum(OptionReader&);
-std::unique_ptr<const MergeRule> gossip_walk(OptionReader&);
-std::unique_ptr<const MergeRule> movement_add(OptionReader&);
-std::unique_ptr<const MergeRule> sign_majority(OptionReader&);
-std::unique_ptr<const MergeRule> mpca(OptionReader&);
+RulePart grad_mean();
+RulePart grad_push();
+RulePart param_mean();
+RulePart outer_momentum();
+RulePart sma();
+RulePart elastic();
+RulePart neighbour_mean();
+RulePart gossip_sum();
+RulePart gossip_walk();
+RulePart movement_add();
+RulePart sign_majority();
+RulePart mpca();
 
 }  // namespace echelon::rules

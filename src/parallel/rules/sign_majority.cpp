@@ -63,10 +63,17 @@ class SignMajority : public MergeRule {
   float momentum_;
 };
 
+std::unique_ptr<const MergeRule> make_sign_majority(OptionReader& options) {
+  return std::make_unique<SignMajority>(static_cast<float>(options.number("momentum", 0.9, 0, 0.9999)));
+}
+
 }  // namespace
 
-std::unique_ptr<const MergeRule> sign_majority(OptionReader& options) {
-  return std::make_unique<SignMajority>(static_cast<float>(options.number("momentum", 0.9, 0, 0.9999)));
+RulePart sign_majority() {
+  return {{"sign_majority",
+           "a vote on the sign of every number of the gradient",
+           {{"momentum", "0.9", "of the mean gradient whose sign is the vote"}}},
+          make_sign_majority};
 }
 
 }  // namespace echelon::rules

@@ -78,13 +78,21 @@ class Sma : public MergeRule {
   SmaSettings settings_;
 };
 
-}  // namespace
-
-std::unique_ptr<const MergeRule> sma(OptionReader& options) {
+std::unique_ptr<const MergeRule> make_sma(OptionReader& options) {
   SmaSettings s;
   s.alpha = options.number("alpha", 0, 0, 1);
   s.momentum = static_cast<float>(options.number("momentum", 0.9, 0, 0.9999));
   return std::make_unique<Sma>(s);
+}
+
+}  // namespace
+
+RulePart sma() {
+  return {{"sma",
+           "every learner is drawn towards the central average model, which has a momentum",
+           {{"alpha", "1 / workers", "the share of the difference that is corrected"},
+            {"momentum", "0.9", "of the central model"}}},
+          make_sma};
 }
 
 }  // namespace echelon::rules

@@ -26,7 +26,7 @@ ServerClient::ServerClient(const ServerSettings& settings, ExchangeParts parts)
   }
   contribution_ = Buffer(largest * sizeof(float));
   bytes_ = Buffer(most_bytes);
-  if (settings_.n_push > 1) merged_ = Buffer(parts_.floats() * sizeof(float));
+  if (parts_.when.n_push > 1) merged_ = Buffer(parts_.floats() * sizeof(float));
   const std::vector<int>& hosts = parts_.world->place().host;
   for (const Key& key : keys_) gates_.push_back(ServerRelay::gate(settings_.overlay, parts_.rank(), key.server, hosts));
   if (settings_.overlay.kind != Overlay::Kind::flat)
@@ -99,11 +99,11 @@ Address ServerClient::gate(std::size_t k) const {
 
 void ServerClient::before_step(const StepInfo& info) {
   if (factors_) factors_->begin(info.samples, parts_.sync.in_rounds() ? info.share : 1);
-  if (settings_.warm_start > 0 && warm_ == 0) {  // everybody else begins with what the first worker has made
+  if (parts_.when.warm_start > 0 && warm_ == 0) {  // everybody else begins with what the first worker has made
     if (parts_.rank() != 0) {
       for (std::uint32_t k = 0; k < keys_.size(); ++k)
         parts_.mailbox->post(keys_[k].server,
-                             {.kind = warm, .tag = server_tag, .key = k, .clock = settings_.warm_start});
+                             {.kind = warm, .tag = server_tag, .key = k, .clock = parts_.when.warm_start});
       expect_answers();
       wait_for_answers();
     }
@@ -124,7 +124,7 @@ bool ServerClient::asks(const StepInfo& info) const {
   switch (parts_.sync.kind) {
     case Sync::Kind::essp: return false;
     case Sync::Kind::ssp: return seen() < must_have_seen(parts_.sync, info.clock + 1);
-    default: return parts_.sync.in_rounds() || steps_ % settings_.n_fetch == 0;
+    default: return parts_.sync.in_rounds() || steps_ % parts_.when.n_fetch == 0;
   }
 }
 
@@ -150,10 +150,10 @@ double ServerClient::exchange(const StepInfo& info) {
 }
 
 void ServerClient::push_or_pull(const StepInfo& info) {
-  if (settings_.n_push > 1) merge(info);
+  if (parts_.when.n_push > 1) merge(info);
   if (budget_) {
     push_most_significant(info, asks_);
-  } else if (steps_ % settings_.n_push == 0) {
+  } else if (steps_ % parts_.when.n_push == 0) {
     push_all(info, asks_);
   } else if (asks_) {
     for (std::uint32_t k = 0; k < keys_.size(); ++k)
@@ -200,7 +200,7 @@ void ServerClient::wait_for_answers() {
 void ServerClient::take_next() {
   Message message;
   const auto whom = [this] { return latecomer(); };
-  if (settings_.warm_start > 0 && warm_ == 0)
+  if (parts_.when.warm_start > 0 && warm_ == 0)
     wait_policy_.take_any_time(worker_tag, message, "with the weights of the warm start", whom);
   else
     wait_policy_.take(worker_tag, message, "with a server's answer", whom);

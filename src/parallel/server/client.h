@@ -37,7 +37,7 @@ class ServerClient : public Exchange {
   void after_step(const StepInfo& info) override;
   void on_gradient() override { worker_->on_gradient(); }
   bool keep_going() override;
-  std::int64_t missed_steps() override { return std::exchange(missed_, 0) * parts_.period.tau; }
+  std::int64_t missed_steps() override { return std::exchange(missed_, 0) * parts_.when.tau; }
   void leave() override;
   void drain() override;
   void read_model(std::span<float> out) override;

@@ -28,7 +28,7 @@ void ServerClient::flush_servers() {
 
 void ServerClient::leave() {
   if (overlap_) overlap_->last.wait(std::numeric_limits<double>::infinity());
-  if (merged_rate_ > 0) push_all({.clock = pushes_ * settings_.n_push, .epoch = epoch_}, false);
+  if (merged_rate_ > 0) push_all({.clock = pushes_ * parts_.when.n_push, .epoch = epoch_}, false);
   if (budget_) push_pending({.clock = steps_ - 1, .epoch = epoch_});
   flush_servers();
 }

@@ -59,7 +59,7 @@ void ServerClient::merge(const StepInfo& info) {
 void ServerClient::push_all(const StepInfo& info, bool asks) {
   for (std::uint32_t k = 0; k < keys_.size(); ++k) push_key(k, info, asks);
   ++pushes_;
-  if (settings_.n_push > 1) std::ranges::fill(merged_.as<float>(), 0.0f), merged_rate_ = 0;
+  if (parts_.when.n_push > 1) std::ranges::fill(merged_.as<float>(), 0.0f), merged_rate_ = 0;
 }
 
 // Of a key that is pushed as it is; good until the next.
@@ -91,7 +91,7 @@ void ServerClient::push_key(std::uint32_t k, const StepInfo& info, bool asks) {
       const auto scale = static_cast<float>(pending_rate_[k] > 0 ? 1 / pending_rate_[k] : 0);
       kernels::scale(out.data(), pending.data(), scale, out.size());
       std::ranges::fill(pending, 0.0f), pending_rate_[k] = 0;
-    } else if (settings_.n_push > 1) {
+    } else if (parts_.when.n_push > 1) {
       head.number = merged_rate_;
       const auto scale = static_cast<float>(merged_rate_ > 0 ? 1 / merged_rate_ : 0);
       kernels::scale(out.data(), merged_.as<float>().data() + key.range.begin, scale, out.size());

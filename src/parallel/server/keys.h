@@ -13,10 +13,7 @@
 namespace echelon::exchanges {
 
 struct ServerSettings {
-  int servers = 1;              // 0: one on every worker
-  std::int64_t n_push = 1;      // steps whose gradients a worker merges before it pushes them
-  std::int64_t n_fetch = 1;     // steps after which it asks for parameters; until then it steps its own copy
-  std::int64_t warm_start = 0;  // updates that the first worker makes alone, before the others begin
+  int servers = 1;         // 0: one on every worker
   bool planned = true;     // all that a server has of the model travels in one message; else a message for each tensor
   Overlay overlay;         // on the way to a server
   FilterSettings filters;  // what is left out of pushes

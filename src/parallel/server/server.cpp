@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 
+#include "parallel/composition.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/server/client.h"
 
@@ -29,13 +30,14 @@ class ServerKind : public ExchangeKind {
             .plain_numbers = settings_.filters.any() || settings_.factors,
             .sends_early = true,
             .orders_slices = true,
-            .merges_steps = settings_.n_push > 1 || settings_.n_fetch > 1 || settings_.warm_start > 0,
+            .merges_steps = true,
             .sums_on_the_way = settings_.overlay.kind != Overlay::Kind::flat,
             .answers_pushes = settings_.replicas > 1,
             .no_own_gradient = settings_.factors,
             .sites = settings_.overlay.kind == Overlay::Kind::flat && settings_.replicas == 1,
             .least_workers = settings_.replicas};
   }
+  void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override;
   std::string problem(int workers, bool) const override {
     for (const ServerSettings::Death& d : settings_.deaths)
       if (d.server >= server_count(settings_, workers))
@@ -62,7 +64,8 @@ class ServerKind : public ExchangeKind {
   std::string traffic_text() const override {
     return "2 (n-1) W: every worker sends all servers their parts and gets answers, but for those on its own rank "
            "(with "
-           "n_push and n_fetch only every so many steps; ssp: an answer at most every `staleness` steps while workers "
+           "when.n_push and n_fetch only every so many steps; ssp: an answer at most every `staleness` steps while "
+           "workers "
            "are "
            "equally fast; a_bsp: and up to n-1 messages without content; every further replica of a server: n W more; "
            "filters and order magnitude: less; factors: b (in + out) numbers for a layer in out, if that is less, with "
@@ -71,12 +74,11 @@ class ServerKind : public ExchangeKind {
   }
   Traffic traffic(const TrafficQuery& c) const override {
     const bool cached = c.sync.kind == Sync::Kind::ssp;
-    const double pushes = 1.0 / static_cast<double>(settings_.n_push);
+    const double pushes = 1.0 / static_cast<double>(c.when.n_push);
     // A cache saves fetches, about all but one in `staleness`; at most there is one in every step.
-    const double fetches = cached ? 1 : 1.0 / static_cast<double>(settings_.n_fetch);
+    const double fetches = cached ? 1 : 1.0 / static_cast<double>(c.when.n_fetch);
     // Fetches in steps without a push need a message of their own, without content.
-    const double pulls =
-        cached ? 1 : fetches - 1.0 / static_cast<double>(std::lcm(settings_.n_push, settings_.n_fetch));
+    const double pulls = cached ? 1 : fetches - 1.0 / static_cast<double>(std::lcm(c.when.n_push, c.when.n_fetch));
     Traffic sum{.at_most = cached || c.sync.kind == Sync::Kind::quorum || c.sync.kind == Sync::Kind::a_bsp};
     constexpr double head = Mailbox::header_bytes;
     double away = c.workers - 1;  // workers that are not on the server's rank
@@ -120,6 +122,24 @@ class ServerKind : public ExchangeKind {
   ServerSettings settings_;
 };
 
+void ServerKind::accepts(const Composition& c, const CompositionFacts&, Problems& problems) const {
+  const auto refuse = [&](bool when, const char* why) {
+    if (when) problems.add({}, why);
+  };
+  refuse(settings_.factors && c.when.n_push > 1,
+         "exchange.factors of several steps are as many times larger, and their product is that of one step: leave out "
+         "when.n_push");
+  refuse(settings_.factors && c.when.n_fetch > 1,
+         "exchange.factors leave a worker without the gradient by which it would step between fetches: leave out "
+         "when.n_fetch");
+  const std::string needs_answers = settings_.replicas > 1                           ? "exchange.replicas"
+                                    : settings_.overlay.kind == Overlay::Kind::tree  ? "exchange.fanout"
+                                    : settings_.overlay.kind == Overlay::Kind::hosts ? "exchange.two_level"
+                                                                                     : "";
+  if (!needs_answers.empty() && c.when.merges_steps())
+    problems.add({}, needs_answers + " needs an answer to every push: leave out when.n_push, n_fetch and warm_start");
+}
+
 void read_filters(OptionReader& options, ServerSettings& s) {
   FilterSettings& f = s.filters;
   for (const std::string& name : options.texts("filters", {})) {
@@ -140,14 +160,6 @@ void read_filters(OptionReader& options, ServerSettings& s) {
 
 void read_factors(OptionReader& options, ServerSettings& s) {
   s.factors = options.flag("factors", false);
-  if (s.factors && s.n_push > 1)
-    options.problem("factors",
-                    "of several steps are as many times larger, and their product is one step's only: leave "
-                    "out n_push");
-  if (s.factors && s.n_fetch > 1)
-    options.problem("factors",
-                    "leave a worker without the gradient by which it would step between fetches: leave out "
-                    "n_fetch");
   if (s.factors && s.filters.any())
     options.problem("factors", "are no gradient of which small numbers could be left out: leave out filters");
 }
@@ -177,8 +189,6 @@ std::optional<ServerSettings::Death> read_death(std::string_view text) {
 
 void read_replicas(OptionReader& options, ServerSettings& s) {
   s.replicas = static_cast<int>(options.integer("replicas", 1, 1, ChainPlace::most_replicas));
-  if (s.replicas > 1 && (s.n_push > 1 || s.n_fetch > 1 || s.warm_start > 0))
-    options.problem("replicas", "needs an answer to every push: leave out n_push, n_fetch and warm_start");
   const std::string kill = options.text("kill_server", "");
   if (kill.empty()) return;
   for (std::size_t at = 0; at <= kill.size();) {
@@ -212,9 +222,7 @@ void read_replicas(OptionReader& options, ServerSettings& s) {
   }
 }
 
-}  // namespace
-
-std::unique_ptr<const ExchangeKind> server(OptionReader& options) {
+std::unique_ptr<const ExchangeKind> make_server(OptionReader& options) {
   ServerSettings s;
   const auto given = options.options().items.find("servers");
   const auto* word = given == options.options().items.end() ? nullptr : std::get_if<std::string>(&given->second.value);
@@ -224,9 +232,6 @@ std::unique_ptr<const ExchangeKind> server(OptionReader& options) {
     options.ignore("servers"), s.servers = 0;
   else
     s.servers = static_cast<int>(options.integer("servers", 1, 1, 100'000));
-  s.n_push = options.integer("n_push", 1, 1, 1'000'000);
-  s.n_fetch = options.integer("n_fetch", 1, 1, 1'000'000);
-  s.warm_start = options.integer("warm_start", 0, 0, 1'000'000'000);
   s.planned = options.flag("planned", true);
   read_filters(options, s);
   read_replicas(options, s);
@@ -236,9 +241,6 @@ std::unique_ptr<const ExchangeKind> server(OptionReader& options) {
   if (fanout > 0) s.overlay = {.kind = Overlay::Kind::tree, .fanout = fanout};
   if (two_level) s.overlay.kind = Overlay::Kind::hosts;
   if (fanout > 0 && two_level) options.problem("fanout", "and two_level exclude each other: leave out one of them");
-  if (s.overlay.kind != Overlay::Kind::flat && (s.n_fetch > 1 || s.n_push > 1 || s.warm_start > 0))
-    options.problem(s.overlay.kind == Overlay::Kind::tree ? "fanout" : "two_level",
-                    "needs an answer to every push: leave out n_push, n_fetch and warm_start");
   if (s.overlay.kind != Overlay::Kind::flat && (s.replicas > 1 || s.filters.any()))
     options.problem(s.overlay.kind == Overlay::Kind::tree ? "fanout" : "two_level",
                     "has sums on the way, of which replicas and filters know nothing: leave these out");
@@ -247,6 +249,29 @@ std::unique_ptr<const ExchangeKind> server(OptionReader& options) {
                     "are of each worker's own samples, and sums on the way have none: leave out fanout and "
                     "two_level, or factors");
   return std::make_unique<ServerKind>(s);
+}
+
+}  // namespace
+
+ExchangePart server() {
+  return {{"server",
+           "parameter servers that live on the workers",
+           {{"servers", "1", "shards of the model: 1 to n, or \"all\" for one on each worker"},
+            {"fanout", "0", "above 0: servers form a tree in which each has so many children"},
+            {"two_level", "false", "workers of one host merge before the network"},
+            {"replicas", "1", "of each shard, in a chain"},
+            {"factors", "false", "pushes have inputs and errors of fully connected layers if that is less"},
+            {"filters", "[]", "significant (leave out small changes), skip (leave out at random)"},
+            {"threshold", "0.001", "relative size below which `significant` leaves a change out"},
+            {"skip", "0.5", "probability with which `skip` leaves a block of numbers out"},
+            {"unbiased", "false", "skipped blocks are dropped, and others made larger"},
+            {"block", "64", "numbers that filters look at together"},
+            {"kill_server", "\"\"",
+             "an experiment: \"0@20\" loses server 0's state after 20 updates, \"0.1@20\" that of its first replica; "
+             "several with commas"},
+            {"planned", "true",
+             "one message for all that a server has, when all of it is complete; false: one for each tensor"}}},
+          make_server};
 }
 
 }  // namespace echelon::exchanges

@@ -11,6 +11,12 @@
 
 namespace echelon {
 
+PartInfo codec_choice_part() {
+  return {"auto",
+          "measures, and takes what makes a step fastest; none where nothing does",
+          {{"candidates", "[\"fp16\", \"one_bit\", \"top_k\"]", "codecs to choose from, besides none"}}};
+}
+
 std::vector<NamedCodec> read_codec_choice(OptionReader& options) {
   options.ignore("name");
   std::vector<NamedCodec> choice;

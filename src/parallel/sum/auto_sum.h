@@ -25,6 +25,7 @@ struct NamedCodec {
 
 // Reads a [codec] table whose name is auto: `candidates`. Calls its `done`.
 std::vector<NamedCodec> read_codec_choice(OptionReader& options);
+PartInfo codec_choice_part();  // its row
 
 class AutoSum {
  public:
