@@ -85,7 +85,7 @@ TEST(Trainer, AStepInTwoHalvesThatSendsBucketsAllocatesNothing) {
       *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.team);
   std::atomic<int> buckets = 0;
   trainer.announce();
-  trainer.send_buckets(1, [&](const Bucket&) { ++buckets; });
+  trainer.send_buckets(1, [&](std::size_t) { ++buckets; });
   const auto step = [&](std::uint64_t s) {
     trainer.compute(s, loader.at(s), 16);
     trainer.update(s, 0.01);

@@ -1,19 +1,17 @@
 #pragma once
-// A sum over all workers after which everybody concludes alike, in buckets that leave while backward still runs: what
-// exchanges in lock-step have in common. The buckets are those in which the gradient becomes complete (as the order
-// says), or one for all. A task of its own (collective/async_group.h) sums them one after the other, each as soon as it
-// is there; how a bucket is summed is the exchange's.
+// A mean over all workers from which every worker computes the same answer: what exchanges in lock-step have in common.
+// The buckets are those in which the gradient becomes complete (as the order says), or one for everything. The pipeline
+// (parallel/step/bucket_pipeline.h) sums them while backward still runs; how a bucket is summed is up to the exchange.
 //
-// One thread drives it. Make it the last member of its exchange: its task ends before what `sum` uses goes away.
+// One thread drives it. Make it the last member of its exchange: its task ends before what `sum` uses is destroyed.
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "collective/async_group.h"
 #include "parallel/exchange.h"
+#include "parallel/step/bucket_pipeline.h"
 
 namespace echelon::exchanges {
 
@@ -24,11 +22,9 @@ class BucketSums {
 
   // Collective. Everything outlives it.
   BucketSums(const ExchangeParts& parts, WorkerSide& worker, Sum sum);
-  // In the middle of a step: buckets that have not become ready are not summed, and the async_group tells the others.
-  ~BucketSums();
 
   std::size_t count() const { return buckets_.size(); }
-  Range range(std::size_t bucket) const { return buckets_[bucket]->range; }
+  Range range(std::size_t bucket) const { return buckets_[bucket].range; }
   std::int64_t rounds() const { return rounds_; }  // begun
 
   void begin_step();                    // before backward: buckets may become ready from now on
@@ -37,28 +33,22 @@ class BucketSums {
   std::vector<StateSpan> state();
 
  private:
-  struct PendingBucket {
+  struct SummedBucket {
     Range range;
     std::unique_ptr<SharedSide> shared;  // null if the mean is the answer
-    std::unique_ptr<Event> ready;
-    std::uint64_t times = 0;  // that it was started
-    Pending pending;
   };
   void add(Range range);
   void start();
-  std::span<float> numbers_of(const PendingBucket& p) {
-    return sum_.as<float>().subspan(p.range.begin, p.range.count());
-  }
+  std::span<float> sum_of(const SummedBucket& b) { return sum_.as<float>().subspan(b.range.begin, b.range.count()); }
 
   const ExchangeParts& parts_;
   WorkerSide& worker_;
   Sum add_up_;
   Buffer sum_;
-  bool overlaps_ = false;  // else there is one bucket, and it starts after backward
-  std::vector<std::unique_ptr<PendingBucket>> buckets_;
+  bool overlaps_;  // else there is one bucket, and it starts after backward
+  std::vector<SummedBucket> buckets_;
   std::int64_t rounds_ = 0;
-  std::atomic<bool> closing_ = false;  // no bucket becomes ready any more
-  AsyncGroup async_group_;             // last
+  BucketPipeline pipeline_;  // last
 };
 
 }  // namespace echelon::exchanges

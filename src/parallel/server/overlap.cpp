@@ -27,10 +27,8 @@ void ServerClient::plan_overlap() {
   overlap_ = std::make_unique<ServerOverlap>();
   overlap_->defers = parts_.order.defers();
   overlap_->computed = world.make_event(), overlap_->pushed = world.make_event();
-  parts_.trainer->send_buckets(overlap_->defers ? 1 : parts_.order.bytes, [this](const Bucket& bucket) {
-    for (auto& p : overlap_->buckets)
-      if (p.begin == bucket.begin) p.ready->notify();
-  });
+  parts_.trainer->send_buckets(overlap_->defers ? 1 : parts_.order.bytes,
+                               [this](std::size_t bucket) { overlap_->buckets[bucket].ready->notify(); });
   const std::vector<Bucket>& buckets = parts_.trainer->buckets();
   for (const Bucket& b : buckets) overlap_->buckets.push_back({b.begin, {}, world.make_event()});
   for (std::uint32_t k = 0; k < keys_.size(); ++k) {

@@ -65,7 +65,7 @@ Trainer::Trainer(const models::Model& model, const std::function<Optim()>& make_
   }
   busy_cores_ = static_cast<int>(std::ranges::count_if(reducers_, [](const auto& f) { return f != nullptr; }));
   if (!team.is_everyone()) {
-    rank_sum_ = std::make_unique<RankSum>(team.group(), shards, partials_, table_.floats(), busy_cores_);
+    rank_sum_ = std::make_unique<RankSum>(team.group(), shards, partials_, table_.floats());
     total_ = rank_sum_->total();
     partials_ = {{0, shards, total_.data()}};
   }
@@ -176,7 +176,12 @@ void Trainer::compute_phase(TrainerPhase& phase, int core, const data::Batch& ba
 void Trainer::run_phase(TrainerPhase& phase, int core, const data::Batch& batch, StepContext context,
                         double mean_over) {
   World& world = team_.world();
-  if (core == 0 && rank_sum_) rank_sum_->begin(phase.buckets);
+  if (core == 0 && rank_sum_) {
+    if (bucket_missing_.size() < phase.buckets.size())
+      bucket_missing_ = std::vector<std::atomic<int>>(phase.buckets.size());
+    for (auto& missing : bucket_missing_) missing = busy_cores_;
+    rank_sum_->begin(phase.buckets);
+  }
   if (rank_sum_) cores_.barrier();
   compute_phase(phase, core, batch, context, mean_over);
   if (core == 0 && world.size() > 1) world.set_status("the exchange of gradients");

@@ -74,9 +74,9 @@ class Trainer {
   void update(std::uint64_t step, double lr);
   void move_statistics();                            // instead of `update`, where the weights come from somebody else
   const std::vector<TrainedSpan>& segments() const;  // what is trained, in the order of offsets
-  // For `compute`: buckets in the order in which they become complete, and whom to tell. It is called once for each, by
-  // any core, while others still compute. An empty `ready`: nobody.
-  void send_buckets(std::size_t least_bytes, std::function<void(const Bucket&)> ready);
+  // For `compute`: buckets in the order in which they become complete, and whom to tell. It is called once for each,
+  // with its place among buckets(), by any core, while others still compute. An empty `ready`: nobody.
+  void send_buckets(std::size_t least_bytes, std::function<void(std::size_t bucket)> ready);
   const std::vector<Bucket>& buckets() const;
   // The weights whose gradient can be had as factors (parallel/step/thin_product.h). From then on `compute` offers each
   // shard's factors to `take`, from the core that has them, while others still compute; what it takes (true) is not
@@ -191,7 +191,7 @@ class Trainer {
   std::atomic<bool> handed_in_ = false;         // somebody does not want the rest of this batch
   std::atomic<std::int64_t> samples_done_ = 0;  // of this batch
   std::function<void(Range)> before_reading_;
-  std::function<void(const Bucket&)> bucket_ready_;
+  std::function<void(std::size_t)> bucket_ready_;
   std::function<bool(const FactorSlice&)> take_factors_;
   std::vector<std::atomic<int>> bucket_missing_;  // cores that have not completed it, by bucket
   int busy_cores_ = 0;                            // of this rank, with shards

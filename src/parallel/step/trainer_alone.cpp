@@ -62,7 +62,7 @@ std::vector<Range> Trainer::reading_order() {
 
 const std::vector<Bucket>& Trainer::buckets() const { return phases_.front()->buckets; }
 
-void Trainer::send_buckets(std::size_t least_bytes, std::function<void(const Bucket&)> ready) {
+void Trainer::send_buckets(std::size_t least_bytes, std::function<void(std::size_t)> ready) {
   TrainerPhase& phase = *phases_.front();
   bucket_ready_ = std::move(ready);
   phase.node_actions.clear();

@@ -24,10 +24,10 @@ void Trainer::after_node(TrainerPhase& phase, int core, std::int64_t slice, std:
 void Trainer::complete(TrainerPhase& phase, int core, std::size_t bucket) {
   const Bucket& b = phase.buckets[bucket];
   reducers_[static_cast<std::size_t>(team_.number(core))]->fold_part(b.begin, b.end);
-  if (rank_sum_) return rank_sum_->ready(bucket);
   if (--bucket_missing_[bucket] > 0) return;
+  if (rank_sum_) return rank_sum_->complete(bucket);
   sum_over_shards(shards_, partials_, b.begin, b.end, total_.data());
-  bucket_ready_(b);
+  bucket_ready_(bucket);
 }
 
 namespace {
