@@ -16,6 +16,8 @@
 
 #include <span>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include "collective/group.h"
 #include "collective/topology.h"
@@ -38,6 +40,23 @@ void reduce_scatter(Group& group, TypedSpan data, std::span<const Range> parts, 
 void all_gather(Group& group, ConstTypedSpan mine, TypedSpan all, std::string_view name = {});
 // Parts of any sizes, in place: member i brings parts[i] and gets the others.
 void all_gather(Group& group, TypedSpan all, std::span<const Range> parts, std::string_view name = {});
+
+// One record of each member, in order of members: `all` has room for one per member. For small agreements (what each
+// member measured, wants or has), whose fields then have names. All members run the same program, so a record travels
+// as it lies in memory.
+template <typename T>
+void all_gather_struct(Group& group, const T& mine, std::type_identity_t<std::span<T>> all,
+                       std::string_view name = {}) {
+  static_assert(std::is_trivially_copyable_v<T>, "a record that travels as bytes holds no pointers and owns nothing");
+  all_gather(group, const_typed_span(std::as_bytes(std::span(&mine, 1))), typed_span(std::as_writable_bytes(all)),
+             name);
+}
+template <typename T>
+std::vector<T> all_gather_struct(Group& group, const T& mine, std::string_view name = {}) {
+  std::vector<T> all(static_cast<std::size_t>(group.size()));
+  all_gather_struct(group, mine, std::span(all), name);
+  return all;
+}
 
 // `all` matters only at the root; it is as long as all members' numbers together.
 void gather(Group& group, ConstTypedSpan mine, TypedSpan all, int root, std::string_view name = {});

@@ -83,30 +83,28 @@ WaitPolicy& Group::wait_policy() { return state_->wait_policy; }
 
 namespace {
 
-struct Wish {
-  std::int64_t color, key, channel;
+struct SplitRequest {
+  int color, key;
+  Channel next_channel;  // the first that no group of this rank uses
 };
 
 }  // namespace
 
-// A channel that none of the members uses, though they may belong to different other groups: the largest of what each
-// has free.
+// The new group's channel is the largest of what the members have free: none of them uses it, though they may belong
+// to different other groups.
 Group Group::split(int color, int key) {
-  const Wish mine{color, key, state_->family->next_channel};
-  std::vector<Wish> all(static_cast<std::size_t>(size()));
-  all_gather(*this, const_typed_span(std::span(&mine.color, 3)), typed_span(std::span(&all[0].color, 3 * all.size())),
-             "split");
+  const auto requests = all_gather_struct(*this, SplitRequest{color, key, state_->family->next_channel}, "split");
   std::vector<int> chosen;
-  std::int64_t channel = 0;
+  Channel channel = 0;
   for (int i = 0; i < size(); ++i) {
-    const Wish& wish = all[static_cast<std::size_t>(i)];
-    channel = std::max(channel, wish.channel);
-    if (wish.color == color) chosen.push_back(i);
+    const SplitRequest& request = requests[static_cast<std::size_t>(i)];
+    channel = std::max(channel, request.next_channel);
+    if (request.color == color) chosen.push_back(i);
   }
-  std::ranges::stable_sort(chosen, {}, [&](int i) { return all[static_cast<std::size_t>(i)].key; });
+  std::ranges::stable_sort(chosen, {}, [&](int i) { return requests[static_cast<std::size_t>(i)].key; });
   std::vector<Rank> members;
   for (int i : chosen) members.push_back(rank_of(i));
-  return derived(std::move(members), static_cast<Channel>(channel));
+  return derived(std::move(members), channel);
 }
 
 Group Group::async_group() {

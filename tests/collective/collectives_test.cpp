@@ -118,6 +118,24 @@ TEST(Collectives, GiveWhatTheyPromiseInASimulation) {
       }).throw_if_failed();
 }
 
+TEST(Collectives, GatherStructBringsEveryMembersRecord) {
+  struct Record {
+    std::int32_t rank;
+    double square;
+    bool even;
+  };
+  run_in_threads(3, {}, [](World& world) {
+    Group group = Group::everyone(world);
+    const int me = world.rank();
+    const std::vector<Record> all = all_gather_struct(group, Record{me, 1.0 * me * me, me % 2 == 0}, "records");
+    expect(all.size() == 3, "the count of records", world, all.size());
+    for (int r = 0; r < 3; ++r) {
+      const Record& record = all[static_cast<std::size_t>(r)];
+      expect(record.rank == r && record.square == 1.0 * r * r && record.even == (r % 2 == 0), "a record", world, 1);
+    }
+  });
+}
+
 TEST(Collectives, NobodyLeavesABarrierBeforeAllHaveArrived) {
   std::atomic<int> arrived = 0;
   const auto late = [&](World& world) {
