@@ -35,15 +35,15 @@ int main() {
 
   constexpr int shards = 2, steps = 80;
   constexpr std::uint64_t seed = 1, batch = 32;
-  LoneCrew alone(available_cores());  // the weights do not depend on how many cores
-  Trainer trainer(*model, adam, train->fields(), shards, seed, alone.crew);
+  LocalTeam alone(available_cores());  // the weights do not depend on how many cores
+  Trainer trainer(*model, adam, train->fields(), shards, seed, alone.team);
   data::Loader loader(train, {.seed = seed, .batches = {{0, batch}}, .shards = shards});
   for (std::uint64_t step = 0; step < steps; ++step) {
     const StepResult result = trainer.step(step, 0.002, loader.at(step));
     if (step % 10 == 0) fmt::print("step {:>3}  loss {:.4f}\n", step, result.loss);
   }
 
-  Evaluator evaluator(*model, trainer.table(), trainer.parameters(), test, 256, alone.crew);
+  Evaluator evaluator(*model, trainer.table(), trainer.parameters(), test, 256, alone.team);
   const Evaluation result = evaluator.run();
   fmt::print("{} of {} weights: {:.1f} % of {} other pictures\n", model->name(), trainer.table().weights(),
              100 * result.accuracy, result.samples);
