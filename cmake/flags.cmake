@@ -33,9 +33,18 @@ if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-# echelon_precompile(TARGET HEADER...): for a target whose files nearly all include the same big headers.
-function(echelon_precompile target)
-  target_precompile_headers(${target} PRIVATE ${ARGN})
+# echelon_precompile(TARGET KIND HEADER...): a target whose files nearly all include the same big headers. The first
+# target of a kind compiles them, the others of that kind use the result; all of one kind are libraries or all are
+# programs, because g++ does not mix position-independent code and executables there. The level of optimisation may
+# differ. What a file includes by itself is unchanged: headers say what they need.
+function(echelon_precompile target kind)
+  get_property(first GLOBAL PROPERTY ECHELON_PRECOMPILED_${kind})
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    set_property(GLOBAL PROPERTY ECHELON_PRECOMPILED_${kind} ${target})
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fpch-preprocess)  # what ccache needs to see through it
   endif()

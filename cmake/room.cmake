@@ -21,18 +21,18 @@ function(echelon_room name)
   if(NOT name IN_LIST ECHELON_HOT_ROOMS)
     echelon_optimise(echelon_${name} -O2)
   endif()
-  echelon_precompile(echelon_${name} ${ECHELON_USUAL_HEADERS})
-  if(NOT name MATCHES "^(collective|codec|data|optim|models|recipe)$")
+  echelon_precompile(echelon_${name} rooms ${ECHELON_USUAL_HEADERS})
+  if(NOT name MATCHES "^(collective|codec)$")
     echelon_compile_together(echelon_${name})
   endif()
 endfunction()
 
-# Reading the headers takes most of a small file's time, so a dozen files are compiled as one. Names in unnamed
-# namespaces must therefore be unique within a room. Not for Highway's files, which include themselves, nor for
-# clang-tidy, which wants to see every file.
-set(ECHELON_FILES_TOGETHER 12)
+# Reading headers takes most of a small file's time, so several files of a target are compiled as one. Names in unnamed
+# namespaces must therefore be unique within a room, and within the tests of a room. Left out are Highway's files, which
+# include themselves, and all files when precompiled headers are off: clang-tidy wants to see every file alone.
+set(ECHELON_FILES_TOGETHER 12 CACHE STRING "How many files of a target are compiled as one; 1: each by itself")
 function(echelon_compile_together target)
-  if(CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  if(CMAKE_DISABLE_PRECOMPILE_HEADERS OR ECHELON_FILES_TOGETHER LESS 2)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ECHELON_FILES_TOGETHER})
@@ -47,7 +47,7 @@ function(echelon_compile_together target)
   endforeach()
 endfunction()
 
-# What nearly every file includes, and what takes most of the time to read. Files still include what they use.
+# What nearly every file includes, and what takes most of the time to read.
 set(ECHELON_USUAL_HEADERS <algorithm> <functional> <map> <memory> <span> <string> <vector> <fmt/format.h>)
 
 # The rooms whose own loops a step's time depends on. Everything else is compiled with less zeal: a full build stays
@@ -78,10 +78,8 @@ function(echelon_tests name)
     endif()
   endforeach()
   target_link_libraries(test_${name} PRIVATE ${T_USES} GTest::gtest_main)
-  echelon_precompile(test_${name} <gtest/gtest.h> ${ECHELON_USUAL_HEADERS})
-  if(name STREQUAL track)
-    echelon_precompile(test_${name} <nlohmann/json.hpp>)
-  endif()
+  echelon_precompile(test_${name} tests <gtest/gtest.h> ${ECHELON_USUAL_HEADERS})
+  echelon_compile_together(test_${name})
   set(slow "Slow*:*/Slow*:*.Slow*")
   gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_FILTER "-${slow}"
                        PROPERTIES LABELS ${name} TIMEOUT 900)

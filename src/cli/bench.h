@@ -1,11 +1,11 @@
 #pragma once
 // The parts of `echelon bench`.
 
-#include <CLI/CLI.hpp>
+#include "cli/flags.h"
 
 namespace echelon::cli {
 
-void add_bench_train(CLI::App& bench);
-void add_bench_collective(CLI::App& bench);
+void add_bench_train(Verb bench);
+void add_bench_collective(Verb bench);
 
 }  // namespace echelon::cli

@@ -19,7 +19,7 @@ namespace echelon::cli {
 
 namespace {
 
-struct Settings {
+struct CollectiveBenchSettings {
   WorldFlags where;
   std::vector<std::string> bytes{"4096", "64K", "1M", "16M", "100000000"};
   std::vector<std::string> algorithms{"auto"};
@@ -52,7 +52,7 @@ std::size_t read_bytes(const std::string& text) {
   return static_cast<std::size_t>(number) << shift;
 }
 
-Plan read(const Settings& s) {
+Plan read(const CollectiveBenchSettings& s) {
   Plan plan;
   plan.type = element_type(s.type);
   plan.reduction = reduction_of(s.op);
@@ -137,7 +137,7 @@ double copy_and_add(Group& group, std::size_t bytes, int repeats) {
   });
 }
 
-void measure(World& world, const Settings& s, const Plan& plan) {
+void measure(World& world, const CollectiveBenchSettings& s, const Plan& plan) {
   Group group = Group::everyone(world);
   const bool speaks = world.rank() == 0;
   const std::size_t most = *std::ranges::max_element(plan.bytes);
@@ -191,39 +191,39 @@ void measure(World& world, const Settings& s, const Plan& plan) {
   }
 }
 
-void run(const Settings& s) {
+void bench_collective(const CollectiveBenchSettings& s) {
   const Plan plan = read(s);
   run_on_world(s.where, {}, [&](World& world) { measure(world, s, plan); });
 }
 
 }  // namespace
 
-void add_bench_collective(CLI::App& bench) {
-  CLI::App* verb = bench.add_subcommand("collective", "Time of an all-reduce among ranks");
-  auto s = std::make_shared<Settings>();
+void add_bench_collective(Verb bench) {
+  const Verb verb = bench.add_subcommand("collective", "Time of an all-reduce among ranks");
+  auto s = std::make_shared<CollectiveBenchSettings>();
   s->where.workers = s->where.usual_workers = 2;
-  verb->add_option("--ranks", s->where.workers, "AllReduceOptions many ranks on this machine (the same as --workers)")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  verb->add_option("--bytes", s->bytes, "Sizes, separated by commas; K, M and G are powers of 1024")
-      ->delimiter(',')
-      ->capture_default_str();
-  verb->add_option("--algorithm", s->algorithms, "Names separated by commas, `auto` or `all`")
-      ->delimiter(',')
-      ->capture_default_str();
-  verb->add_option("--type", s->type, "float32, float64, int32 or int64")->capture_default_str();
-  verb->add_option("--op", s->op, "sum, min, max or mean")->capture_default_str();
-  verb->add_option("--repeats", s->repeats, "Repetitions of each (default: 2000 small, 200 large, 15 huge)")
-      ->check(CLI::Range(1, 1000000));
-  verb->add_flag("--own-memory", s->own_memory, "TypedSpan lie in each rank's own memory instead of in shared memory");
-  verb->add_flag("--json", s->json, "Print one JSON object a line");
-  add_world_flags(*verb, s->where);
-  verb->footer(
+  verb.add_option("--ranks", s->where.workers, "How many ranks on this machine (the same as --workers)")
+      .show_default()
+      .range(1, 100000);
+  verb.add_option("--bytes", s->bytes, "Sizes, separated by commas; K, M and G are powers of 1024")
+      .separated_by(',')
+      .show_default();
+  verb.add_option("--algorithm", s->algorithms, "Names separated by commas, `auto` or `all`")
+      .separated_by(',')
+      .show_default();
+  verb.add_option("--type", s->type, "float32, float64, int32 or int64").show_default();
+  verb.add_option("--op", s->op, "sum, min, max or mean").show_default();
+  verb.add_option("--repeats", s->repeats, "Repetitions of each (default: 2000 small, 200 large, 15 huge)")
+      .range(1, 1000000);
+  verb.add_flag("--own-memory", s->own_memory, "The numbers lie in each rank's own memory instead of in shared memory");
+  verb.add_flag("--json", s->json, "Print one JSON object a line");
+  add_world_flags(verb, s->where);
+  verb.footer(
       "Examples:\n  echelon bench collective --world processes --ranks 2 --bytes 4096,1M,16M\n"
       "  echelon bench collective --ranks 4 --algorithm all --bytes 1M\n"
       "  echelon bench collective --ranks 2 --bytes 1M --link 100mbit,1ms\n"
       "  echelon bench collective --world sim --ranks 64 --algorithm all --bytes 64K --repeats 3");
-  verb->callback([s] { run(*s); });
+  verb.action([s] { bench_collective(*s); });
 }
 
 }  // namespace echelon::cli

@@ -21,7 +21,7 @@ namespace echelon::cli {
 
 namespace {
 
-struct Settings {
+struct TrainBenchSettings {
   std::string model = "lenet5";
   std::int64_t batch = 0;
   WorldFlags world;
@@ -104,7 +104,7 @@ void print_profile(Trainer& trainer, const data::Batch& batch, Clock& clock, dou
   }
 }
 
-void run_rank(Settings s, World& world) {
+void run_rank(TrainBenchSettings s, World& world) {
   if (s.shards == 0) s.shards = std::max(2, cores_each(s.world, world) * world.size());
   if (s.batch < s.shards) bad_input("--batch {} is smaller than --shards {}", s.batch, s.shards);
   const models::InputSpec inputs = models::find_model(s.model).usual_inputs();
@@ -170,7 +170,7 @@ void run_rank(Settings s, World& world) {
   if (s.profile) print_profile(trainer, batch, clock, peak / all_cores);
 }
 
-void run(Settings s) {
+void bench_train(TrainBenchSettings s) {
   models::find_model(s.model);  // BadInput before anything is started
   if (s.batch == 0) s.batch = usual_batch(s.model);
   run_on_world(s.world, {.seed = 1}, [&](World& world) { run_rank(s, world); });
@@ -178,22 +178,22 @@ void run(Settings s) {
 
 }  // namespace
 
-void add_bench_train(CLI::App& bench) {
-  CLI::App* verb = bench.add_subcommand("train", "Training throughput of a network, on data that is made up");
-  auto s = std::make_shared<Settings>();
-  verb->add_option("--model", s->model, "A network of `echelon models list`")->capture_default_str();
-  verb->add_option("--batch", s->batch, "Samples in a step, over all cores (default: the network's usual one)");
-  add_world_flags(*verb, s->world);
-  verb->add_option("--shards", s->shards, "Logical shards of a batch (default: as many as cores, at least two)");
-  verb->add_option("--seconds", s->seconds, "Length of each of the seven windows")->capture_default_str();
-  verb->add_flag("--profile", s->profile, "Also print where the time goes, operation by operation");
-  verb->add_flag("--json", s->json, "Print one JSON object");
-  verb->footer(
+void add_bench_train(Verb bench) {
+  const Verb verb = bench.add_subcommand("train", "Training throughput of a network, on data that is made up");
+  auto s = std::make_shared<TrainBenchSettings>();
+  verb.add_option("--model", s->model, "A network of `echelon models list`").show_default();
+  verb.add_option("--batch", s->batch, "Samples in a step, over all cores (default: the network's usual one)");
+  add_world_flags(verb, s->world);
+  verb.add_option("--shards", s->shards, "Logical shards of a batch (default: as many as cores, at least two)");
+  verb.add_option("--seconds", s->seconds, "Length of each of the seven windows").show_default();
+  verb.add_flag("--profile", s->profile, "Also print where the time goes, operation by operation");
+  verb.add_flag("--json", s->json, "Print one JSON object");
+  verb.footer(
       "Examples:\n  echelon bench train --model resnet18 --cores 2\n"
       "  echelon bench train --model gpt --batch 16 --profile\n"
       "  echelon bench train --model mlp --workers 2 --cores 1\n"
       "  echelon bench train --model mlp --workers 2 --link 1gbit");
-  verb->callback([s] { run(*s); });
+  verb.action([s] { bench_train(*s); });
 }
 
 }  // namespace echelon::cli

@@ -12,35 +12,32 @@
 
 namespace echelon::cli {
 
-void add_check(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("check", "Report every problem of a recipe, with lines and cures");
+void add_check(Verb program) {
+  const Verb verb = program.add_subcommand("check", "Report every problem of a recipe, with lines and cures");
   struct Settings {
     std::string recipe, system;
     std::vector<std::string> overrides;
     bool json = false;
     WorldFlags world;
-    std::vector<const CLI::Option*> world_options;
+    std::vector<Flag> world_flags;
   };
   auto s = std::make_shared<Settings>();
-  verb->add_option("recipe", s->recipe, "A recipe (TOML)")->required();
-  verb->add_option("--set", s->overrides, "Change one setting first: --set optim.lr=0.05")->allow_extra_args(false);
-  verb->add_option("--system", s->system, "Check it with this system: a name of `echelon systems`, or a file");
-  verb->add_flag("--json", s->json, "Print one JSON object");
-  const std::vector<CLI::Option*> own = verb->get_options();
-  add_world_flags(*verb, s->world);
-  for (const CLI::Option* option : verb->get_options())
-    if (std::ranges::find(own, option) == own.end()) s->world_options.push_back(option);
-  verb->footer(
+  verb.add_option("recipe", s->recipe, "A recipe (TOML)").required();
+  verb.add_option("--set", s->overrides, "Change one setting first: --set optim.lr=0.05").one_each_time();
+  verb.add_option("--system", s->system, "Check it with this system: a name of `echelon systems`, or a file");
+  verb.add_flag("--json", s->json, "Print one JSON object");
+  s->world_flags = add_world_flags(verb, s->world);
+  verb.footer(
       "Examples:\n"
       "  echelon check recipes/demo.toml\n"
       "  echelon check recipes/demo.toml --system easgd\n"
       "  echelon check recipes/demo.toml --system parameter_server --workers 4     also what needs so many workers");
-  verb->callback([s] {
+  verb.action([s] {
     const auto disk = make_real_disk();
     Problems problems;
     const PreparedRun prepared = prepare_run(*disk, s->recipe, s->overrides, problems, data::usual_places(), s->system);
     ExpectedWorkers workers;
-    if (std::ranges::any_of(s->world_options, [](const CLI::Option* o) { return o->count() > 0; })) {
+    if (std::ranges::any_of(s->world_flags, &Flag::given)) {
       const ExpectedWorld world = expected_world(s->world);
       workers = {world.workers, world.shares_memory};
     }
@@ -52,7 +49,7 @@ void add_check(CLI::App& program) {
         j["problems"].push_back({{"file", file}, {"line", p.place.line}, {"text", p.text}});
       }
       fmt::print("{}\n", j.dump());
-      if (!problems.empty()) throw CLI::RuntimeError(2);
+      if (!problems.empty()) throw EndWith{2};
       return;
     }
     problems.throw_if_any(s->recipe);

@@ -22,10 +22,10 @@ namespace echelon::cli {
 
 namespace {
 
-struct Settings {
+struct CompareSettings {
   std::string recipe;
   std::vector<std::string> systems, overrides;
-  std::vector<const CLI::Option*> world_options;
+  std::vector<Flag> world_flags;
   WorldFlags world;
   std::int64_t epochs = 0;
   double target = 0;
@@ -34,14 +34,14 @@ struct Settings {
 };
 
 // The world's flags as they were given, for the programs that this one starts.
-std::vector<std::string> world_words(const Settings& s) {
+std::vector<std::string> world_words(const CompareSettings& s) {
   std::vector<std::string> words;
-  for (const CLI::Option* option : s.world_options) {
-    if (option->count() == 0) continue;
-    const bool flag = option->get_items_expected_max() == 0;
-    if (flag) words.push_back(option->get_name());
-    for (const std::string& value : option->results())
-      if (!flag) words.insert(words.end(), {option->get_name(), value});
+  for (const Flag flag : s.world_flags) {
+    if (!flag.given()) continue;
+    if (flag.is_switch())
+      words.push_back(flag.name());
+    else
+      for (const std::string& value : flag.values()) words.insert(words.end(), {flag.name(), value});
   }
   return words;
 }
@@ -54,7 +54,7 @@ std::string usual_recipe(Disk& disk) {
   return name;
 }
 
-std::vector<std::string> all_overrides(const Settings& s) {
+std::vector<std::string> all_overrides(const CompareSettings& s) {
   std::vector<std::string> all = s.overrides;
   if (s.epochs > 0) all.push_back(fmt::format("train.epochs={}", s.epochs));
   return all;
@@ -76,7 +76,7 @@ class Complaints {
 };
 
 // Whatever is wrong with any of them is said before the first one starts.
-void check_all(Disk& disk, const Settings& s) {
+void check_all(Disk& disk, const CompareSettings& s) {
   const ExpectedWorld world = expected_world(s.world);
   std::set<std::string> seen;
   Complaints complaints;
@@ -121,7 +121,7 @@ std::string in_words(const ComparedRun& run) {
   return text;
 }
 
-ComparedRun run_one(Disk& disk, const Settings& s, const std::string& system, const std::string& folder,
+ComparedRun run_one(Disk& disk, const CompareSettings& s, const std::string& system, const std::string& folder,
                     const std::atomic<bool>& stop) {
   const std::string name = std::filesystem::path(system).stem().string();
   const RunFolder run{folder + "/" + name};
@@ -147,7 +147,7 @@ ComparedRun run_one(Disk& disk, const Settings& s, const std::string& system, co
   return compared;
 }
 
-void report(Disk& disk, const Settings& s, const std::string& folder, const std::vector<ComparedRun>& runs) {
+void report(Disk& disk, const CompareSettings& s, const std::string& folder, const std::vector<ComparedRun>& runs) {
   Json result{{"folder", folder}, {"recipe", s.recipe}, {"results", comparison_json(runs, s.target)}};
   if (s.target > 0) result["target"] = s.target;
   const std::vector<ComparedPlot> plots = comparison_plots(runs);
@@ -168,7 +168,7 @@ void report(Disk& disk, const Settings& s, const std::string& folder, const std:
   fmt::print("{}\ncurves as SVG, comparison.json and all runs: {}\n", comparison_table(runs, s.target), folder);
 }
 
-void compare(Settings s) {
+void compare(CompareSettings s) {
   const auto disk = make_real_disk();
   if (s.recipe.empty()) s.recipe = usual_recipe(*disk);
   check_all(*disk, s);
@@ -192,38 +192,35 @@ void compare(Settings s) {
 
 }  // namespace
 
-void add_compare(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("compare", "Train one recipe under several systems and compare them");
-  auto s = std::make_shared<Settings>();
-  verb->add_option("recipe", s->recipe, "A recipe (TOML; default: recipes/demo.toml)");
-  verb->add_option_function<std::vector<std::string>>(
+void add_compare(Verb program) {
+  const Verb verb = program.add_subcommand("compare", "Train one recipe under several systems and compare them");
+  auto s = std::make_shared<CompareSettings>();
+  verb.add_option("recipe", s->recipe, "A recipe (TOML; default: recipes/demo.toml)");
+  verb.add_texts(
           "--systems",
           [s](const std::vector<std::string>& lists) {
             for (const std::string& list : lists)
               for (const std::string_view name : split(list, ',')) s->systems.emplace_back(name);
           },
           "Names of `echelon systems`, or files: bsp,ssp,easgd")
-      ->required()
-      ->allow_extra_args(false);
-  verb->add_option("--set", s->overrides, "Change one setting of the recipe, for all: --set optim.lr=0.05")
-      ->allow_extra_args(false);
-  verb->add_option("--epochs", s->epochs, "Train so long (default: as the recipe says)")->check(CLI::Range(1, 1000000));
-  verb->add_option("--target", s->target, "Also say when this accuracy on the test data was reached (0 to 1)")
-      ->check(CLI::Range(0.0, 1.0));
-  verb->add_option("--root", s->root, "Where the comparison's folder is made")->capture_default_str();
-  verb->add_flag("--json", s->json, "Print one JSON object with the result as the last line");
-  const std::vector<CLI::Option*> own = verb->get_options();
-  add_world_flags(*verb, s->world);
-  add_straggler_flag(*verb, s->world);
-  for (const CLI::Option* option : verb->get_options())
-    if (std::find(own.begin(), own.end(), option) == own.end()) s->world_options.push_back(option);
-  verb->footer(
+      .required()
+      .one_each_time();
+  verb.add_option("--set", s->overrides, "Change one setting of the recipe, for all: --set optim.lr=0.05")
+      .one_each_time();
+  verb.add_option("--epochs", s->epochs, "Train so long (default: as the recipe says)").range(1, 1000000);
+  verb.add_option("--target", s->target, "Also say when this accuracy on the test data was reached (0 to 1)")
+      .range(0.0, 1.0);
+  verb.add_option("--root", s->root, "Where the comparison's folder is made").show_default();
+  verb.add_flag("--json", s->json, "Print one JSON object with the result as the last line");
+  s->world_flags = add_world_flags(verb, s->world);
+  s->world_flags.push_back(add_straggler_flag(verb, s->world));
+  verb.footer(
       "Examples:\n"
       "  echelon compare --systems bsp,ssp,easgd,gosgd --workers 4 --link 100mbit\n"
       "  echelon compare --systems bsp,ssp --workers 4 --straggler rank=1,factor=4\n"
       "  echelon compare recipes/models/mlp-mnist.toml --systems bsp,fp16,dgc --workers 4 --target 0.985 --epochs 5\n"
       "Ctrl-C ends the system that runs and reports what there is.");
-  verb->callback([s] { compare(*s); });
+  verb.action([s] { compare(*s); });
 }
 
 }  // namespace echelon::cli

@@ -34,28 +34,27 @@ void add_positional(const std::string& name, Row& row) {
   row.files = row.files || name != "name" || system;
 }
 
-void collect(const CLI::App& app, const std::string& path, std::vector<Row>& rows) {
+void collect(Verb verb, const std::string& path, std::vector<Row>& rows) {
   Row row{.path = path, .words = ""};
-  for (const CLI::App* sub : app.get_subcommands({})) row.words += sub->get_name() + " ";
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) row.words += "--" + name + " ";
-    if (option->get_positional()) add_positional(option->get_name(true), row);
+  for (const Verb sub : verb.subcommands()) row.words += sub.name() + " ";
+  for (const Flag flag : verb.flags()) {
+    for (const std::string& name : flag.long_names()) row.words += name + " ";
+    if (flag.is_positional()) add_positional(flag.name(), row);
   }
   rows.push_back(std::move(row));
-  for (const CLI::App* sub : app.get_subcommands({}))
-    collect(*sub, path.empty() ? sub->get_name() : path + " " + sub->get_name(), rows);
+  for (const Verb sub : verb.subcommands()) collect(sub, path.empty() ? sub.name() : path + " " + sub.name(), rows);
 }
 
 }  // namespace
 
-void add_completion(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("completion", "Print a bash completion script");
+void add_completion(Verb program) {
+  const Verb verb = program.add_subcommand("completion", "Print a bash completion script");
   auto json = std::make_shared<bool>(false);
-  verb->add_flag("--json", *json, "Print the words as a JSON object instead");
-  verb->footer(
+  verb.add_flag("--json", *json, "Print the words as a JSON object instead");
+  verb.footer(
       "Example:\n  source <(echelon completion)\nFor ever:\n"
       "  echelon completion > ~/.local/share/bash-completion/completions/echelon");
-  verb->callback([&program, json] {
+  verb.action([program, json] {
     std::vector<Row> rows;
     collect(program, "", rows);
     if (*json) {

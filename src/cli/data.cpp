@@ -15,7 +15,7 @@ namespace echelon::cli {
 
 namespace {
 
-void list(bool json) {
+void list_data(bool json) {
   const auto disk = make_real_disk();
   const auto places = data::usual_places();
   auto all = nlohmann::ordered_json::array();
@@ -97,10 +97,10 @@ void convert(const std::string& what, const std::string& format, const std::stri
 
 }  // namespace
 
-void add_data(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("data", "List, fetch, look at and convert data sets");
-  verb->require_subcommand(1);
-  verb->footer(
+void add_data(Verb program) {
+  const Verb verb = program.add_subcommand("data", "List, fetch, look at and convert data sets");
+  verb.require_subcommand(1);
+  verb.footer(
       "Examples:\n  echelon data list\n  echelon data get mnist\n  echelon data info digits\n"
       "  echelon data convert digits --format npz --to digits-npz");
   struct Settings {
@@ -109,30 +109,26 @@ void add_data(CLI::App& program) {
   };
   auto s = std::make_shared<Settings>();
   auto part = [&](const char* name, const char* help, const char* example) {
-    CLI::App* p = verb->add_subcommand(name, help);
-    p->add_flag("--json", s->json, "Print JSON");
-    p->footer(std::string("Example:\n  ") + example);
+    const Verb p = verb.add_subcommand(name, help);
+    p.add_flag("--json", s->json, "Print JSON");
+    p.footer(std::string("Example:\n  ") + example);
     return p;
   };
-  part("list", "The data sets that have a name", "echelon data list")->callback([s] { list(s->json); });
-  CLI::App* getting =
+  part("list", "The data sets that have a name", "echelon data list").action([s] { list_data(s->json); });
+  const Verb getting =
       part("get", "Fetch one, check it, and put it into data/ (or $ECHELON_DATA)", "echelon data get mnist");
-  getting->add_option("name", s->what, "A name of `echelon data list`")->required();
-  getting->callback([s] { get(s->what, s->json); });
-  CLI::App* looking = part("info", "Fields, classes, means of a data set", "echelon data info digits --split test");
-  looking->add_option("data", s->what, "A known data set, or a file or directory")->required();
-  looking->add_option("--split", s->split, "train or test")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"train", "test"}));
-  looking->callback([s] { info(s->what, s->split, s->json); });
-  CLI::App* converting =
+  getting.add_option("name", s->what, "A name of `echelon data list`").required();
+  getting.action([s] { get(s->what, s->json); });
+  const Verb looking = part("info", "Fields, classes, means of a data set", "echelon data info digits --split test");
+  looking.add_option("data", s->what, "A known data set, or a file or directory").required();
+  looking.add_option("--split", s->split, "train or test").show_default().one_of({"train", "test"});
+  looking.action([s] { info(s->what, s->split, s->json); });
+  const Verb converting =
       part("convert", "Write a data set in another format", "echelon data convert digits --format npz --to digits-npz");
-  converting->add_option("data", s->what, "A known data set, or a file or directory")->required();
-  converting->add_option("--format", s->format, "Of the copy")
-      ->required()
-      ->check(CLI::IsMember(data::convert_formats()));
-  converting->add_option("--to", s->target, "A directory that does not exist yet")->required();
-  converting->callback([s] { convert(s->what, s->format, s->target, s->json); });
+  converting.add_option("data", s->what, "A known data set, or a file or directory").required();
+  converting.add_option("--format", s->format, "Of the copy").required().one_of(data::convert_formats());
+  converting.add_option("--to", s->target, "A directory that does not exist yet").required();
+  converting.action([s] { convert(s->what, s->format, s->target, s->json); });
 }
 
 }  // namespace echelon::cli

@@ -11,13 +11,13 @@ namespace echelon::cli {
 
 namespace {
 
-struct Settings {
+struct EvalSettings {
   std::string run, checkpoint = "best", split = "test";
   int cores = available_cores();
   bool json = false;
 };
 
-void eval(const Settings& s) {
+void eval(const EvalSettings& s) {
   const auto disk = make_real_disk();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint);
   const auto data = data::open_dataset(*disk, run.prepared.recipe.data, s.split);
@@ -43,18 +43,16 @@ void eval(const Settings& s) {
 
 }  // namespace
 
-void add_eval(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("eval", "Loss and accuracy of a trained network");
-  auto s = std::make_shared<Settings>();
-  verb->add_option("run", s->run, "A run's folder, or its name in runs/")->required();
-  verb->add_option("--checkpoint", s->checkpoint, "best, last or a step")->capture_default_str();
-  verb->add_option("--split", s->split, "test or train")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"test", "train"}));
-  verb->add_option("--cores", s->cores, "Cores to use")->capture_default_str()->check(CLI::Range(1, 1024));
-  verb->add_flag("--json", s->json, "Print one JSON object");
-  verb->footer("Examples:\n  echelon eval runs/demo-1\n  echelon eval demo-1 --checkpoint last --split train");
-  verb->callback([s] { eval(*s); });
+void add_eval(Verb program) {
+  const Verb verb = program.add_subcommand("eval", "Loss and accuracy of a trained network");
+  auto s = std::make_shared<EvalSettings>();
+  verb.add_option("run", s->run, "A run's folder, or its name in runs/").required();
+  verb.add_option("--checkpoint", s->checkpoint, "best, last or a step").show_default();
+  verb.add_option("--split", s->split, "test or train").show_default().one_of({"test", "train"});
+  verb.add_option("--cores", s->cores, "Cores to use").show_default().range(1, 1024);
+  verb.add_flag("--json", s->json, "Print one JSON object");
+  verb.footer("Examples:\n  echelon eval runs/demo-1\n  echelon eval demo-1 --checkpoint last --split train");
+  verb.action([s] { eval(*s); });
 }
 
 }  // namespace echelon::cli

@@ -8,20 +8,19 @@
 
 namespace echelon::cli {
 
-void add_init(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("init", "Write a commented recipe for a data set");
+void add_init(Verb program) {
+  const Verb verb = program.add_subcommand("init", "Write a commented recipe for a data set");
   struct Settings {
     std::string data, kind, file;
     bool json = false;
   };
   auto s = std::make_shared<Settings>();
-  verb->add_option("data", s->data, "A known data set (`echelon data list`), or a file or directory")->required();
-  verb->add_option("--kind", s->kind,
-                   "What kind of data the file or directory holds, if that cannot be told by itself");
-  verb->add_option("-o,--output", s->file, "Where to write it (default: the terminal); must not exist yet");
-  verb->add_flag("--json", s->json, "Print one JSON object");
-  verb->footer("Examples:\n  echelon init digits -o my.toml && echelon train my.toml\n  echelon init flowers.csv");
-  verb->callback([s] {
+  verb.add_option("data", s->data, "A known data set (`echelon data list`), or a file or directory").required();
+  verb.add_option("--kind", s->kind, "What kind of data the file or directory holds, if that cannot be told by itself");
+  verb.add_option("-o,--output", s->file, "Where to write it (default: the terminal); must not exist yet");
+  verb.add_flag("--json", s->json, "Print one JSON object");
+  verb.footer("Examples:\n  echelon init digits -o my.toml && echelon train my.toml\n  echelon init flowers.csv");
+  verb.action([s] {
     const auto disk = make_real_disk();
     const std::string text = initial_recipe(*disk, guess_data(*disk, s->data, s->kind));
     if (!s->file.empty()) {

@@ -16,7 +16,7 @@ namespace echelon::cli {
 
 namespace {
 
-struct Settings {
+struct PredictSettings {
   std::string run, checkpoint = "best";
   std::vector<std::string> inputs;
   int top = 3;
@@ -87,7 +87,7 @@ std::vector<Answer> answers(std::span<const float> scores) {
   return all;
 }
 
-void predict(const Settings& s) {
+void predict(const PredictSettings& s) {
   const auto disk = make_real_disk();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint);
   const models::Model& model = *run.prepared.model;
@@ -137,17 +137,17 @@ void predict(const Settings& s) {
 
 }  // namespace
 
-void add_predict(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("predict", "Class and confidence for a picture or a row of numbers");
-  auto s = std::make_shared<Settings>();
-  verb->add_option("run", s->run, "A run's folder, or its name in runs/")->required();
-  verb->add_option("inputs", s->inputs, "Pictures (PNG, JPEG), or rows such as 5.1,3.5,1.4,0.2")->required();
-  verb->add_option("--top", s->top, "How many classes to name")->capture_default_str()->check(CLI::Range(1, 100));
-  verb->add_option("--checkpoint", s->checkpoint, "best, last or a step")->capture_default_str();
-  verb->add_flag("--json", s->json, "Print JSON");
-  verb->footer(
+void add_predict(Verb program) {
+  const Verb verb = program.add_subcommand("predict", "Class and confidence for a picture or a row of numbers");
+  auto s = std::make_shared<PredictSettings>();
+  verb.add_option("run", s->run, "A run's folder, or its name in runs/").required();
+  verb.add_option("inputs", s->inputs, "Pictures (PNG, JPEG), or rows such as 5.1,3.5,1.4,0.2").required();
+  verb.add_option("--top", s->top, "How many classes to name").show_default().range(1, 100);
+  verb.add_option("--checkpoint", s->checkpoint, "best, last or a step").show_default();
+  verb.add_flag("--json", s->json, "Print JSON");
+  verb.footer(
       "Examples:\n  echelon predict runs/demo-1 seven.png\n  echelon predict runs/flowers-1 5.1,3.5,1.4,0.2 --json");
-  verb->callback([s] { predict(*s); });
+  verb.action([s] { predict(*s); });
 }
 
 }  // namespace echelon::cli

@@ -24,19 +24,19 @@ std::string state_of(const RunInfo& run) {
   return run.summary.is_object() ? run.summary.value("stopped_by", std::string("?")) : "not ended";
 }
 
-Json to_json(const RunInfo& run) {
+Json run_to_json(const RunInfo& run) {
   Json j{{"run_dir", run.folder.path}, {"name", run.folder.name()}, {"summary", run.summary}};
   if (run.last) j["last_step"] = run.last->step;
   return j;
 }
 
-void list(const std::string& root, bool json) {
+void list_runs(const std::string& root, bool json) {
   const auto disk = make_real_disk();
   std::vector<RunInfo> runs;
   if (disk->is_directory(root)) runs = list_runs(*disk, root);
   if (json) {
     Json all = Json::array();
-    for (const RunInfo& r : runs) all.push_back(to_json(r));
+    for (const RunInfo& r : runs) all.push_back(run_to_json(r));
     fmt::print("{}\n", all.dump());
     return;
   }
@@ -79,7 +79,7 @@ std::vector<Difference> recipe_differences(Disk& disk, const std::vector<RunFold
   return differences(recipe(two[0]), recipe(two[1]));
 }
 
-void show(const std::string& root, const std::vector<std::string>& names, const std::string& svg, bool json) {
+void show_runs(const std::string& root, const std::vector<std::string>& names, const std::string& svg, bool json) {
   const auto disk = make_real_disk();
   std::vector<RunFolder> folders;
   for (const std::string& n : names) folders.push_back(open_run(*disk, root, n));
@@ -88,7 +88,7 @@ void show(const std::string& root, const std::vector<std::string>& names, const 
   if (!svg.empty()) write_file_atomically(*disk, svg, plot_svg(curves, options));
   if (json) {
     Json all = Json::array();
-    for (const RunFolder& f : folders) all.push_back(to_json(read_run(*disk, f)));
+    for (const RunFolder& f : folders) all.push_back(run_to_json(read_run(*disk, f)));
     if (folders.size() == 2)
       for (const Difference& d : recipe_differences(*disk, folders))
         all[0]["recipe"][d.key] = d.first, all[1]["recipe"][d.key] = d.second;
@@ -130,10 +130,10 @@ void show(const std::string& root, const std::vector<std::string>& names, const 
 
 }  // namespace
 
-void add_runs(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("runs", "List runs, show one, compare two");
-  verb->require_subcommand(1);
-  verb->footer(
+void add_runs(Verb program) {
+  const Verb verb = program.add_subcommand("runs", "List runs, show one, compare two");
+  verb.require_subcommand(1);
+  verb.footer(
       "Examples:\n  echelon runs list\n  echelon runs show demo-1 --svg curve.svg\n  echelon runs compare demo-1 "
       "demo-2");
   struct Settings {
@@ -143,20 +143,20 @@ void add_runs(CLI::App& program) {
   };
   auto s = std::make_shared<Settings>();
   auto part = [&](const char* name, const char* help, const char* example) {
-    CLI::App* p = verb->add_subcommand(name, help);
-    p->add_option("--root", s->root, "Where the runs are")->capture_default_str();
-    p->add_flag("--json", s->json, "Print JSON");
-    p->footer(std::string("Example:\n  ") + example);
+    const Verb p = verb.add_subcommand(name, help);
+    p.add_option("--root", s->root, "Where the runs are").show_default();
+    p.add_flag("--json", s->json, "Print JSON");
+    p.footer(std::string("Example:\n  ") + example);
     return p;
   };
-  part("list", "All runs", "echelon runs list")->callback([s] { list(s->root, s->json); });
-  CLI::App* showing = part("show", "One run: result and curve", "echelon runs show demo-1 --svg curve.svg");
-  showing->add_option("run", s->names, "A run's folder, or its name in runs/")->required()->expected(1);
-  CLI::App* comparing = part("compare", "Two runs beside each other", "echelon runs compare demo-1 demo-2");
-  comparing->add_option("runs", s->names, "Two runs")->required()->expected(2);
-  for (CLI::App* p : {showing, comparing}) {
-    p->add_option("--svg", s->svg, "Also write the curve as an SVG file");
-    p->callback([s] { show(s->root, s->names, s->svg, s->json); });
+  part("list", "All runs", "echelon runs list").action([s] { list_runs(s->root, s->json); });
+  const Verb showing = part("show", "One run: result and curve", "echelon runs show demo-1 --svg curve.svg");
+  showing.add_option("run", s->names, "A run's folder, or its name in runs/").required().exactly(1);
+  const Verb comparing = part("compare", "Two runs beside each other", "echelon runs compare demo-1 demo-2");
+  comparing.add_option("runs", s->names, "Two runs").required().exactly(2);
+  for (const Verb p : {showing, comparing}) {
+    p.add_option("--svg", s->svg, "Also write the curve as an SVG file");
+    p.action([s] { show_runs(s->root, s->names, s->svg, s->json); });
   }
 }
 

@@ -17,7 +17,7 @@ namespace echelon::cli {
 
 namespace {
 
-struct Settings {
+struct SampleSettings {
   std::string run, checkpoint = "last", prompt = "\n", png;
   std::int64_t length = 400;
   double temperature = 0.8;
@@ -93,7 +93,7 @@ class Speaker {
   std::size_t fed_ = 0;
 };
 
-void sample(const Settings& s) {
+void sample(const SampleSettings& s) {
   const auto disk = make_real_disk();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint);
   const models::Task task = run.prepared.model->task();
@@ -132,27 +132,25 @@ void sample(const Settings& s) {
 
 }  // namespace
 
-void add_sample(CLI::App& program) {
-  CLI::App* verb =
+void add_sample(Verb program) {
+  const Verb verb =
       program.add_subcommand("sample", "Text from a language model, pictures from a generator or autoencoder");
-  auto s = std::make_shared<Settings>();
-  verb->add_option("run", s->run, "A run's folder, or its name in runs/")->required();
-  verb->add_option("--prompt", s->prompt, "How the text begins");
-  verb->add_option("--length", s->length, "Tokens to write")->capture_default_str()->check(CLI::Range(1, 1 << 20));
-  verb->add_option("--temperature", s->temperature, "0: always the likeliest; 1: as the model believes")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 10.0));
-  verb->add_option("--top", s->top, "Draw only among the so many likeliest (0: all)")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  verb->add_option("--png", s->png, "Where to write pictures (default: samples.png in the run's folder)");
-  verb->add_option("--seed", s->seed, "Another seed, another text")->capture_default_str();
-  verb->add_option("--checkpoint", s->checkpoint, "best, last or a step")->capture_default_str();
-  verb->add_flag("--json", s->json, "Print one JSON object");
-  verb->footer(
+  auto s = std::make_shared<SampleSettings>();
+  verb.add_option("run", s->run, "A run's folder, or its name in runs/").required();
+  verb.add_option("--prompt", s->prompt, "How the text begins");
+  verb.add_option("--length", s->length, "Tokens to write").show_default().range(1, 1 << 20);
+  verb.add_option("--temperature", s->temperature, "0: always the likeliest; 1: as the model believes")
+      .show_default()
+      .range(0.0, 10.0);
+  verb.add_option("--top", s->top, "Draw only among the so many likeliest (0: all)").show_default().not_negative();
+  verb.add_option("--png", s->png, "Where to write pictures (default: samples.png in the run's folder)");
+  verb.add_option("--seed", s->seed, "Another seed, another text").show_default();
+  verb.add_option("--checkpoint", s->checkpoint, "best, last or a step").show_default();
+  verb.add_flag("--json", s->json, "Print one JSON object");
+  verb.footer(
       "Examples:\n  echelon sample runs/gpt-1 --prompt \"Call me\" --temperature 0.7\n  echelon sample runs/gan-1 "
       "--png digits.png");
-  verb->callback([s] { sample(*s); });
+  verb.action([s] { sample(*s); });
 }
 
 }  // namespace echelon::cli

@@ -49,7 +49,7 @@ Shape picture_shape(const models::Model& model) {
 }
 
 // Runs the prediction graph on `in` (empty for a generator) and returns its output.
-std::vector<float> predict(LoadedRun& run, std::int64_t slice, std::span<const float> in, std::uint64_t seed) {
+std::vector<float> forward(LoadedRun& run, std::int64_t slice, std::span<const float> in, std::uint64_t seed) {
   const models::Model& model = *run.prepared.model;
   const Plan plan = compile(model.prediction(slice));
   Buffer arena(plan.memory.arena_bytes);
@@ -71,7 +71,7 @@ void sample_pictures(Disk& disk, LoadedRun& run, const std::string& path, std::u
     return std::span(all).subspan(static_cast<std::size_t>(i) * size, size);
   };
   if (model.task() == models::Task::generate) {
-    const auto made = predict(run, across * rows_of_new, {}, seed);
+    const auto made = forward(run, across * rows_of_new, {}, seed);
     const auto [low, high] = std::ranges::minmax(made);
     Sheet sheet(shape, across, rows_of_new);
     for (std::int64_t i = 0; i < across * rows_of_new; ++i) sheet.put(at(made, i), i % across, i / across, low, high);
@@ -92,7 +92,7 @@ void sample_pictures(Disk& disk, LoadedRun& run, const std::string& path, std::u
   std::vector<float> noisy = clean;
   const Stream noise({.seed = seed, .layer = stream_layer("noise of pictures")});
   for (std::size_t i = 0; i < noisy.size(); ++i) noisy[i] += static_cast<float>(deviation) * noise.normal(i);
-  const auto restored = predict(run, across, noisy, seed);
+  const auto restored = forward(run, across, noisy, seed);
   const auto [low, high] = std::ranges::minmax(clean);
   Sheet sheet(shape, across, 3);
   for (std::int64_t i = 0; i < across; ++i) {

@@ -7,20 +7,20 @@
 
 namespace echelon::cli {
 
-void add_secret(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("secret", "Make the secret of a job on several machines");
+void add_secret(Verb program) {
+  const Verb verb = program.add_subcommand("secret", "Make the secret of a job on several machines");
   struct Settings {
     std::string path;
     bool json = false;
   };
   auto s = std::make_shared<Settings>();
-  verb->add_option("file", s->path, "A new file, readable by its owner alone")->required();
-  verb->add_flag("--json", s->json, "Print one JSON object");
-  verb->footer(
+  verb.add_option("file", s->path, "A new file, readable by its owner alone").required();
+  verb.add_flag("--json", s->json, "Print one JSON object");
+  verb.footer(
       "Examples:\n  echelon secret job.secret\n"
       "  scp -p job.secret other:            then, on both: echelon train ... --nnodes 2 --secret-file job.secret\n"
       "docs/cluster.md shows a whole job, docs/security.md what the secret protects.");
-  verb->callback([s] {
+  verb.action([s] {
     make_job_secret_file(s->path);
     if (s->json)
       fmt::print("{}\n", nlohmann::ordered_json{{"file", s->path}}.dump());

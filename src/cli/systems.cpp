@@ -290,34 +290,32 @@ void parts(bool json) {
 
 }  // namespace
 
-void add_systems(CLI::App& program) {
-  CLI::App* verb = program.add_subcommand("systems", "List the ways to train together, or show one in detail");
-  verb->require_subcommand(0, 1);
-  verb->footer(
+void add_systems(Verb program) {
+  const Verb verb = program.add_subcommand("systems", "List the ways to train together, or show one in detail");
+  verb.require_subcommand(0, 1);
+  verb.footer(
       "Examples:\n  echelon systems\n  echelon systems show easgd\n  echelon systems parts\n  echelon systems --json");
   auto json = std::make_shared<bool>(false);
-  verb->add_flag("--json", *json, "Print JSON");
+  verb.add_flag("--json", *json, "Print JSON");
   auto name = std::make_shared<std::string>();
-  CLI::App* showing = verb->add_subcommand(
+  const Verb showing = verb.add_subcommand(
       "show", "What it is, its programs, its composition with all settings, its traffic, when to use it");
-  showing->add_option("name", *name, "A name of `echelon systems`, or a file")->required();
+  showing.add_option("name", *name, "A name of `echelon systems`, or a file").required();
   auto workers = std::make_shared<int>(4);
-  showing->add_option("--workers", *workers, "For the bytes per step")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
+  showing.add_option("--workers", *workers, "For the bytes per step").show_default().range(1, 100000);
   auto batch = std::make_shared<std::size_t>(64);
-  showing->add_option("--batch", *batch, "The same: samples of all workers together; only where factors travel")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 24));
-  showing->add_flag("--json", *json, "Print JSON");
-  showing->footer("Example:\n  echelon systems show easgd");
-  CLI::App* naming = verb->add_subcommand("parts", "All parts that systems are composed of, with their settings");
-  naming->add_flag("--json", *json, "Print JSON");
-  naming->footer("Example:\n  echelon systems parts");
-  verb->callback([=] {
-    if (showing->parsed())
+  showing.add_option("--batch", *batch, "The same: samples of all workers together; only where factors travel")
+      .show_default()
+      .range(1, 1 << 24);
+  showing.add_flag("--json", *json, "Print JSON");
+  showing.footer("Example:\n  echelon systems show easgd");
+  const Verb naming = verb.add_subcommand("parts", "All parts that systems are composed of, with their settings");
+  naming.add_flag("--json", *json, "Print JSON");
+  naming.footer("Example:\n  echelon systems parts");
+  verb.action([=] {
+    if (showing.called())
       show(*name, *workers, *batch, *json);
-    else if (naming->parsed())
+    else if (naming.called())
       parts(*json);
     else
       list(*json);

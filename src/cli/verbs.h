@@ -3,23 +3,23 @@
 // it prints to stdout, throws BadInput for what the user can cure and anything else for what went wrong at run time
 // (main.cpp turns these into exit codes 2 and 1).
 
-#include <CLI/CLI.hpp>
+#include "cli/flags.h"
 
 namespace echelon::cli {
 
-void add_train(CLI::App& program);
-void add_check(CLI::App& program);
-void add_init(CLI::App& program);
-void add_eval(CLI::App& program);
-void add_predict(CLI::App& program);
-void add_sample(CLI::App& program);
-void add_runs(CLI::App& program);
-void add_data(CLI::App& program);
-void add_models(CLI::App& program);
-void add_systems(CLI::App& program);
-void add_compare(CLI::App& program);
-void add_bench(CLI::App& program);
-void add_secret(CLI::App& program);
-void add_completion(CLI::App& program);
+void add_train(Verb program);
+void add_check(Verb program);
+void add_init(Verb program);
+void add_eval(Verb program);
+void add_predict(Verb program);
+void add_sample(Verb program);
+void add_runs(Verb program);
+void add_data(Verb program);
+void add_models(Verb program);
+void add_systems(Verb program);
+void add_compare(Verb program);
+void add_bench(Verb program);
+void add_secret(Verb program);
+void add_completion(Verb program);
 
 }  // namespace echelon::cli

@@ -109,26 +109,27 @@ std::string in_words(const WorldFlags& flags, const World& world) {
   return fmt::format("{} workers ({}) with {} each", world.size(), world.place().world, on);
 }
 
-void add_world_flags(CLI::App& verb, WorldFlags& f) {
+std::vector<Flag> add_world_flags(Verb verb, WorldFlags& f) {
+  const auto before = static_cast<std::ptrdiff_t>(verb.flags().size());
   const char* group = "Workers";
   verb.add_option("--workers,--nproc-per-node", f.workers,
                   "Workers on this machine; the result depends on it only under a --system other than bsp")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000))
-      ->group(group);
+      .show_default()
+      .range(1, 100000)
+      .group(group);
   verb.add_option(
           "--world", f.world,
           "What the workers are: threads, processes (the default), tcp, mpi or sim (simulated, on virtual time)")
-      ->check(CLI::IsMember({"threads", "processes", "tcp", "mpi", "sim"}))
-      ->group(group);
+      .one_of({"threads", "processes", "tcp", "mpi", "sim"})
+      .group(group);
   verb.add_option("--cores", f.cores,
                   "Cores of each worker; the result does not depend on it (default: all, shared out)")
-      ->check(CLI::Range(1, 1024))
-      ->group(group);
+      .range(1, 1024)
+      .group(group);
   verb.add_option("--cluster", f.cluster,
                   "sim: the file that describes machines, links and faults (docs/simulation.md)")
-      ->group(group);
-  verb.add_option_function<std::string>(
+      .group(group);
+  verb.add_text(
           "--link",
           [&f](const std::string& text) {
             f.link = read_link(text);
@@ -136,28 +137,31 @@ void add_world_flags(CLI::App& verb, WorldFlags& f) {
             std::erase(f.link_text, ' ');  // one word of the command that goes on with a run
           },
           "An experiment: every worker's link has only this speed, and latency if you like: 100mbit or 100mbit,1ms")
-      ->group(group);
+      .group(group);
   const char* network = "Several machines (docs/cluster.md, docs/security.md)";
-  verb.add_option("--nnodes", f.nodes, "Machines: N, or MIN:MAX")->capture_default_str()->group(network);
+  verb.add_option("--nnodes", f.nodes, "Machines: N, or MIN:MAX").show_default().group(network);
   verb.add_option("--rdzv-endpoint", f.tcp.endpoint, "Where they meet: the first machine's HOST:PORT")
-      ->capture_default_str()
-      ->group(network);
-  verb.add_option("--rdzv-id", f.tcp.job_id, "The job's name")->capture_default_str()->group(network);
+      .show_default()
+      .group(network);
+  verb.add_option("--rdzv-id", f.tcp.job_id, "The job's name").show_default().group(network);
   verb.add_option("--node-rank", f.tcp.node_rank, "This machine's number; 0 listens at the endpoint (default: any)")
-      ->check(CLI::NonNegativeNumber)
-      ->group(network);
+      .not_negative()
+      .group(network);
   verb.add_option("--bind", f.tcp.bind, "The address at which this machine's workers listen")
-      ->capture_default_str()
-      ->group(network);
+      .show_default()
+      .group(network);
   verb.add_option("--secret-file", f.tcp.secret_file,
                   "The job's secret, mode 0600 (`echelon secret FILE` makes one; default: $ECHELON_SECRET)")
-      ->group(network);
-  verb.add_flag("--tls", f.tcp.tls, "Encrypt on loopback too")->group(network);
-  verb.add_flag("--insecure", f.tcp.insecure, "Do not encrypt between machines either")->group(network);
+      .group(network);
+  verb.add_flag("--tls", f.tcp.tls, "Encrypt on loopback too").group(network);
+  verb.add_flag("--insecure", f.tcp.insecure, "Do not encrypt between machines either").group(network);
+  const std::vector<Flag> all = verb.flags();
+  return {all.begin() + before, all.end()};
 }
 
-void add_straggler_flag(CLI::App& verb, WorldFlags& f) {
-  verb.add_option_function<std::vector<std::string>>(
+Flag add_straggler_flag(Verb verb, WorldFlags& f) {
+  return verb
+      .add_texts(
           "--straggler",
           [&f](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) f.stragglers.push_back(read_straggler(text));
@@ -165,8 +169,8 @@ void add_straggler_flag(CLI::App& verb, WorldFlags& f) {
           },
           "An experiment: a slow worker, rank=2,factor=4; or now and then any, rank=any,factor=4,chance=0.1. May be "
           "said again")
-      ->allow_extra_args(false)
-      ->group("Workers");
+      .one_each_time()
+      .group("Workers");
 }
 
 ExpectedWorld expected_world(const WorldFlags& flags) {

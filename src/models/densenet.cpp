@@ -7,7 +7,7 @@ namespace echelon::models {
 namespace {
 
 // Normalised and rectified, then convolved.
-Value conv(nn::Net& net, const std::string& number, Value x, std::int64_t out, int kernel) {
+Value bn_relu_conv(nn::Net& net, const std::string& number, Value x, std::int64_t out, int kernel) {
   x = net.named("relu" + number).relu(net.named("norm" + number).batch_norm(x));
   return net.named("conv" + number)
       .conv2d(x, out, {.kernel = kernel, .padding = kernel / 2, .bias = false, .init = nn::he_normal()});
@@ -39,13 +39,13 @@ Value densenet(nn::Net& net, Value x, std::int64_t classes, const DenseNetOption
   for (std::size_t b = 0; b < o.blocks.size(); ++b) {
     for (int i = 0; i < o.blocks[b]; ++i) {
       const auto scope = net.block(fmt::format("block{}.layer{}", b + 1, i + 1));
-      Value y = conv(net, "2", conv(net, "1", x, 4 * o.growth, 1), o.growth, 3);
+      Value y = bn_relu_conv(net, "2", bn_relu_conv(net, "1", x, 4 * o.growth, 1), o.growth, 3);
       if (o.dropout > 0) y = net.dropout(y, o.dropout);
       x = net.concat({x, y});
     }
     if (b + 1 == o.blocks.size()) break;
     const auto scope = net.block(fmt::format("transition{}", b + 1));
-    x = net.avg_pool(conv(net, "", x, net.shape(x)[1] / 2, 1), 2);
+    x = net.avg_pool(bn_relu_conv(net, "", x, net.shape(x)[1] / 2, 1), 2);
   }
   x = net.relu(net.named("norm").batch_norm(x));
   return net.named("fc").linear(net.global_avg_pool(x), classes);

@@ -73,7 +73,7 @@ Quantisers fixed(const Quantisation& q) {
           [q](Graph& g, Value x) { return ops::fixed_point(g, x, q.activations_bits, q.activations_fraction, false); }};
 }
 
-constexpr auto table = std::to_array<Scheme>({
+constexpr auto schemes = std::to_array<Scheme>({
     {"dorefa", {1, 1, 16}, {2, 1, 16}, false, false, dorefa},
     {"bnn", {1, 1, 1}, {1, 1, 1}, false, false, bnn},
     {"ternary", {2, 2, 2, true}, {32, 32, 32, true}, true, false, ternary},
@@ -83,7 +83,7 @@ constexpr auto table = std::to_array<Scheme>({
 });
 
 const Scheme& scheme_of(const std::string& name) {
-  for (const Scheme& s : table)
+  for (const Scheme& s : schemes)
     if (name == s.name) return s;
   bad_input("there is no quantisation '{}'", name);
 }
@@ -146,7 +146,7 @@ class Quantised : public Model {
 
 std::vector<std::string> quantisation_schemes() {
   std::vector<std::string> names;
-  for (const Scheme& s : table) names.emplace_back(s.name);
+  for (const Scheme& s : schemes) names.emplace_back(s.name);
   return names;
 }
 
@@ -155,7 +155,7 @@ std::optional<Quantisation> read_quantisation(OptionReader& model) {
   OptionReader r = model.table("quantise");
   Quantisation q;
   r.require("scheme", "say how, for example scheme = \"dorefa\"");
-  q.scheme = r.choice("scheme", table[0].name, quantisation_schemes());
+  q.scheme = r.choice("scheme", schemes[0].name, quantisation_schemes());
   const Scheme& scheme = scheme_of(q.scheme);
   q.weights_bits = read_bits(r, "weights_bits", scheme.weights);
   q.activations_bits = read_bits(r, "activations_bits", scheme.activations);

@@ -7,7 +7,7 @@
 namespace echelon::models {
 namespace {
 
-Value conv(nn::Net& net, const std::string& name, Value x, std::int64_t out, int kernel, int stride) {
+Value plain_conv(nn::Net& net, const std::string& name, Value x, std::int64_t out, int kernel, int stride) {
   return net.named(name).conv2d(
       x, out, {.kernel = kernel, .stride = stride, .padding = kernel / 2, .bias = false, .init = nn::he_normal()});
 }
@@ -16,7 +16,7 @@ Value conv(nn::Net& net, const std::string& name, Value x, std::int64_t out, int
 Value shortcut(nn::Net& net, Value x, std::int64_t out, int stride, bool pad) {
   const std::int64_t in = net.shape(x)[1];
   const auto scope = net.block("downsample");
-  if (!pad) return net.named("1").batch_norm(conv(net, "0", x, out, 1, stride));
+  if (!pad) return net.named("1").batch_norm(plain_conv(net, "0", x, out, 1, stride));
   if (stride > 1) x = net.named("skip").avg_pool(x, 1, {.stride = stride});
   std::vector<Value> parts{x};
   for (std::int64_t c = in; c < out; c += in) parts.push_back(ops::scale(net.graph(), x, 0));
@@ -27,12 +27,12 @@ Value block(nn::Net& net, Value x, std::int64_t width, int stride, const ResNetO
   const std::int64_t out = o.bottleneck ? 4 * width : width;
   Value y = x;
   if (o.bottleneck) {
-    y = net.relu(net.named("bn1").batch_norm(conv(net, "conv1", y, width, 1, 1)));
-    y = net.relu(net.named("bn2").batch_norm(conv(net, "conv2", y, width, 3, stride)));
-    y = net.named("bn3").batch_norm(conv(net, "conv3", y, out, 1, 1));
+    y = net.relu(net.named("bn1").batch_norm(plain_conv(net, "conv1", y, width, 1, 1)));
+    y = net.relu(net.named("bn2").batch_norm(plain_conv(net, "conv2", y, width, 3, stride)));
+    y = net.named("bn3").batch_norm(plain_conv(net, "conv3", y, out, 1, 1));
   } else {
-    y = net.relu(net.named("bn1").batch_norm(conv(net, "conv1", y, width, 3, stride)));
-    y = net.named("bn2").batch_norm(conv(net, "conv2", y, width, 3, 1));
+    y = net.relu(net.named("bn1").batch_norm(plain_conv(net, "conv1", y, width, 3, stride)));
+    y = net.named("bn2").batch_norm(plain_conv(net, "conv2", y, width, 3, 1));
   }
   if (stride > 1 || net.shape(x)[1] != out) x = shortcut(net, x, out, stride, o.pad_shortcut);
   return net.relu(net.add(y, x));
@@ -59,7 +59,7 @@ ResNetOptions resnet_of_depth(int depth) {
 
 Value resnet(nn::Net& net, Value x, std::int64_t classes, const ResNetOptions& o) {
   x = as_image(net, x);
-  x = conv(net, "conv1", x, o.width, o.small_stem ? 3 : 7, o.small_stem ? 1 : 2);
+  x = plain_conv(net, "conv1", x, o.width, o.small_stem ? 3 : 7, o.small_stem ? 1 : 2);
   x = net.relu(net.named("bn1").batch_norm(x));
   if (!o.small_stem) x = net.max_pool(x, 3, {.stride = 2, .padding = 1});
   std::int64_t width = o.width;

@@ -69,7 +69,7 @@ constexpr std::string_view cell_keys = "hidden = 256, layers = 1, dropout = 0";
 constexpr std::string_view char_keys = "hidden = 256, layers = 1, embedding = 64, dropout = 0";
 
 // The table. Name, what it is, keys with defaults, usual data, how to make it.
-constexpr auto table = std::to_array<Entry>({
+constexpr auto networks = std::to_array<Entry>({
     {"mlp", "multi-layer perceptron", "hidden = [1024, 1024], dropout = 0, batch_norm = false", vectors, make_mlp},
     {"lenet5", "LeNet-5 with ReLU and max pooling (LeCun et al. 1998)", "", digits, make_lenet5},
     {"alexnet", "AlexNet (Krizhevsky et al. 2012), the original with two groups and response norm",
@@ -109,18 +109,18 @@ constexpr auto table = std::to_array<Entry>({
 
 std::vector<std::string> names() {
   std::vector<std::string> list;
-  for (const Entry& e : table) list.emplace_back(e.name);
+  for (const Entry& e : networks) list.emplace_back(e.name);
   return list;
 }
 
 const Entry* find(const std::string& name) {
-  const auto it = std::find_if(table.begin(), table.end(), [&](const Entry& e) { return e.name == name; });
-  return it == table.end() ? nullptr : &*it;
+  const auto it = std::find_if(networks.begin(), networks.end(), [&](const Entry& e) { return e.name == name; });
+  return it == networks.end() ? nullptr : &*it;
 }
 
 }  // namespace
 
-std::span<const Entry> zoo() { return table; }
+std::span<const Entry> zoo() { return networks; }
 
 const Entry& find_model(const std::string& name) {
   if (const Entry* entry = find(name)) return *entry;

@@ -8,7 +8,7 @@ namespace echelon {
 
 namespace {
 
-const std::string* text_in(const Options& table, const char* key) {
+const std::string* text_of(const Options& table, const char* key) {
   const auto it = table.items.find(key);
   return it == table.items.end() ? nullptr : std::get_if<std::string>(&it->second.value);
 }
@@ -16,7 +16,7 @@ const std::string* text_in(const Options& table, const char* key) {
 }  // namespace
 
 void take_in_graph(Disk& disk, Options& exchange, Problems& problems) {
-  const std::string *graph = text_in(exchange, "graph"), *path = text_in(exchange, "file");
+  const std::string *graph = text_of(exchange, "graph"), *path = text_of(exchange, "file");
   if (!graph || *graph != "file" || !path) return;
   const Place place = exchange.items["file"].place;
   if (exchange.items.contains("edges"))

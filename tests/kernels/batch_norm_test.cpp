@@ -13,8 +13,8 @@ namespace {
 
 using namespace test;
 
-const Shape shapes[] = {{2, 1, 1, 1}, {8, 8, 5, 5},   {3, 16, 7, 3}, {13, 5, 4, 4},
-                        {9, 3, 1, 1}, {2, 24, 33, 1}, {64, 8, 1, 1}, {1, 8, 40, 40}};
+const Shape norm_shapes[] = {{2, 1, 1, 1}, {8, 8, 5, 5},   {3, 16, 7, 3}, {13, 5, 4, 4},
+                             {9, 3, 1, 1}, {2, 24, 33, 1}, {64, 8, 1, 1}, {1, 8, 40, 40}};
 
 struct Channels {
   std::vector<float> gamma, beta, mean, rstd, variance, dgamma, dbeta;
@@ -26,8 +26,8 @@ struct Channels {
 };
 
 template <typename Check>
-void for_each_case(Check check) {
-  for (const Shape& s : shapes)
+void for_each_norm(Check check) {
+  for (const Shape& s : norm_shapes)
     for (const Layout layout : all_layouts)
       for (const bool relu : {false, true})
         for (const bool residual : {false, true}) {
@@ -39,7 +39,7 @@ void for_each_case(Check check) {
 }
 
 TEST(BatchNorm, forward_equals_its_twin) {
-  for_each_case([](const Shape& s, Layout layout, bool relu, bool with_residual) {
+  for_each_norm([](const Shape& s, Layout layout, bool relu, bool with_residual) {
     const BatchNormShape shape{s[0], s[1], s[2] * s[3]};
     const auto x = random_values(s.elements(), 1), residual = random_values(s.elements(), 2);
     Channels expected(s[1]), actual(s[1]);
@@ -72,7 +72,7 @@ TEST(BatchNorm, forward_equals_its_twin) {
 }
 
 TEST(BatchNorm, inference_equals_its_twin) {
-  for_each_case([](const Shape& s, Layout layout, bool relu, bool with_residual) {
+  for_each_norm([](const Shape& s, Layout layout, bool relu, bool with_residual) {
     const BatchNormShape shape{s[0], s[1], s[2] * s[3]};
     const auto x = random_values(s.elements(), 1), residual = random_values(s.elements(), 2);
     Channels c(s[1]);
@@ -97,7 +97,7 @@ TEST(BatchNorm, inference_equals_its_twin) {
 }
 
 TEST(BatchNorm, backward_equals_its_twin) {
-  for_each_case([](const Shape& s, Layout layout, bool relu, bool with_residual) {
+  for_each_norm([](const Shape& s, Layout layout, bool relu, bool with_residual) {
     const BatchNormShape shape{s[0], s[1], s[2] * s[3]};
     const auto x = random_values(s.elements(), 1), residual = random_values(s.elements(), 2),
                dy = random_values(s.elements(), 3);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace test;
 
-const ConvShape shapes[] = {
+const ConvShape conv_shapes[] = {
     {.n = 1, .c = 1, .h = 1, .w = 1, .out_c = 1},
     {.n = 8, .c = 1, .h = 28, .w = 28, .out_c = 6, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2},
     {.n = 5, .c = 6, .h = 14, .w = 14, .out_c = 16, .kh = 5, .kw = 5},
@@ -117,8 +117,8 @@ std::string describe(const ConvShape& s, ConvLayouts l) {
 
 // Calls prepare(shape), which computes what is expected and returns a check, and the check for all supported layouts.
 template <typename Prepare>
-void for_each_case(Prepare prepare) {
-  for (const ConvShape& s : shapes) {
+void for_each_conv(Prepare prepare) {
+  for (const ConvShape& s : conv_shapes) {
     const auto check = prepare(s);
     for (const Layout in : all_layouts)
       for (const Layout out : all_layouts) {
@@ -130,7 +130,7 @@ void for_each_case(Prepare prepare) {
 }
 
 TEST(Conv, forward_equals_its_twin) {
-  for_each_case([](const ConvShape& s) {
+  for_each_conv([](const ConvShape& s) {
     const auto x = random_values(s.in_shape().elements(), 1), w = random_values(s.weights(), 2),
                b = random_values(s.out_c, 3);
     std::vector<float> without(size(s.out_shape())), with_bias_and_relu = without;
@@ -151,7 +151,7 @@ TEST(Conv, forward_equals_its_twin) {
 }
 
 TEST(Conv, backward_data_equals_its_twin) {
-  for_each_case([](const ConvShape& s) {
+  for_each_conv([](const ConvShape& s) {
     const auto dy = random_values(s.out_shape().elements(), 4), w = random_values(s.weights(), 5);
     std::vector<float> expected(size(s.in_shape()));
     ref_conv_backward_data(s, dy.data(), w.data(), expected.data());
@@ -167,7 +167,7 @@ TEST(Conv, backward_data_equals_its_twin) {
 }
 
 TEST(Conv, backward_weights_equals_its_twin) {
-  for_each_case([](const ConvShape& s) {
+  for_each_conv([](const ConvShape& s) {
     const auto x = random_values(s.in_shape().elements(), 6), dy = random_values(s.out_shape().elements(), 7);
     std::vector<float> expected_dw(size(s.weight_shape())), expected_db(static_cast<std::size_t>(s.out_c));
     ref_conv_backward_weights(s, x.data(), dy.data(), expected_dw.data(), expected_db.data());
@@ -239,11 +239,11 @@ TEST(Conv, idle_lanes_of_batch8_do_not_count) {
 }
 
 TEST(Conv, preferred_layouts_are_supported_and_fit_the_channels) {
-  for (const ConvShape& s : shapes) EXPECT_TRUE(supports(s, preferred_layouts(s)));
+  for (const ConvShape& s : conv_shapes) EXPECT_TRUE(supports(s, preferred_layouts(s)));
   const ConvLayouts wide{Layout::channel8, Layout::channel8}, few{Layout::batch8, Layout::batch8};
-  EXPECT_EQ(preferred_layouts(shapes[1]), few);
-  EXPECT_EQ(preferred_layouts(shapes[8]), wide);  // depthwise
-  EXPECT_EQ(preferred_layouts(shapes[12]), wide);
+  EXPECT_EQ(preferred_layouts(conv_shapes[1]), few);
+  EXPECT_EQ(preferred_layouts(conv_shapes[8]), wide);  // depthwise
+  EXPECT_EQ(preferred_layouts(conv_shapes[12]), wide);
 }
 
 TEST(Conv, impossible_shapes_are_named) {

@@ -15,7 +15,7 @@ ConvShape shape(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, 
   return {.n = n, .c = c, .h = h, .w = w, .out_c = out_c, .kh = 3, .kw = 3, .pad_h = pad, .pad_w = pad};
 }
 
-const ConvShape shapes[] = {
+const ConvShape winograd_shapes[] = {
     shape(1, 8, 3, 3, 8, 0),     shape(2, 8, 4, 4, 24, 1), shape(3, 16, 7, 5, 8, 1),   shape(1, 40, 6, 9, 16, 2),
     shape(5, 24, 13, 10, 40, 1), shape(2, 8, 1, 1, 8, 1),  shape(1, 64, 5, 5, 128, 1),  // more channels than tiles
     shape(70, 8, 8, 8, 8, 1),                                                           // several chunks of tiles
@@ -23,7 +23,7 @@ const ConvShape shapes[] = {
 
 TEST(ConvWinograd, all_directions_equal_their_twins) {
   constexpr Layout layout = Layout::channel8;
-  for (const ConvShape& s : shapes) {
+  for (const ConvShape& s : winograd_shapes) {
     SCOPED_TRACE(fmt::format("{} -> {} pad {}", to_string(s.in_shape()), s.out_c, s.pad_h));
     const auto x = random_values(s.in_shape().elements(), 1), w = random_values(s.weights(), 2),
                b = random_values(s.out_c, 3), dy = random_values(s.out_shape().elements(), 4);

@@ -14,7 +14,7 @@ using namespace test;
 
 constexpr PoolKind kinds[] = {PoolKind::max, PoolKind::average, PoolKind::average_inside};
 
-const PoolShape shapes[] = {
+const PoolShape pool_shapes[] = {
     {.n = 1, .c = 1, .h = 1, .w = 1, .kh = 1, .kw = 1, .stride_h = 1, .stride_w = 1},
     {.n = 8, .c = 6, .h = 28, .w = 28},
     {.n = 3, .c = 8, .h = 7, .w = 9},                        // a rest is dropped
@@ -27,8 +27,8 @@ const PoolShape shapes[] = {
 };
 
 template <typename Check>
-void for_each_case(Check check) {
-  for (const PoolShape& s : shapes)
+void for_each_pool(Check check) {
+  for (const PoolShape& s : pool_shapes)
     for (const PoolKind kind : kinds)
       for (const Layout layout : all_layouts) {
         if (!fits(s.in_shape(), layout)) continue;
@@ -46,7 +46,7 @@ std::vector<float> coarse(std::int64_t count, std::uint64_t seed) {
 }
 
 TEST(Pool, forward_and_backward_equal_their_twins) {
-  for_each_case([](const PoolShape& s, PoolKind kind, Layout layout) {
+  for_each_pool([](const PoolShape& s, PoolKind kind, Layout layout) {
     const auto x = coarse(s.in_shape().elements(), 1), dy = random_values(s.out_shape().elements(), 2);
     std::vector<float> expected_y(size(s.out_shape())), expected_dx(size(s.in_shape()));
     ref_pool_forward(s, kind, x.data(), expected_y.data());
@@ -110,7 +110,7 @@ TEST(Pool, impossible_shapes_are_named) {
             "the kernel 3x3 is larger than the image 2x2 with padding 0x0");
   EXPECT_EQ(problem_with(PoolShape{.n = 1, .c = 1, .h = 8, .w = 8, .pad_h = 2, .pad_w = 0}),
             "padding 2x0 must be between 0 and half of the kernel 2x2");
-  for (const PoolShape& s : shapes) EXPECT_EQ(problem_with(s), "");
+  for (const PoolShape& s : pool_shapes) EXPECT_EQ(problem_with(s), "");
 }
 
 }  // namespace

@@ -12,13 +12,13 @@ Recipe read(std::string_view text, Problems& problems) {
   return read_recipe("r.toml", {parse_toml(text, "r.toml"), {}, {}}, problems);
 }
 
-std::string problems_of(std::string_view text) {
+std::string recipe_problems(std::string_view text) {
   Problems problems;
   read(text, problems);
   return problems.text("r.toml");
 }
 
-constexpr const char* good = R"(
+constexpr const char* good_recipe = R"(
 title = "digits"
 [model]
 name = "lenet5"
@@ -40,7 +40,7 @@ eval_every_steps = 100
 
 TEST(Recipe, ReadsItsTables) {
   Problems problems;
-  const Recipe r = read(good, problems);
+  const Recipe r = read(good_recipe, problems);
   EXPECT_TRUE(problems.empty()) << problems.text("");
   EXPECT_EQ(r.title, "digits");
   EXPECT_EQ(r.model_name, "lenet5");
@@ -59,7 +59,7 @@ TEST(Recipe, ReadsItsTables) {
 
 TEST(Recipe, TheResolvedOneNamesWhatWasDerivedAndIsTheSameRun) {
   Problems problems;
-  const Recipe r = read(good, problems);
+  const Recipe r = read(good_recipe, problems);
   const std::string text = resolved_toml(r);
   EXPECT_NE(text.find("\nshards = 2\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nlr = 0.1\n"), std::string::npos) << text;
@@ -72,7 +72,7 @@ TEST(Recipe, TheResolvedOneNamesWhatWasDerivedAndIsTheSameRun) {
 }
 
 TEST(Recipe, EveryProblemIsReportedAtOnce) {
-  const std::string text = problems_of(R"(
+  const std::string text = recipe_problems(R"(
 [modle]
 name = "lenet5"
 [data]
@@ -103,13 +103,13 @@ target_accuracy = 99
 }
 
 TEST(Recipe, AnEmptyOneSaysWhatIsNeeded) {
-  const std::string text = problems_of("");
+  const std::string text = recipe_problems("");
   for (const char* part : {"model is missing", "data is missing", "train.epochs is missing"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST(Recipe, TablesOfTheWrongTypeAreProblemsToo) {
-  const std::string text = problems_of("model = 3\ndata = []\noptim = 'x'\nschedule = 1\ntrain = true");
+  const std::string text = recipe_problems("model = 3\ndata = []\noptim = 'x'\nschedule = 1\ntrain = true");
   EXPECT_NE(text.find("model must be a table: write [model] above its keys, is 3"), std::string::npos) << text;
 }
 

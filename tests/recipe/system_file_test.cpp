@@ -17,7 +17,7 @@ using test::says;
 const SystemPlaces shipped{ECHELON_SOURCE_DIR "/recipes/systems"};
 
 // A whole file, in which a test changes a line.
-const std::string good = R"(title = "A title"
+const std::string good_system = R"(title = "A title"
 paper = "A paper"
 section = "C"
 about = "One. Two. Three."
@@ -41,13 +41,13 @@ tau = 5
 )";
 
 std::string with(const std::string& from, const std::string& to) {
-  std::string text = good;
+  std::string text = good_system;
   const auto at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
 }
 
-std::string problems_of(const std::string& text) {
+std::string system_problems(const std::string& text) {
   Problems problems;
   parse_system(text, "x.toml", problems);
   return problems.text("x.toml");
@@ -55,7 +55,7 @@ std::string problems_of(const std::string& text) {
 
 TEST(SystemFile, IsReadAsItSays) {
   Problems problems;
-  const SystemFile s = parse_system(good, "some/where/x.toml", problems);
+  const SystemFile s = parse_system(good_system, "some/where/x.toml", problems);
   EXPECT_TRUE(problems.empty()) << problems.text("?");
   EXPECT_EQ(s.name, "x");
   EXPECT_EQ(s.paper, "A paper");
@@ -68,7 +68,7 @@ TEST(SystemFile, IsReadAsItSays) {
 }
 
 TEST(SystemFile, AllProblemsAtOnceWithLineAndCure) {
-  const std::string said = problems_of(R"(title = "A title"
+  const std::string said = system_problems(R"(title = "A title"
 papr = "x"
 about = 3
 [taxonomy]
@@ -102,18 +102,19 @@ optim = 3
 }
 
 TEST(SystemFile, AnUnknownTableIsAnsweredWithAllThatAreKnown) {
-  const std::string said = problems_of(good + "[somewhere_else]\nx = 1\n");
+  const std::string said = system_problems(good_system + "[somewhere_else]\nx = 1\n");
   for (const char* table : {"somewhere_else", "rule", "exchange", "when", "sync", "codec", "order"})
     EXPECT_TRUE(says(said, table));
 }
 
 TEST(SystemFile, SettingsOfOnePartMeanNothingInAnother) {
-  EXPECT_EQ(problems_of(good), "");
-  EXPECT_TRUE(says(problems_of(with("\"elastic\"", "\"param_mean\"")), "x.toml:17: unknown key rule.alpha"));
+  EXPECT_EQ(system_problems(good_system), "");
+  EXPECT_TRUE(says(system_problems(with("\"elastic\"", "\"param_mean\"")), "x.toml:17: unknown key rule.alpha"));
 }
 
 TEST(SystemFile, ItsSizeIsBounded) {
-  EXPECT_TRUE(says(complaint_of([] { problems_of(good + "# " + std::string(most_system_bytes, 'x')); }), "x.toml"));
+  EXPECT_TRUE(
+      says(complaint_of([] { system_problems(good_system + "# " + std::string(most_system_bytes, 'x')); }), "x.toml"));
 }
 
 TEST(SystemFile, ATypoInANameIsAnsweredWithTheNearest) {

@@ -78,7 +78,7 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
-std::optional<double> number(std::string_view s) {
+std::optional<double> to_number(std::string_view s) {
   s = trimmed(s);
   if (s.starts_with('+')) s.remove_prefix(1);
   double value = 0;
@@ -142,7 +142,7 @@ Table parse(const Source& source, const CsvOptions& options) {
   if (!rows.next(row)) corrupt(source, 0, "at least one row", "an empty file");
   const bool header = options.header == CsvOptions::Header::yes ||
                       (options.header == CsvOptions::Header::automatic &&
-                       std::ranges::none_of(row, [](const auto& c) { return number(c.text).has_value(); }));
+                       std::ranges::none_of(row, [](const auto& c) { return to_number(c.text).has_value(); }));
   std::vector<std::string> names;
   for (std::size_t i = 0; i < row.size(); ++i)
     names.push_back(header ? std::string(trimmed(row[i].text)) : fmt::format("{}", i));
@@ -160,7 +160,7 @@ Table parse(const Source& source, const CsvOptions& options) {
         table.labels.emplace_back(trimmed(row[c].text));
         table.label_offsets.push_back(row[c].offset);
       } else if (columns.is_feature(c)) {
-        const auto value = number(row[c].text);
+        const auto value = to_number(row[c].text);
         if (!value)
           corrupt(source, row[c].offset,
                   fmt::format("a number on line {}, column '{}' (or the column among those to ignore)", rows.line(),
@@ -183,7 +183,7 @@ SourcePtr as_source(const Source& origin, const std::vector<T>& values) {
 
 // The class names of a table whose labels are words; none if they are numbers.
 std::vector<std::string> words_of(const Table& table) {
-  if (std::ranges::all_of(table.labels, [](const auto& l) { return number(l).has_value(); })) return {};
+  if (std::ranges::all_of(table.labels, [](const auto& l) { return to_number(l).has_value(); })) return {};
   auto names = table.labels;
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -192,7 +192,7 @@ std::vector<std::string> words_of(const Table& table) {
 
 bool looks_like_classes(const Table& table) {
   return std::ranges::all_of(table.labels, [](const auto& l) {
-    const auto v = number(l);
+    const auto v = to_number(l);
     return v && *v >= 0 && *v < 1000 && *v == std::floor(*v);
   });
 }
@@ -211,7 +211,7 @@ std::vector<std::int32_t> class_numbers(const Source& source, const Table& table
                 fmt::format("'{:.40}'", label));
       numbers.push_back(it->second);
     } else {
-      const auto v = number(label);
+      const auto v = to_number(label);
       if (!v || *v < 0 || *v != std::floor(*v) || *v > 1e9)
         corrupt(source, table.label_offsets[i], "a class: a whole number from 0 on", fmt::format("'{:.40}'", label));
       numbers.push_back(static_cast<std::int32_t>(*v));
@@ -223,7 +223,7 @@ std::vector<std::int32_t> class_numbers(const Source& source, const Table& table
 std::vector<float> target_numbers(const Source& source, const Table& table) {
   std::vector<float> numbers;
   for (std::size_t i = 0; i < table.labels.size(); ++i) {
-    const auto v = number(table.labels[i]);
+    const auto v = to_number(table.labels[i]);
     if (!v)
       corrupt(source, table.label_offsets[i], "a number to be predicted", fmt::format("'{:.40}'", table.labels[i]));
     numbers.push_back(static_cast<float>(*v));

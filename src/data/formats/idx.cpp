@@ -6,7 +6,7 @@ namespace echelon::data {
 
 namespace {
 
-Element element_of(std::uint64_t code, const Source& source) {
+Element element_of_code(std::uint64_t code, const Source& source) {
   switch (code) {
     case 0x08: return Element::u8;
     case 0x09: return Element::i8;
@@ -31,7 +31,7 @@ Array read_idx(SourcePtr source) {
   Reader reader(*source);
   if (const auto zero = reader.big(2, "the two zero bytes that begin an IDX file"); zero != 0)
     corrupt(*source, 0, "the two zero bytes that begin an IDX file", fmt::format("{:#06x}", zero));
-  const Element element = element_of(reader.big(1, "an IDX type"), *source);
+  const Element element = element_of_code(reader.big(1, "an IDX type"), *source);
   const std::uint64_t dimensions = reader.big(1, "the number of dimensions");
   if (dimensions < 1 || dimensions > 6) corrupt(*source, 3, "1 to 6 dimensions", fmt::format("{}", dimensions));
   std::vector<std::uint64_t> extents;

@@ -105,7 +105,7 @@ class HeaderParser {
   Header header_;
 };
 
-Element element_of(std::string_view descr, const Source& source, std::uint64_t offset) {
+Element element_of_descr(std::string_view descr, const Source& source, std::uint64_t offset) {
   const std::string_view kind = descr.substr(std::min<std::size_t>(1, descr.size()));
   if (kind == "u1") return Element::u8;
   if (kind == "i1" || kind == "b1") return Element::i8;
@@ -135,7 +135,7 @@ Array read_npy(SourcePtr source) {
   const std::uint64_t start = reader.offset();
   const std::string text = reader.text(length, "the header");
   const Header header = HeaderParser(text, start, *source).parse();
-  const Element element = element_of(header.descr, *source, start);
+  const Element element = element_of_descr(header.descr, *source, start);
   const char order = header.descr.front();
   if (order != '<' && order != '>' && order != '|' && order != '=')
     corrupt(*source, start, "a byte order ('<', '>' or '|')", fmt::format("'{}'", order));

@@ -14,11 +14,11 @@ namespace echelon::data {
 
 namespace {
 
-enum class Kind { none, picture, array, text };
+enum class InputKind { none, picture, array, text };
 
 struct Entry {
   std::uint32_t shard = 0;
-  Kind kind = Kind::none;
+  InputKind kind = InputKind::none;
   std::int32_t label = -1;
   std::uint64_t offset = 0, size = 0;  // of the input
 };
@@ -40,12 +40,12 @@ class ShardDataset : public Dataset {
       shard.read(e.offset, copy.bytes());
       bytes = copy.data();
     }
-    if (e.kind == Kind::picture) {
+    if (e.kind == InputKind::picture) {
       Scratch pixels;
       const ImageExtent from = decode_image({bytes, e.size}, shard.name(), options_.image.channels, pixels);
       resize_image(pixels.bytes(), from, options_.image.channels, *options_.image.extent, options_.image.fit,
                    reinterpret_cast<float*>(out[0]));
-    } else if (e.kind == Kind::array) {
+    } else if (e.kind == InputKind::array) {
       const Array array = member_array(shards_[e.shard], e);
       if (array_shape(array) != fields()[0].shape)
         corrupt(shard, e.offset, fmt::format("an array {}, like the first sample's", to_string(fields()[0].shape)),
@@ -88,11 +88,11 @@ std::int32_t read_class(const Source& tar, const TarMember& member) {
   return label;
 }
 
-Kind kind_of(std::string_view name) {
-  return is_picture(name)         ? Kind::picture
-         : name.ends_with(".npy") ? Kind::array
-         : name.ends_with(".txt") ? Kind::text
-                                  : Kind::none;
+InputKind kind_of(std::string_view name) {
+  return is_picture(name)         ? InputKind::picture
+         : name.ends_with(".npy") ? InputKind::array
+         : name.ends_with(".txt") ? InputKind::text
+                                  : InputKind::none;
 }
 
 // Groups the members of one archive into samples.
@@ -100,8 +100,8 @@ void index_shard(const Source& tar, std::uint32_t number, std::vector<Entry>& en
   std::string key;
   Entry current;
   const auto finish = [&] {
-    if (current.kind != Kind::none || current.label >= 0) {
-      if (current.kind == Kind::none)
+    if (current.kind != InputKind::none || current.label >= 0) {
+      if (current.kind == InputKind::none)
         corrupt(tar, current.offset, fmt::format("a .png, .jpg, .npy or .txt for '{}'", key), "none");
       entries.push_back(current);
     }
@@ -115,9 +115,9 @@ void index_shard(const Source& tar, std::uint32_t number, std::vector<Entry>& en
       finish();
       key = m.name.substr(0, dot);
     }
-    const Kind kind = kind_of(m.name);
-    if (kind != Kind::none) {
-      if (current.kind != Kind::none) corrupt(tar, m.offset, fmt::format("one input for '{}'", key), "a second");
+    const InputKind kind = kind_of(m.name);
+    if (kind != InputKind::none) {
+      if (current.kind != InputKind::none) corrupt(tar, m.offset, fmt::format("one input for '{}'", key), "a second");
       if (m.size > largest_member)
         corrupt(tar, m.offset, "a sample of at most 256 MiB", fmt::format("{} bytes", m.size));
       current.kind = kind, current.offset = m.offset, current.size = m.size, current.shard = number;
@@ -142,8 +142,8 @@ std::vector<std::string> archives(Disk& disk, const std::string& path, const std
   return of_split.empty() ? all : of_split;
 }
 
-Field input_field(const std::vector<SourcePtr>& shards, const Entry& first, ShardOptions& options) {
-  if (first.kind == Kind::picture) {
+Field shard_input(const std::vector<SourcePtr>& shards, const Entry& first, ShardOptions& options) {
+  if (first.kind == InputKind::picture) {
     auto& image = options.image;
     if (!image.extent) {
       Scratch file(first.size), pixels;
@@ -152,7 +152,7 @@ Field input_field(const std::vector<SourcePtr>& shards, const Entry& first, Shar
     }
     return {"image", DType::f32, Shape{image.channels, image.extent->height, image.extent->width}};
   }
-  if (first.kind == Kind::array) {
+  if (first.kind == InputKind::array) {
     const Shape shape = ShardDataset::array_shape(ShardDataset::member_array(shards[first.shard], first));
     return {shape.rank() == 3 ? "image" : "features", DType::f32, shape};
   }
@@ -183,7 +183,7 @@ std::shared_ptr<const Dataset> open_shards(Disk& disk, const std::string& path, 
   if (entries.empty()) bad_input("{}: no sample in it: expected members such as 0001.png and 0001.cls", path);
   ShardOptions resolved = options;
   DatasetInfo info;
-  info.fields.push_back(input_field(shards, entries.front(), resolved));
+  info.fields.push_back(shard_input(shards, entries.front(), resolved));
   const bool labelled = entries.front().label >= 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Entry& e = entries[i];

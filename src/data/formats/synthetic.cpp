@@ -9,20 +9,20 @@ namespace echelon::data {
 
 namespace {
 
-using Kind = SyntheticOptions::Kind;
+using SyntheticKind = SyntheticOptions::Kind;
 constexpr std::uint64_t most_elements = 1ull << 28;
 
 class Synthetic : public Dataset {
  public:
   Synthetic(DatasetInfo info, const SyntheticOptions& options, std::uint32_t split)
       : Dataset(std::move(info)), options_(options), split_(split) {
-    if (options.kind == Kind::tokens) return;
+    if (options.kind == SyntheticKind::tokens) return;
     const auto n = static_cast<std::uint64_t>(options.shape.elements());
     centres_.resize(static_cast<std::size_t>(options.classes) * n);
     for (std::size_t c = 0; c < static_cast<std::size_t>(options.classes); ++c) {
       const Stream stream(
           {.seed = options.seed, .shard = static_cast<std::uint32_t>(c), .layer = stream_layer("data.centre")});
-      if (options.kind == Kind::blobs)
+      if (options.kind == SyntheticKind::blobs)
         fill_normals(stream, std::span(centres_).subspan(c * n, n));
       else
         for (std::uint64_t i = 0; i < n; ++i) centres_[c * n + i] = stream.uniform(i);
@@ -34,7 +34,7 @@ class Synthetic : public Dataset {
                          .step = split_,
                          .shard = static_cast<std::uint32_t>(index),
                          .layer = stream_layer("data.synthetic") + static_cast<std::uint32_t>(index >> 32)});
-    if (options_.kind == Kind::tokens)
+    if (options_.kind == SyntheticKind::tokens)
       walk(stream, reinterpret_cast<std::int32_t*>(out[0]), reinterpret_cast<std::int32_t*>(out[1]));
     else
       cloud(stream, index, reinterpret_cast<float*>(out[0]), reinterpret_cast<std::int32_t*>(out[1]));
@@ -47,7 +47,7 @@ class Synthetic : public Dataset {
     const std::uint64_t c = index % static_cast<std::uint64_t>(options_.classes);
     const float* const centre = centres_.data() + c * n;
     const auto noise = static_cast<float>(options_.noise);
-    if (options_.kind == Kind::blobs) {
+    if (options_.kind == SyntheticKind::blobs) {
       fill_normals(stream, {x, n});
       for (std::uint64_t i = 0; i < n; ++i) x[i] = centre[i] + noise * x[i];
     } else {
@@ -91,22 +91,22 @@ std::shared_ptr<const Dataset> make_synthetic(const std::string& split, const Sy
       bad_input("a synthetic sample of shape {} is not possible: extents of at least 1, at most {} numbers",
                 to_string(options.shape), most_elements);
   if (options.samples < 1) bad_input("a synthetic data set has at least one sample");
-  if (options.classes < 1 ||
-      static_cast<std::uint64_t>(options.classes) > most_elements / (options.kind == Kind::tokens ? 1 : elements))
+  if (options.classes < 1 || static_cast<std::uint64_t>(options.classes) >
+                                 most_elements / (options.kind == SyntheticKind::tokens ? 1 : elements))
     bad_input("{} classes of shape {} are not possible", options.classes, to_string(options.shape));
-  if (!(options.noise >= 0) || (options.kind != Kind::blobs && options.noise > 1))
+  if (!(options.noise >= 0) || (options.kind != SyntheticKind::blobs && options.noise > 1))
     bad_input("the noise of synthetic data lies between 0 and 1, not {}", options.noise);
-  if (options.kind == Kind::images && options.shape.rank() != 3)
+  if (options.kind == SyntheticKind::images && options.shape.rank() != 3)
     bad_input("a synthetic image has the shape [channels, height, width], not {}", to_string(options.shape));
-  if (options.kind == Kind::tokens && options.shape.rank() != 1)
+  if (options.kind == SyntheticKind::tokens && options.shape.rank() != 1)
     bad_input("synthetic tokens have the shape [length], not {}", to_string(options.shape));
   DatasetInfo info;
   info.size = options.samples;
   info.classes = options.classes;
-  if (options.kind == Kind::tokens)
+  if (options.kind == SyntheticKind::tokens)
     info.fields = {{"tokens", DType::i32, options.shape}, {"targets", DType::i32, options.shape}};
   else
-    info.fields = {{options.kind == Kind::images ? "image" : "features", DType::f32, options.shape},
+    info.fields = {{options.kind == SyntheticKind::images ? "image" : "features", DType::f32, options.shape},
                    {"label", DType::i32, Shape{}}};
   info.fingerprint = Fingerprint()
                          .add("synthetic")

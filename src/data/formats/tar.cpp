@@ -18,8 +18,8 @@ std::string_view field(const std::string& header, std::size_t at, std::size_t le
 }
 
 // A number in octal text, or in binary when the first bit is set.
-std::uint64_t number(const Source& tar, std::uint64_t offset, const std::string& header, std::size_t at,
-                     std::size_t length, std::string_view what) {
+std::uint64_t header_number(const Source& tar, std::uint64_t offset, const std::string& header, std::size_t at,
+                            std::size_t length, std::string_view what) {
   std::uint64_t value = 0;
   if (static_cast<unsigned char>(header[at]) == 0x80) {
     for (std::size_t i = at + 1; i < at + length; ++i) {
@@ -78,12 +78,12 @@ void read_tar(const Source& tar, const std::function<void(const TarMember&)>& us
   for (std::uint64_t at = 0;;) {
     const std::string header = Reader(tar, at).text(block, "a header, or the empty block that ends an archive");
     if (header.find_first_not_of('\0') == std::string::npos) return;
-    if (const auto sum = number(tar, at, header, 148, 8, "a checksum"); sum != checksum(header))
+    if (const auto sum = header_number(tar, at, header, 148, 8, "a checksum"); sum != checksum(header))
       corrupt(tar, at, fmt::format("a tar header with checksum {}", sum),
               fmt::format("{} (not a tar file, or corrupt)", checksum(header)));
     const char type = header[156];
     const bool regular = type == '0' || type == '\0';
-    std::uint64_t size = number(tar, at, header, 124, 12, "a size");
+    std::uint64_t size = header_number(tar, at, header, 124, 12, "a size");
     if (regular && long_size != unsaid) size = long_size;
     const std::uint64_t content = at + block;
     if (size > tar.size() - content)

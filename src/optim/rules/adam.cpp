@@ -7,8 +7,8 @@ namespace echelon::rules {
 
 namespace {
 
-struct Settings {
-  Settings(OptionReader& r, double eps, double weight_decay)
+struct AdamSettings {
+  AdamSettings(OptionReader& r, double eps, double weight_decay)
       : beta1(share(r, "beta1", 0.9)),
         beta2(share(r, "beta2", 0.999)),
         eps(epsilon(r, eps)),
@@ -35,7 +35,7 @@ class Adam : public Rule {
   }
 
  private:
-  Settings settings_;
+  AdamSettings settings_;
 };
 
 class AdamW : public Rule {
@@ -47,7 +47,7 @@ class AdamW : public Rule {
   }
 
  private:
-  Settings settings_;
+  AdamSettings settings_;
 };
 
 class Lamb : public Rule {
@@ -66,7 +66,7 @@ class Lamb : public Rule {
   }
 
  private:
-  Settings settings_;
+  AdamSettings settings_;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace echelon::rules {
 
 namespace {
 
-struct Settings {
+struct MomentumSettings {
   double weight_decay = 0, momentum = 0;
 
   kernels::SgdSettings at(const StepScale& step, const Piece& piece) const {
@@ -19,41 +19,41 @@ struct Settings {
 
 class Sgd : public Rule {
  public:
-  explicit Sgd(Settings settings) : settings_(settings) {}
+  explicit Sgd(MomentumSettings settings) : settings_(settings) {}
   std::vector<std::string> slots() const override { return {}; }
   void apply(const StepScale& step, const Piece& p) const override {
     kernels::sgd(settings_.at(step, p), p.weights, p.gradient, p.size);
   }
 
  private:
-  Settings settings_;
+  MomentumSettings settings_;
 };
 
 class Momentum : public Rule {
  public:
-  explicit Momentum(Settings settings) : settings_(settings) {}
+  explicit Momentum(MomentumSettings settings) : settings_(settings) {}
   std::vector<std::string> slots() const override { return {"momentum"}; }
   void apply(const StepScale& step, const Piece& p) const override {
     kernels::momentum(settings_.at(step, p), p.weights, p.gradient, p.slots[0], p.size);
   }
 
  private:
-  Settings settings_;
+  MomentumSettings settings_;
 };
 
 class Nesterov : public Rule {
  public:
-  explicit Nesterov(Settings settings) : settings_(settings) {}
+  explicit Nesterov(MomentumSettings settings) : settings_(settings) {}
   std::vector<std::string> slots() const override { return {"momentum"}; }
   void apply(const StepScale& step, const Piece& p) const override {
     kernels::nesterov(settings_.at(step, p), p.weights, p.gradient, p.slots[0], p.size);
   }
 
  private:
-  Settings settings_;
+  MomentumSettings settings_;
 };
 
-Settings with_momentum(OptionReader& r) {
+MomentumSettings with_momentum(OptionReader& r) {
   return {.weight_decay = weight_decay(r), .momentum = share(r, "momentum", 0.9)};
 }
 
@@ -66,7 +66,7 @@ std::unique_ptr<const Rule> sgd(OptionReader& r) {
       r.problem(key, "is not a setting of sgd; write name = \"" + std::string(key) + "\" instead");
       r.ignore(key);
     }
-  return std::make_unique<Sgd>(Settings{.weight_decay = weight_decay(r)});
+  return std::make_unique<Sgd>(MomentumSettings{.weight_decay = weight_decay(r)});
 }
 std::unique_ptr<const Rule> momentum(OptionReader& r) { return std::make_unique<Momentum>(with_momentum(r)); }
 std::unique_ptr<const Rule> nesterov(OptionReader& r) { return std::make_unique<Nesterov>(with_momentum(r)); }

@@ -1,0 +1,112 @@
+#include "cli/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+namespace echelon::cli {
+
+namespace {
+
+template <class T>
+Flag bind(CLI::App& app, const std::string& names, T& value, const std::string& about) {
+  return Flag(app.add_option(names, value, about));
+}
+
+}  // namespace
+
+Flag Flag::required() const { return Flag(option_->required()); }
+Flag Flag::show_default() const { return Flag(option_->capture_default_str()); }
+Flag Flag::range(int least, int most) const { return Flag(option_->check(CLI::Range(least, most))); }
+Flag Flag::range(double least, double most) const { return Flag(option_->check(CLI::Range(least, most))); }
+Flag Flag::not_negative() const { return Flag(option_->check(CLI::NonNegativeNumber)); }
+Flag Flag::one_of(std::vector<std::string> words) const {
+  return Flag(option_->check(CLI::IsMember(std::move(words))));
+}
+Flag Flag::separated_by(char c) const { return Flag(option_->delimiter(c)); }
+Flag Flag::one_each_time() const { return Flag(option_->allow_extra_args(false)); }
+Flag Flag::exactly(int values) const { return Flag(option_->expected(values)); }
+Flag Flag::group(const std::string& title) const { return Flag(option_->group(title)); }
+
+bool Flag::given() const { return option_->count() > 0; }
+std::vector<std::string> Flag::values() const { return option_->results(); }
+bool Flag::is_switch() const { return option_->get_items_expected_max() == 0; }
+bool Flag::is_positional() const { return option_->get_positional(); }
+std::string Flag::name() const { return option_->get_name(option_->get_positional()); }
+std::vector<std::string> Flag::long_names() const {
+  std::vector<std::string> names;
+  for (const std::string& name : option_->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+Verb Verb::add_subcommand(const std::string& name, const std::string& about) const {
+  return Verb(app_->add_subcommand(name, about));
+}
+void Verb::require_subcommand(int least, int most) const {
+  app_->require_subcommand(static_cast<std::size_t>(least), static_cast<std::size_t>(most));
+}
+
+Flag Verb::add_option(const std::string& names, int& value, const std::string& about) const {
+  return bind(*app_, names, value, about);
+}
+Flag Verb::add_option(const std::string& names, std::int64_t& value, const std::string& about) const {
+  return bind(*app_, names, value, about);
+}
+Flag Verb::add_option(const std::string& names, std::uint64_t& value, const std::string& about) const {
+  return bind(*app_, names, value, about);
+}
+Flag Verb::add_option(const std::string& names, double& value, const std::string& about) const {
+  return bind(*app_, names, value, about);
+}
+Flag Verb::add_option(const std::string& names, std::string& value, const std::string& about) const {
+  return bind(*app_, names, value, about);
+}
+Flag Verb::add_option(const std::string& names, std::vector<std::string>& values, const std::string& about) const {
+  return bind(*app_, names, values, about);
+}
+Flag Verb::add_text(const std::string& names, std::function<void(const std::string&)> take,
+                    const std::string& about) const {
+  return Flag(app_->add_option_function<std::string>(names, std::move(take), about));
+}
+Flag Verb::add_texts(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
+                     const std::string& about) const {
+  return Flag(app_->add_option_function<std::vector<std::string>>(names, std::move(take), about));
+}
+Flag Verb::add_flag(const std::string& names, bool& value, const std::string& about) const {
+  return Flag(app_->add_flag(names, value, about));
+}
+
+void Verb::footer(const std::string& text) const { app_->footer(text); }
+void Verb::action(std::function<void()> run) const { app_->callback(std::move(run)); }
+
+bool Verb::called() const { return app_->parsed(); }
+std::string Verb::name() const { return app_->get_name(); }
+std::vector<Verb> Verb::subcommands() const {
+  std::vector<Verb> all;
+  for (CLI::App* sub : app_->get_subcommands({})) all.emplace_back(sub);
+  return all;
+}
+std::vector<Flag> Verb::flags() const {
+  std::vector<Flag> all;
+  for (CLI::Option* option : app_->get_options()) all.emplace_back(option);
+  return all;
+}
+
+CommandLine::CommandLine(const std::string& name, const std::string& about, const std::string& version)
+    : app_(std::make_unique<CLI::App>(about, name)) {
+  app_->set_version_flag("--version", version);
+}
+
+CommandLine::~CommandLine() = default;
+
+int CommandLine::run(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    return app_->exit(e) == 0 ? 0 : 2;  // prints the help, or what is wrong with the flags
+  } catch (const EndWith& end) {
+    return end.code;
+  }
+}
+
+}  // namespace echelon::cli
