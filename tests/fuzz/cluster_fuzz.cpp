@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "recipe/cluster_file.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_cluster(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   try {
     const ClusterFile file = parse_cluster({reinterpret_cast<const char*>(data), size}, "input");

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tests/codec/cases.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_codec(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const std::vector<std::string>& cases = test::codec_cases();
   if (size < 2) return 0;

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "world/os/environment.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_environment(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   std::map<std::string, std::string, std::less<>> variables;
   for (const std::string_view line : split({reinterpret_cast<const char*>(data), size}, '\n'))

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "cli/experiment_flags.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_flags(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   if (size == 0) return 0;
   const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "world/transport/frame.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_frame(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const auto bytes = std::as_bytes(std::span(data, size));
   const FrameLimits limits{.payload_bytes = 1000, .message_bytes = 5000, .ranks = 16};

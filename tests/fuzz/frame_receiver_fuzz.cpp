@@ -37,7 +37,7 @@ void feed(FrameReceiver& receiver, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_frame_receiver(const std::uint8_t* data, std::size_t size) {
   const auto clock = make_real_clock();
   FirstFailure fate;
   Nobody nobody;

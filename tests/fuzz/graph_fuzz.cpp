@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "parallel/exchanges/peer_graph.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_graph(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   if (size == 0 || size > 2000) return 0;  // every worker looks at every edge
   const int workers = 1 + data[0] % 24;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "data/inflate.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_gzip(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   constexpr std::size_t limit = 1 << 20;

@@ -5,7 +5,7 @@
 
 #include "world/transport/tcp/handshake.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_handshake(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   using namespace echelon::tcp;
   HelloBytes hello{};

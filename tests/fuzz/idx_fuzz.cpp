@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "data/formats/idx.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_idx(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   try {

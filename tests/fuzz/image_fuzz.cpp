@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "data/image.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_image(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   if (size == 0) return 0;
   const int channels = data[0] % 2 == 0 ? 1 : 3;

@@ -40,7 +40,7 @@ std::vector<SentMessage> messages_in(std::span<const std::byte> input) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_mailbox(const std::uint8_t* data, std::size_t size) {
   const std::vector<SentMessage> messages = messages_in(std::as_bytes(std::span(data, size)));
   const auto read = [](World& world) {
     Mailbox mailbox(world, most_bytes);

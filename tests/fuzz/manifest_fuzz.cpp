@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "track/manifest.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_manifest(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {

@@ -55,7 +55,7 @@ void merge(Bytes bytes, std::size_t numbers) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_message(const std::uint8_t* data, std::size_t size) {
   if (size < 3) return 0;
   const std::size_t kind = data[0] % 4, floats = data[1] % 2 == 0 ? data[1] / 2u : (std::size_t{1} << 15) + data[1];
   Bytes rest = std::as_bytes(std::span(data + 2, size - 2));

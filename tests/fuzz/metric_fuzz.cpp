@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "track/metrics.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_metric(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const auto point = parse_metric({reinterpret_cast<const char*>(data), size});
   if (!point) return 0;

@@ -15,7 +15,7 @@ void read_all(const echelon::data::Array& a) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_npy(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   const auto source = data::memory_source("input", {bytes, bytes + size});

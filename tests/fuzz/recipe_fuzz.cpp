@@ -8,7 +8,7 @@
 #include "recipe/recipe.h"
 #include "recipe/toml.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_recipe(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {

@@ -7,7 +7,7 @@
 
 #include "world/transport/tcp/rendezvous_messages.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_rendezvous_message(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   using namespace echelon::tcp;
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -41,7 +41,7 @@ class OneFile : public Disk {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_safetensors(const std::uint8_t* data, std::size_t size) {
   try {
     SafetensorsFile file(std::make_unique<test::MemoryFile>(std::as_bytes(std::span(data, size))), "input");
     std::vector<Tensor> tensors;

@@ -6,7 +6,7 @@
 #include "data/formats/shards.h"
 #include "world/sim/memory_disk.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_shards(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   MemoryDisk disk;
   disk.create("shard.tar")->append(std::as_bytes(std::span(data, size)));

@@ -9,7 +9,7 @@
 #include "parallel/composition.h"
 #include "recipe/system_file.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_system(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   if (size > most_system_bytes) return 0;
   try {

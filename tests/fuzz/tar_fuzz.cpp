@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "data/formats/tar.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_tar(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   const auto tar = data::memory_source("input", {bytes, bytes + size});

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "data/vocabulary.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_vocabulary(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   std::optional<data::Vocabulary> stored;
