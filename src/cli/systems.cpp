@@ -151,7 +151,7 @@ SystemFile system_to_show(Disk& disk, const std::string& name) {
   take_in_graph(disk, s.exchange, problems);
   const Composition c = read_composition({s.name, s.rule, s.exchange, s.when, s.sync, s.codec, s.order}, problems);
   problems.throw_if_any(s.path);
-  s.order.items.try_emplace("name", Option{std::string(to_text(c.order.kind))});
+  s.order.items.try_emplace("name", Option{c.order_name});
   return s;
 }
 

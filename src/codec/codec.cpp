@@ -1,11 +1,28 @@
 #include "codec/codec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
 #include "kernels/vector.h"
 
 namespace echelon {
+
+void Codec::accepts(const CodecUse& use, Problems& problems) const {
+  if (use.weights && !traits().weights)
+    problems.add(
+        {},
+        fmt::format("codec {} is too coarse for weights, which is what rule {} sends: {}, or {}a rule that "
+                    "sends changes (param_mean, sma, grad_mean)",
+                    use.codec, use.rule, use.candidate ? "leave it out of codec.candidates" : "take codec fp16 or none",
+                    use.candidate ? "take " : ""));
+  if (use.optimizer_has_momentum && traits().momentum)
+    problems.add({}, fmt::format("codec {} has {} momentum in it, and the optimizer has one too: {}", use.codec,
+                                 use.candidate ? "a" : "the",
+                                 use.candidate ? "leave it out of codec.candidates, or take optim.name sgd"
+                                               : "take optim.name sgd, or set codec.momentum=0"));
+}
 
 std::size_t Codec::encode_rest(std::span<float> values, const CodecStep& step, std::span<std::byte> out) {
   const std::size_t bytes = encode(values, step, out);

@@ -41,6 +41,15 @@ struct CodecStep {
   Stream random;            // for stochastic rounding: another one in every call and for every sender
 };
 
+// What a codec is to be used for, in the words of who composes a system.
+struct CodecUse {
+  std::string codec;       // its name, for messages
+  bool candidate = false;  // it is one of codec.candidates
+  std::string rule;        // the name of the rule whose contributions it encodes
+  bool weights = false;    // which are weights, not changes of them
+  bool optimizer_has_momentum = false;
+};
+
 class Codec {
  public:
   struct Traits {
@@ -55,6 +64,8 @@ class Codec {
 
   virtual ~Codec() = default;
   virtual Traits traits() const = 0;
+  // Adds one problem for each reason why it cannot be used for that, with a cure.
+  virtual void accepts(const CodecUse& use, Problems& problems) const;
   virtual std::size_t most_bytes() const = 0;  // that `encode` can write
   // The bytes that it is expected to write, for cost models; exact where the size does not depend on the numbers.
   virtual double usual_bytes() const { return static_cast<double>(most_bytes()); }

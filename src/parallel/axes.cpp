@@ -26,7 +26,7 @@ const std::vector<Axis>& composition_axes() {
       {"rule", "what is exchanged and how it is merged", "grad_mean", infos_of(rule_parts())},
       {"exchange", "with whom", "all_reduce", infos_of(exchange_parts())},
       {"when", "after which steps", "when", {when_part()}, false},
-      {"sync", "for whom a worker waits", "bsp", sync_parts()},
+      {"sync", "for whom a worker waits", "bsp", infos_of(sync_parts())},
       {"codec", "in which encoding", "none", codec_rows()},
       {"order", "in which order on the wire", "backward", infos_of(order_parts())},
   };

@@ -17,17 +17,23 @@ std::string name_in(const Options& table, const std::string& fallback) {
   return text ? *text : fallback;
 }
 
+// The same, and the fallback for a name that no part has.
+template <typename Row>
+std::string known_name_in(const Options& table, const std::vector<Row>& rows, const std::string& fallback) {
+  const std::string name = name_in(table, fallback);
+  return find_row(rows, name) ? name : fallback;
+}
+
 }  // namespace
 
 bool Composition::is_exact() const {
   return rule_name == "grad_mean" && exchange_name == "all_reduce" && exchange->is_exact() && !codec &&
-         codec_choice.empty() && sync.kind == Sync::Kind::bsp && when.every_step() &&
-         order.kind == Order::Kind::backward;
+         codec_choice.empty() && sync.traits().lockstep && when.every_step() && order_name == "backward";
 }
 
 bool Composition::uses_messages() const {
   const ExchangeTraits traits = exchange->traits();
-  return !traits.in_lockstep || (traits.either_pace && sync.kind != Sync::Kind::bsp);
+  return !traits.in_lockstep || (traits.either_pace && !sync.traits().lockstep);
 }
 
 Composition read_composition(const CompositionTables& t, Problems& problems) {
@@ -35,6 +41,7 @@ Composition read_composition(const CompositionTables& t, Problems& problems) {
   c.name = t.name;
   c.rule_name = name_in(t.rule, "grad_mean");
   c.exchange_name = name_in(t.exchange, "all_reduce");
+  c.sync_name = known_name_in(t.sync, sync_parts(), "bsp");
   c.codec_name = name_in(t.codec, "none");
   OptionReader rule(t.rule, problems), exchange(t.exchange, problems), when(t.when, problems);
   OptionReader sync(t.sync, problems), codec(t.codec, problems), order(t.order, problems);
@@ -50,7 +57,9 @@ Composition read_composition(const CompositionTables& t, Problems& problems) {
     c.codec_choice = read_codec_choice(codec);
   else if (CodecMaker maker = read_codec(codec); c.codec_name != "none")
     c.codec = std::move(maker);
-  c.order = read_order(order, why_not_early(c).empty() ? Order::Kind::backward : Order::Kind::whole);
+  const char* usual_order = why_not_early(c).empty() ? "backward" : "whole";
+  c.order_name = known_name_in(t.order, order_parts(), usual_order);
+  c.order = read_order(order, usual_order);
   return c;
 }
 

@@ -14,7 +14,7 @@ struct Composition {
   std::string name;  // of the system, for people; empty if a recipe only names parts
   std::unique_ptr<const MergeRule> rule;
   std::unique_ptr<const ExchangeKind> exchange;
-  std::string rule_name, exchange_name, codec_name;
+  std::string rule_name, exchange_name, sync_name, codec_name, order_name;
   Sync sync;
   When when;
   CodecMaker codec;                      // empty: plain numbers
@@ -46,11 +46,14 @@ struct CompositionFacts {
   bool shares_memory = true;
 };
 
-// Adds one problem for each reason why these parts cannot work together, with the nearest composition that can.
+// Adds one problem for each reason why these parts cannot work together, with the nearest composition that can: asks
+// every part (`accepts`) and adds what no part knows.
 void check_composition(const Composition& composition, const CompositionFacts& facts, Problems& problems);
 
-// Why nothing of a gradient can leave while backward still runs, and what to take instead; empty: it can.
-std::string why_not_early(const Composition& composition);
+// A refusal, with its reason and its cure. It has no place: the parts may come from several files.
+inline void refuse(Problems& problems, bool when, const std::string& why) {
+  if (when) problems.add({}, why);
+}
 
 // What all workers together send in a step, on average over the period: the exchange, and what ranks tell each other
 // about their losses and their work. `pieces`: of the model's parameters, in order (for codecs with a scale for each).

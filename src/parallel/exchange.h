@@ -102,15 +102,12 @@ class Exchange {
 // What an exchange demands of the others, for refusing what makes no sense (parallel/composition.h).
 struct ExchangeTraits {
   bool in_lockstep = true;       // all workers call it at the same steps; no messages
-  bool sums = false;             // needs a rule that sums
+  bool sums = false;             // adds contributions up: needs a rule that can take sums
   bool peers = false;            // needs a rule between equals
   bool either_pace = false;      // in lock-step with sync bsp, by messages with sync async
-  bool adds_what_comes = false;  // needs a rule whose answer is the mean itself, and nobody waits for it
+  bool adds_what_comes = false;  // every worker adds contributions to its own as they come; nobody waits for them
   bool replicas_differ = false;  // whatever the rule: the model is their mean
-  bool shared_memory = false;
-  bool adds = false;             // needs a rule that adds to common weights
-  bool learners = false;         // needs a rule that draws towards a common model
-  bool gradients = false;        // sends gradients in a form of its own: needs a rule that contributes them as they are
+  bool shared_memory = false;    // workers write into one memory
   bool plain_numbers = false;    // knows no codec
   bool chooses_codec = false;    // knows codec auto
   bool sends_early = false;      // can send buckets of a gradient while backward runs
@@ -118,20 +115,17 @@ struct ExchangeTraits {
   bool merges_steps = false;     // knows when.n_push, n_fetch and warm_start
   bool two_periods = false;      // knows when.tau_down
   bool sums_on_the_way = false;  // contributions are added up before they come to where they are merged
-  bool own_parts = false;        // every worker does its own part of every batch
-  bool answers_pushes = false;   // needs an answer to every push
   bool no_own_gradient = false;  // a worker has only factors of it, and takes its steps from answers
   bool sites = false;            // can have servers in every site
-  bool pairs = false;            // workers show each other their weights: needs a rule that moves them
-  int least_workers = 1;
 };
 
 class ExchangeKind {
  public:
   virtual ~ExchangeKind() = default;
   virtual ExchangeTraits traits() const = 0;
-  // Adds one problem for each reason why this exchange cannot be a part of that composition, with a cure.
-  virtual void accepts(const Composition&, const CompositionFacts&, Problems&) const {}
+  // Adds one problem for each reason why this exchange cannot be a part of that composition, with a cure. Here: what
+  // follows from its traits, `problem` and `problem_within`; an exchange adds what only it knows.
+  virtual void accepts(const Composition& composition, const CompositionFacts& facts, Problems& problems) const;
   virtual bool is_exact() const { return false; }  // sums in the one fixed tree
   virtual std::unique_ptr<Exchange> make(ExchangeParts parts) const = 0;
   // How many steps lie between exchanges at the beginning, if the recipe says tau.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "parallel/axes.h"
+#include "parallel/composition.h"
 
 namespace echelon {
 
@@ -19,6 +20,27 @@ std::unique_ptr<const ExchangeKind> read_exchange(OptionReader& options) {
   auto kind = chosen_row(exchange_parts(), options, "all_reduce").make(options);
   options.done();
   return kind;
+}
+
+void ExchangeKind::accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const {
+  const ExchangeTraits exchange = traits();
+  refuse(problems, exchange.in_lockstep && !exchange.either_pace && !c.sync.traits().lockstep,
+         fmt::format("exchange {} has all workers at the same step, so sync {} has no meaning there: take sync bsp, or "
+                     "exchange server",
+                     c.exchange_name, c.sync_name));
+  refuse(problems, exchange.plain_numbers && c.codec,
+         fmt::format("exchange {} sends plain numbers: take codec none, or exchange all_reduce for codec {}",
+                     c.exchange_name, c.codec_name));
+  refuse(problems, !exchange.chooses_codec && !c.codec_choice.empty(),
+         fmt::format("exchange {} cannot change its codec on the way: name one instead of auto, or take exchange "
+                     "all_reduce",
+                     c.exchange_name));
+  if (facts.workers == 0) return;
+  if (const std::string why = problem(facts.workers, static_cast<bool>(c.codec)); !why.empty()) problems.add({}, why);
+  if (facts.steps == 0) return;
+  const std::int64_t tau = steps_between(c.when.tau), exchanges = (facts.steps + tau - 1) / tau;
+  const std::int64_t most = c.sync.traits().in_rounds ? exchanges : exchanges * facts.workers;
+  if (const std::string why = problem_within(most); !why.empty()) problems.add({}, why);
 }
 
 ReplicaView ExchangeParts::view() const {

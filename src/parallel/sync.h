@@ -14,6 +14,18 @@ namespace echelon {
 struct Composition;
 struct CompositionFacts;
 
+// What a sync means for the other parts.
+struct SyncTraits {
+  bool in_rounds = false;       // contributions are merged together, a round at a time; else as they come
+  bool lockstep = false;        // every worker is in every round, and waits for it
+  bool never_waits = false;     // no worker waits for another one
+  bool bounded = false;         // how old the parameters of a step may be is bounded
+  bool per_worker = false;      // it depends on which worker a contribution is from: sums of several do not do
+  bool leaves_out = false;      // takes or leaves a worker's gradient as a whole: some samples are not in the model
+  bool hands_in_early = false;  // the first contribution to a round asks the other workers for what they have by then
+  bool answers_every_push = true;
+};
+
 struct Sync {
   enum class Kind {
     bsp,          // every round has every worker
@@ -39,6 +51,16 @@ struct Sync {
   // Of an epoch's samples: when so many are done it is over, and who is behind leaves the rest of its own parts out.
   double epoch_share = 1;
 
+  SyncTraits traits() const {
+    return {.in_rounds = in_rounds(),
+            .lockstep = kind == Kind::bsp,
+            .never_waits = kind == Kind::async,
+            .bounded = bounded(),
+            .per_worker = kind != Kind::bsp && kind != Kind::async && kind != Kind::soft,
+            .leaves_out = kind == Kind::quorum || kind == Kind::a_bsp,
+            .hands_in_early = kind == Kind::a_bsp,
+            .answers_every_push = kind != Kind::ssp && kind != Kind::essp && kind != Kind::soft};
+  }
   bool in_rounds() const {
     return kind == Kind::bsp || kind == Kind::quorum || kind == Kind::a_bsp || kind == Kind::soft;
   }

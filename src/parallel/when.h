@@ -38,6 +38,9 @@ struct When {
 
   // Adds one problem for each reason why the composition cannot have this period, with a cure.
   void accepts(const Composition& composition, const CompositionFacts& facts, Problems& problems) const;
+
+ private:
+  void accepts_merged_steps(const Composition& composition, Problems& problems) const;
 };
 
 PartInfo when_part();

@@ -92,7 +92,7 @@ TEST(Order, WithoutANameItIsBackwardWhereThatIsPossible) {
     const Composition c = composition_of(system, problems);
     check_composition(c, {.workers = 4}, problems);
     EXPECT_TRUE(problems.empty()) << system << problems.text("");
-    return std::string(to_text(c.order.kind));
+    return c.order_name;
   };
   EXPECT_EQ(order_of(""), "backward");
   EXPECT_EQ(order_of("[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[sync]\nname = 'async'\n"), "backward");

@@ -87,7 +87,7 @@ std::map<std::string, Option> defaults_in_code(const std::string& axis, const st
     if (axis == "exchange") read_exchange(reader);
     if (axis == "when") read_when(reader);
     if (axis == "sync") read_sync(reader);
-    if (axis == "order") read_order(reader, Order::Kind::backward);
+    if (axis == "order") read_order(reader, "backward");
     if (axis == "codec" && part == "auto") read_codec_choice(reader);
     if (axis == "codec" && part != "auto") read_codec(reader);
     for (const auto& [key, fallback] : reader.asked())

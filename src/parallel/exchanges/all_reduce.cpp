@@ -131,7 +131,7 @@ class AllReduceKind : public ExchangeKind {
            "to everybody; other algorithms: docs/collectives.md)";
   }
   Traffic traffic(const TrafficQuery& c) const override {
-    const bool overlaps = c.order.is_early();
+    const bool overlaps = c.order.is_early;
     Traffic sum;
     for (const Range& r : overlaps && !c.buckets.empty() ? c.buckets : std::vector<Range>{{0, c.floats}})
       sum = sum + bucket_traffic(c, r);

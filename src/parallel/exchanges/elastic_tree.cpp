@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "collective/collectives.h"
+#include "parallel/composition.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/overlay.h"
 #include "parallel/team/message_wait.h"
@@ -141,8 +142,16 @@ class ElasticTree : public Exchange {
 class ElasticTreeKind : public ExchangeKind {
  public:
   explicit ElasticTreeKind(const ElasticTreeSettings& settings) : settings_(settings) {}
-  ExchangeTraits traits() const override {
-    return {.in_lockstep = false, .plain_numbers = true, .two_periods = true, .pairs = true};
+  ExchangeTraits traits() const override { return {.in_lockstep = false, .plain_numbers = true, .two_periods = true}; }
+  void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
+    ExchangeKind::accepts(c, facts, problems);
+    const RuleTraits rule = c.rule->traits();
+    refuse(problems, !(rule.movable && rule.quantity == RuleTraits::Quantity::weights),
+           fmt::format("exchange elastic_tree has workers that draw each other, but rule {} needs a place where "
+                       "contributions meet: take rule elastic, or exchange server",
+                       c.rule_name));
+    refuse(problems, !c.sync.traits().never_waits,
+           "in exchange elastic_tree nobody waits for anybody: take sync async");
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<ElasticTree>(settings_, std::move(parts));

@@ -2,6 +2,7 @@
 // Poseidon's HybComm chooses by size).
 
 #include "parallel/exchanges/factors.h"
+#include "parallel/composition.h"
 
 #include <algorithm>
 
@@ -42,7 +43,15 @@ class FactorsKind : public ExchangeKind {
  public:
   explicit FactorsKind(const FactorSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
-    return {.in_lockstep = true, .sums = true, .gradients = true, .plain_numbers = true, .sends_early = true};
+    return {.in_lockstep = true, .sums = true, .plain_numbers = true, .sends_early = true};
+  }
+  void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
+    ExchangeKind::accepts(c, facts, problems);
+    refuse(
+        problems, !c.rule->traits().gradient_itself,
+        fmt::format("exchange factors sends the factors of gradients, but rule {} exchanges something else: take rule "
+                    "grad_mean, or exchange all_reduce",
+                    c.rule_name));
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return make_factor_broadcast(settings_, std::move(parts));
@@ -52,7 +61,7 @@ class FactorsKind : public ExchangeKind {
            "the other F numbers";
   }
   Traffic traffic(const TrafficQuery& c) const override {
-    const bool overlaps = c.order.is_early() && !c.buckets.empty();
+    const bool overlaps = c.order.is_early && !c.buckets.empty();
     Traffic sum;
     for (const Range& r : overlaps ? c.buckets : std::vector<Range>{{0, c.floats}}) {
       std::size_t whole = r.count();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "parallel/composition.h"
 
 namespace echelon::exchanges {
 
@@ -47,6 +48,13 @@ std::vector<StateSpan> ModelCoder::state() {
   std::vector<StateSpan> all;
   if (codec_) add_states(all, "codec ", codec_->state());
   return all;
+}
+
+void refuse_common_place(const Composition& c, Problems& problems) {
+  refuse(problems, !c.rule->traits().peers,
+         fmt::format("exchange {} is between equals, but rule {} needs a place where contributions meet: take rule "
+                     "neighbour_mean or gossip_sum, or exchange server",
+                     c.exchange_name, c.rule_name));
 }
 
 double checked_weight(double weight, Rank from) {

@@ -33,6 +33,9 @@ class ModelCoder {
   Buffer decoded_;
 };
 
+// Refuses rules that are not between equals; `c`'s exchange is.
+void refuse_common_place(const Composition& c, Problems& problems);
+
 // What came with a message must be a number that weights can be weighted with: Failure if not.
 double checked_weight(double weight, Rank from);
 

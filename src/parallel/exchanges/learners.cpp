@@ -11,6 +11,7 @@
 #include "collective/algorithms.h"
 #include "collective/shard_sum.h"
 #include "kernels/vector.h"
+#include "parallel/composition.h"
 #include "parallel/exchanges/autotune.h"
 #include "parallel/exchanges/exchanges.h"
 
@@ -176,8 +177,16 @@ class Learners : public Exchange {
 class LearnersKind : public ExchangeKind {
  public:
   explicit LearnersKind(const LearnersSettings& settings) : settings_(settings) {}
-  ExchangeTraits traits() const override {
-    return {.in_lockstep = true, .sums = true, .learners = true, .plain_numbers = true};
+  ExchangeTraits traits() const override { return {.in_lockstep = true, .sums = true, .plain_numbers = true}; }
+  void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
+    ExchangeKind::accepts(c, facts, problems);
+    const RuleTraits rule = c.rule->traits();
+    refuse(
+        problems,
+        !(rule.sums && rule.quantity == RuleTraits::Quantity::weights && rule.model == RuleTraits::Model::shared),
+        fmt::format("exchange learners draws many learners towards a common model, which rule {} does not have: take "
+                    "rule sma or outer_momentum, or exchange all_reduce",
+                    c.rule_name));
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<Learners>(settings_, std::move(parts));

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "kernels/vector.h"
+#include "parallel/composition.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/gossip.h"
 #include "parallel/exchanges/peer_graph.h"
@@ -153,12 +154,20 @@ class NeighbourKind : public ExchangeKind {
  public:
   explicit NeighbourKind(NeighbourSettings settings) : settings_(std::move(settings)) {}
   ExchangeTraits traits() const override { return {.in_lockstep = true, .peers = true, .either_pace = true}; }
+  void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
+    ExchangeKind::accepts(c, facts, problems);
+    refuse_common_place(c, problems);
+    refuse(problems, !c.sync.traits().lockstep && !c.sync.traits().never_waits,
+           fmt::format("between neighbours nobody knows how far all the others are, which is what sync {} needs: take "
+                       "sync bsp or async",
+                       c.sync_name));
+  }
   std::string problem(int workers, bool) const override {
     return PeerGraph::problem(settings_.graph, workers, settings_.edges);
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     const PeerGraph graph = graph_of(parts.workers());
-    if (parts.sync.kind == Sync::Kind::bsp) return std::make_unique<InLockstep>(graph, std::move(parts));
+    if (parts.sync.traits().lockstep) return std::make_unique<InLockstep>(graph, std::move(parts));
     Circle circle = circle_in(graph, parts.rank());
     return std::make_unique<Gossip>(std::move(parts), std::move(circle), settings_.window);
   }

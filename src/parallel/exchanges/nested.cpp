@@ -8,6 +8,7 @@
 #include "collective/all_reduce.h"
 #include "kernels/vector.h"
 #include "parallel/axes.h"
+#include "parallel/composition.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/server/relay.h"
 #include "parallel/team/message_wait.h"
@@ -124,12 +125,12 @@ class NestedKind : public ExchangeKind {
  public:
   NestedKind(int group, std::unique_ptr<const ExchangeKind> outer) : group_(group), outer_(std::move(outer)) {}
   ExchangeTraits traits() const override {
-    return {.in_lockstep = false,
-            .plain_numbers = outer_->traits().plain_numbers,
-            .sums_on_the_way = true,
-            .own_parts = true,
-            .answers_pushes = outer_->traits().answers_pushes,
-            .least_workers = outer_->traits().least_workers};
+    return {.in_lockstep = false, .plain_numbers = outer_->traits().plain_numbers, .sums_on_the_way = true};
+  }
+  void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
+    outer_->accepts(c, facts, problems);
+    refuse(problems, c.sync.common_work,
+           "exchange nested has workers that step together, so each must do its own part: set sync.work=own");
   }
   std::string problem(int workers, bool has_codec) const override {
     return outer_->problem(workers, has_codec);  // servers live on any rank, not only on heads
@@ -169,7 +170,7 @@ std::unique_ptr<const ExchangeKind> make_nested(OptionReader& options) {
   auto kind = part.make(outer);
   if (kind->traits().sums_on_the_way)
     outer.problem("fanout", "is for workers, and the groups' heads are few: leave out fanout and two_level here");
-  if (kind->traits().gradients)
+  if (kind->traits().no_own_gradient)
     outer.problem("factors",
                   "are of each worker's own samples, but a group's head has a sum of gradients: leave it out");
   outer.done();

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "collective/collectives.h"
 #include "kernels/vector.h"
+#include "parallel/composition.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/gossip.h"
 #include "parallel/team/message_wait.h"
@@ -206,6 +207,16 @@ class PartialKind : public ExchangeKind {
   explicit PartialKind(const PartialSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
     return {.in_lockstep = false, .adds_what_comes = true, .replicas_differ = true};
+  }
+  void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
+    ExchangeKind::accepts(c, facts, problems);
+    refuse(problems, !c.rule->traits().answers_mean,
+           fmt::format("exchange partial adds contributions to each worker's own as they come, but rule {} makes "
+                       "something else of them: take rule grad_mean, or exchange server",
+                       c.rule_name));
+    refuse(problems, !c.sync.traits().never_waits,
+           fmt::format("in exchange partial nobody waits for anybody, so sync {} has no meaning there: take sync async",
+                       c.sync_name));
   }
   std::string problem(int, bool has_codec) const override {
     if (!has_codec || settings_.slices > 0) return {};

@@ -1,5 +1,6 @@
 // Messages to somebody else, drawn anew each time (gossip).
 
+#include "parallel/composition.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/gossip.h"
 
@@ -25,6 +26,14 @@ class RandomPeerKind : public ExchangeKind {
  public:
   explicit RandomPeerKind(std::int64_t window) : window_(window) {}
   ExchangeTraits traits() const override { return {.in_lockstep = false, .peers = true}; }
+  void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
+    ExchangeKind::accepts(c, facts, problems);
+    refuse_common_place(c, problems);
+    refuse(problems, !c.sync.traits().never_waits,
+           fmt::format("in exchange random_peer nobody waits for anybody, so sync {} has no meaning there: take sync "
+                       "async, or exchange neighbour with graph one_peer",
+                       c.sync_name));
+  }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     Circle circle = anybody(parts.rank(), parts.workers());
     return std::make_unique<Gossip>(std::move(parts), std::move(circle), window_);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "collective/collectives.h"
+#include "parallel/composition.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/racing_weights.h"
 
@@ -100,7 +101,22 @@ class SharedMemoryKind : public ExchangeKind {
  public:
   explicit SharedMemoryKind(const SharedMemorySettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
-    return {.in_lockstep = false, .shared_memory = true, .adds = true, .plain_numbers = true};
+    return {.in_lockstep = false, .shared_memory = true, .plain_numbers = true};
+  }
+  void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
+    ExchangeKind::accepts(c, facts, problems);
+    refuse(
+        problems, !c.rule->traits().adds,
+        fmt::format("exchange shared_memory adds to common weights where they lie, which rule {} does not: take rule "
+                    "movement_add, or exchange server",
+                    c.rule_name));
+    refuse(problems, !c.sync.traits().never_waits,
+           fmt::format("nobody waits where all write at once, so sync {} has no meaning there: take sync async",
+                       c.sync_name));
+    refuse(
+        problems, facts.workers > 0 && !facts.shares_memory,
+        "exchange shared_memory writes into memory that all workers see: run it with --world threads or processes and "
+        "without --link, or take exchange server with sync async");
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<SharedMemoryExchange>(settings_, std::move(parts));

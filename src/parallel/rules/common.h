@@ -1,10 +1,11 @@
 #pragma once
-// What several rules do: copying gradients without the statistics between them, memory that starts as zeros.
+// What several rules have in common: what they refuse, copying gradients without the statistics between them, memory
+// that starts as zeros.
 
 #include <algorithm>
 
 #include "kernels/vector.h"
-#include "parallel/rule.h"
+#include "parallel/composition.h"
 
 namespace echelon::rules {
 
@@ -21,11 +22,28 @@ void for_each_weight(const std::vector<TrainedSpan>& segments, Range range, cons
 inline Buffer zeros(std::size_t floats) { return Buffer(floats * sizeof(float)); }
 
 // Rules between equals: replicas train alone and give their weights to each other.
-inline constexpr RuleTraits between_equals{.quantity = RuleTraits::Quantity::weights,
-                                           .model = RuleTraits::Model::mean,
-                                           .peers = true,
-                                           .changes = false,
-                                           .answers_changes = false};
+class BetweenEquals : public MergeRule {
+ public:
+  RuleTraits traits() const override {
+    return {.quantity = RuleTraits::Quantity::weights,
+            .model = RuleTraits::Model::mean,
+            .peers = true,
+            .changes = false,
+            .answers_changes = false};
+  }
+  void accepts(const Composition& composition, const CompositionFacts& facts, Problems& problems) const override;
+};
+
+// Rules whose shared side merges contributions one by one, and never a sum of them.
+class OneByOne : public MergeRule {
+ public:
+  void accepts(const Composition& composition, const CompositionFacts& facts, Problems& problems) const override;
+
+ protected:
+  // Further cures, for messages: where a collective sums, and where servers sum on the way.
+  virtual std::string instead_of_sums() const { return {}; }
+  virtual std::string instead_of_sums_on_the_way() const { return {}; }
+};
 
 // Contributes the gradient.
 class GradientSide : public WorkerSide {

@@ -49,7 +49,7 @@ class ElasticShared : public SharedSide {
   Buffer centre_, force_;
 };
 
-class Elastic : public MergeRule {
+class Elastic : public OneByOne {
  public:
   explicit Elastic(double alpha) : alpha_(alpha) {}
   RuleTraits traits() const override {
@@ -66,6 +66,10 @@ class Elastic : public MergeRule {
   std::unique_ptr<SharedSide> make_shared(const Place& place) const override {
     return std::make_unique<ElasticShared>(static_cast<float>(alpha_ > 0 ? alpha_ : 0.9 / place.workers), place.start);
   }
+
+ protected:
+  std::string instead_of_sums() const override { return ", or rule sma, which is its synchronous form"; }
+  std::string instead_of_sums_on_the_way() const override { return ", or take exchange elastic_tree"; }
 
  private:
   double alpha_;

@@ -29,9 +29,8 @@ class GossipSumPeer : public PeerSide {
   double alpha_;
 };
 
-class GossipSum : public MergeRule {
+class GossipSum : public BetweenEquals {
  public:
-  RuleTraits traits() const override { return between_equals; }
   std::unique_ptr<PeerSide> make_peer(const ReplicaView& view) const override {
     return std::make_unique<GossipSumPeer>(view.workers);
   }

@@ -25,9 +25,8 @@ class GossipWalkPeer : public PeerSide {
   double inherited_ = 0;  // steps that it was trained elsewhere
 };
 
-class GossipWalk : public MergeRule {
+class GossipWalk : public BetweenEquals {
  public:
-  RuleTraits traits() const override { return between_equals; }
   std::unique_ptr<PeerSide> make_peer(const ReplicaView&) const override { return std::make_unique<GossipWalkPeer>(); }
 };
 

@@ -139,6 +139,16 @@ class GradPush : public MergeRule {
             .gradient_itself = true,
             .movable = true};
   }
+  // The optimizer runs at the owners, each of which has a part of the model.
+  void accepts(const Composition&, const CompositionFacts& facts, Problems& problems) const override {
+    refuse(
+        problems, facts.needs_norms,
+        "lars and lamb need the norms of whole parameters, but servers hold parts of them: take optim.name momentum or "
+        "adam, or rule grad_mean");
+    refuse(problems, facts.clips_by_norm,
+           "optim.clip_norm is of the whole gradient, but servers hold parts of it: take optim.clip_value, or rule "
+           "grad_mean");
+  }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
     return std::make_unique<GradPushWorker>(view);
   }

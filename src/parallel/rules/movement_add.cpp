@@ -20,7 +20,7 @@ class MovementAddShared : public CommonWeights {
   }
 };
 
-class MovementAdd : public MergeRule {
+class MovementAdd : public OneByOne {
  public:
   RuleTraits traits() const override {
     return {.quantity = RuleTraits::Quantity::weights,

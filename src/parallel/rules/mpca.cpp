@@ -89,6 +89,12 @@ class Mpca : public MergeRule {
             .answers_changes = false,
             .decoupled = true};
   }
+  void accepts(const Composition& c, const CompositionFacts&, Problems& problems) const override {
+    refuse(
+        problems, !(c.sync_name == "soft" && c.exchange_name == "server"),
+        "rule mpca is for workers that go on while their contributions travel: take exchange server with sync soft, or "
+        "rule param_mean");
+  }
   std::unique_ptr<WorkerSide> make_worker(const ReplicaView& view) const override {
     return std::make_unique<MpcaWorker>(settings_, view);
   }

@@ -16,9 +16,8 @@ class NeighbourMeanPeer : public PeerSide {
   }
 };
 
-class NeighbourMean : public MergeRule {
+class NeighbourMean : public BetweenEquals {
  public:
-  RuleTraits traits() const override { return between_equals; }
   std::unique_ptr<PeerSide> make_peer(const ReplicaView&) const override {
     return std::make_unique<NeighbourMeanPeer>();
   }

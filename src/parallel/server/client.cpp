@@ -34,7 +34,7 @@ ServerClient::ServerClient(const ServerSettings& settings, ExchangeParts parts)
   if (parts_.sync.kind == Sync::Kind::approximate) sites_ = sites_of(parts_.sync, hosts);
   if (settings_.filters.any())
     for (const Key& key : keys_) filters_.emplace_back(settings_.filters, key.range.count());
-  if (parts_.order.kind == Order::Kind::magnitude) {
+  if (parts_.order.by_magnitude) {
     const auto bytes = static_cast<double>(parts_.floats() * sizeof(float));
     const auto most =
         static_cast<std::size_t>(parts_.order.rate * bytes / static_cast<double>(largest * sizeof(float)));
@@ -65,7 +65,7 @@ void ServerClient::make_shards() {
     place.filters = settings_.filters, place.factors = settings_.factors;
     for (const ServerSettings::Death& d : settings_.deaths)
       if (p == d.position && head == rank_of_server(settings_, d.server, parts_.workers())) place.dies_at = d.at;
-    if (parts_.order.kind == Order::Kind::enforced) place.order = answering_order(at, static_cast<std::size_t>(count));
+    if (parts_.order.same_everywhere) place.order = answering_order(at, static_cast<std::size_t>(count));
     if (!sites_.empty()) place.peers = counterparts(sites_, parts_.rank());
     shards_.back() =
         std::make_unique<ServerShard>(parts_, std::span(keys_).subspan(at, static_cast<std::size_t>(count)), place);

@@ -34,7 +34,7 @@ std::vector<Range> owners_of_parameters(std::span<const std::size_t> offsets, st
 std::vector<Key> cut_into_keys(const ServerSettings& s, const KeyQuery& c) {
   std::vector<Key> keys;
   const int servers = server_count(s, c.workers);
-  const bool slices = c.order.cuts_slices();
+  const bool slices = c.order.cuts_slices;
   const std::size_t most = slices ? std::max<std::size_t>(c.order.bytes / sizeof(float), 16) : c.floats;
   const std::vector<Range> whole =
       s.factors ? owners_of_parameters(c.tensors, c.floats, servers) : std::vector<Range>{};

@@ -22,10 +22,10 @@ bool overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
 }  // namespace
 
 void ServerClient::plan_overlap() {
-  if (parts_.workers() == 1 || !parts_.order.is_early()) return;
+  if (parts_.workers() == 1 || !parts_.order.is_early) return;
   World& world = *parts_.world;
   overlap_ = std::make_unique<ServerOverlap>();
-  overlap_->defers = parts_.order.defers();
+  overlap_->defers = parts_.order.defers;
   overlap_->computed = world.make_event(), overlap_->pushed = world.make_event();
   parts_.trainer->send_buckets(overlap_->defers ? 1 : parts_.order.bytes,
                                [this](std::size_t bucket) { overlap_->buckets[bucket].ready->notify(); });
@@ -42,7 +42,7 @@ void ServerClient::plan_overlap() {
 }
 
 void ServerClient::plan_deferring() {
-  if (parts_.order.kind == Order::Kind::priority) parts_.mailbox->leave_by_key(parts_.order.bytes);
+  if (parts_.order.first_needed_first) parts_.mailbox->leave_by_key(parts_.order.bytes);
   overlap_->reading.resize(keys_.size());
   for (std::size_t place = 1; const std::size_t k : answering_order(0, keys_.size())) overlap_->reading[k] = place++;
   for (std::size_t k = 0; k < keys_.size(); ++k) overlap_->arrived.push_back(parts_.world->make_event());

@@ -26,16 +26,13 @@ class ServerKind : public ExchangeKind {
   explicit ServerKind(const ServerSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
     return {.in_lockstep = false,
-            .gradients = settings_.factors,
             .plain_numbers = settings_.filters.any() || settings_.factors,
             .sends_early = true,
             .orders_slices = true,
             .merges_steps = true,
             .sums_on_the_way = settings_.overlay.kind != Overlay::Kind::flat,
-            .answers_pushes = settings_.replicas > 1,
             .no_own_gradient = settings_.factors,
-            .sites = settings_.overlay.kind == Overlay::Kind::flat && settings_.replicas == 1,
-            .least_workers = settings_.replicas};
+            .sites = settings_.overlay.kind == Overlay::Kind::flat && settings_.replicas == 1};
   }
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override;
   std::string problem(int workers, bool) const override {
@@ -101,7 +98,7 @@ class ServerKind : public ExchangeKind {
     }
     const bool uneven = settings_.factors && c.batch % static_cast<std::size_t>(c.workers) != 0;
     sum.at_most = sum.at_most || merges || uneven || c.sync.kind == Sync::Kind::soft || settings_.filters.any() ||
-                  c.order.kind == Order::Kind::magnitude;
+                  c.order.by_magnitude;
     if (c.sync.kind == Sync::Kind::approximate) {  // each update may go to each other site
       const double sites = c.sync.sites > 0 ? std::min(c.sync.sites, c.workers) : c.workers;
       sum = sum +
@@ -112,6 +109,7 @@ class ServerKind : public ExchangeKind {
   }
 
  private:
+  void accepts_factors(const Composition& c, Problems& problems) const;
   // Factors: with the samples of the worker that has most.
   double push_bytes(const TrafficQuery& c, Range key) const {
     if (!settings_.factors) return c.bytes(key);
@@ -122,22 +120,43 @@ class ServerKind : public ExchangeKind {
   ServerSettings settings_;
 };
 
-void ServerKind::accepts(const Composition& c, const CompositionFacts&, Problems& problems) const {
-  const auto refuse = [&](bool when, const char* why) {
-    if (when) problems.add({}, why);
-  };
-  refuse(settings_.factors && c.when.n_push > 1,
+void ServerKind::accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const {
+  ExchangeKind::accepts(c, facts, problems);
+  if (settings_.factors) accepts_factors(c, problems);
+  const SyncTraits sync = c.sync.traits();
+  refuse(problems, settings_.replicas > 1 && (!sync.answers_every_push || sync.hands_in_early),
+         fmt::format("an update on replicated servers counts when its answer is there, but with sync {} not every push "
+                     "gets one: take sync delay, bsp or async, or leave out exchange.replicas",
+                     c.sync_name));
+  refuse(
+      problems, facts.workers > 0 && facts.workers < settings_.replicas,
+      fmt::format("every replica of a server is on another rank: with {} workers set exchange.replicas to at most {}",
+                  facts.workers, facts.workers));
+  const std::string needs_answers = settings_.replicas > 1                           ? "replicas"
+                                    : settings_.overlay.kind == Overlay::Kind::tree  ? "fanout"
+                                    : settings_.overlay.kind == Overlay::Kind::hosts ? "two_level"
+                                                                                     : "";
+  refuse(problems, !needs_answers.empty() && c.when.merges_steps(),
+         fmt::format("exchange.{} needs an answer to every push: leave out when.n_push, n_fetch and warm_start",
+                     needs_answers));
+}
+
+void ServerKind::accepts_factors(const Composition& c, Problems& problems) const {
+  const SyncTraits sync = c.sync.traits();
+  refuse(problems, !c.rule->traits().gradient_itself,
+         fmt::format("exchange server sends the factors of gradients, but rule {} exchanges something else: take rule "
+                     "grad_push, or leave out exchange.factors",
+                     c.rule_name));
+  refuse(problems, sync.bounded && !sync.answers_every_push,
+         fmt::format("with exchange.factors a worker has no gradient of its own to step by, but with sync {} not every "
+                     "push is answered: take sync delay, bsp or async, or leave out exchange.factors",
+                     c.sync_name));
+  refuse(problems, c.when.n_push > 1,
          "exchange.factors of several steps are as many times larger, and their product is that of one step: leave out "
          "when.n_push");
-  refuse(settings_.factors && c.when.n_fetch > 1,
+  refuse(problems, c.when.n_fetch > 1,
          "exchange.factors leave a worker without the gradient by which it would step between fetches: leave out "
          "when.n_fetch");
-  const std::string needs_answers = settings_.replicas > 1                           ? "exchange.replicas"
-                                    : settings_.overlay.kind == Overlay::Kind::tree  ? "exchange.fanout"
-                                    : settings_.overlay.kind == Overlay::Kind::hosts ? "exchange.two_level"
-                                                                                     : "";
-  if (!needs_answers.empty() && c.when.merges_steps())
-    problems.add({}, needs_answers + " needs an answer to every push: leave out when.n_push, n_fetch and warm_start");
 }
 
 void read_filters(OptionReader& options, ServerSettings& s) {
