@@ -28,12 +28,12 @@ std::string known_name_in(const Options& table, const std::vector<Row>& rows, co
 
 bool Composition::is_exact() const {
   return rule_name == "grad_mean" && exchange_name == "all_reduce" && exchange->is_exact() && !codec &&
-         codec_choice.empty() && sync.traits().lockstep && when.every_step() && order_name == "backward";
+         codec_choice.empty() && sync->traits().lockstep && when.every_step() && order_name == "backward";
 }
 
 bool Composition::uses_messages() const {
   const ExchangeTraits traits = exchange->traits();
-  return !traits.in_lockstep || (traits.either_pace && !sync.traits().lockstep);
+  return !traits.in_lockstep || (traits.either_pace && !sync->traits().lockstep);
 }
 
 Composition read_composition(const CompositionTables& t, Problems& problems) {
@@ -49,6 +49,7 @@ Composition read_composition(const CompositionTables& t, Problems& problems) {
   c.exchange = read_exchange(exchange);
   c.when = read_when(when);
   c.sync = read_sync(sync);
+  c.work = c.sync->work();
   std::vector<std::string> codecs = codec_names();
   codecs.emplace_back("auto");
   if (std::ranges::find(codecs, c.codec_name) == codecs.end())
@@ -70,7 +71,7 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
                                    .floats = 0,
                                    .buckets = buckets,
                                    .encoded = {},
-                                   .sync = c.sync,
+                                   .sync = c.sync.get(),
                                    .order = c.order,
                                    .rule = c.rule->traits(),
                                    .batch = factors.batch,

@@ -15,7 +15,8 @@ struct Composition {
   std::unique_ptr<const MergeRule> rule;
   std::unique_ptr<const ExchangeKind> exchange;
   std::string rule_name, exchange_name, sync_name, codec_name, order_name;
-  Sync sync;
+  std::unique_ptr<const Sync> sync;
+  WorkSharing work;  // as the sync says
   When when;
   CodecMaker codec;                      // empty: plain numbers
   std::vector<NamedCodec> codec_choice;  // codec auto

@@ -33,7 +33,7 @@ struct ExchangeParts {
   const MergeRule* rule = nullptr;
   CodecMaker codec;
   std::vector<NamedCodec> codec_choice;  // codec auto: takes what is quickest of these
-  Sync sync;
+  const Sync* sync = nullptr;
   When when;
   Order order;
   std::function<Optim()> make_optim;
@@ -66,8 +66,6 @@ struct StepInfo {
   double done = 1;            // of its part of the batch; less if it had to hand in early
 };
 
-using Figure = std::pair<std::string, double>;
-
 class Exchange {
  public:
   // The messages' tags.
@@ -81,7 +79,8 @@ class Exchange {
   virtual double exchange(const StepInfo& info) = 0;
   virtual void after_step(const StepInfo&) {}
   virtual void on_gradient() {}  // as WorkerSide's
-  // Asked while a gradient is computed, between logical shards (sync a_bsp only): false hands in what there is.
+  // Asked while a gradient is computed, between logical shards (SyncTraits::hands_in_early): false hands in what there
+  // is.
   virtual bool keep_going() { return true; }
   // After `exchange`: further steps that the others have closed without this worker, which it leaves out.
   virtual std::int64_t missed_steps() { return 0; }
@@ -148,7 +147,7 @@ class ExchangeKind {
     bool sizes_vary = true;      // whether the codec's bytes depend on the numbers
     bool most = false;           // the most that can be, where bytes depend on the numbers
     bool codes_answers = false;  // whether answers are encoded too
-    Sync sync;
+    const Sync* sync = nullptr;
     Order order;
     RuleTraits rule;
     std::size_t batch = 1;              // samples of the global batch

@@ -24,7 +24,7 @@ std::unique_ptr<const ExchangeKind> read_exchange(OptionReader& options) {
 
 void ExchangeKind::accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const {
   const ExchangeTraits exchange = traits();
-  refuse(problems, exchange.in_lockstep && !exchange.either_pace && !c.sync.traits().lockstep,
+  refuse(problems, exchange.in_lockstep && !exchange.either_pace && !c.sync->traits().lockstep,
          fmt::format("exchange {} has all workers at the same step, so sync {} has no meaning there: take sync bsp, or "
                      "exchange server",
                      c.exchange_name, c.sync_name));
@@ -39,7 +39,7 @@ void ExchangeKind::accepts(const Composition& c, const CompositionFacts& facts, 
   if (const std::string why = problem(facts.workers, static_cast<bool>(c.codec)); !why.empty()) problems.add({}, why);
   if (facts.steps == 0) return;
   const std::int64_t tau = steps_between(c.when.tau), exchanges = (facts.steps + tau - 1) / tau;
-  const std::int64_t most = c.sync.traits().in_rounds ? exchanges : exchanges * facts.workers;
+  const std::int64_t most = c.sync->traits().in_rounds ? exchanges : exchanges * facts.workers;
   if (const std::string why = problem_within(most); !why.empty()) problems.add({}, why);
 }
 

@@ -80,7 +80,7 @@ std::string why_not_early(const Composition& c) {
   if (c.when.merges_steps())
     return "with when.n_push, n_fetch or warm_start not every step has an exchange: take order whole, or leave them "
            "out";
-  if (c.sync.traits().leaves_out)
+  if (c.sync->traits().leaves_out)
     return fmt::format("sync {} takes or leaves a worker's gradient as a whole: take order whole, or sync bsp",
                        c.sync_name);
   return {};
@@ -102,7 +102,7 @@ void Order::accepts(const Composition& c, const CompositionFacts&, Problems& pro
       fmt::format("order {} cuts layers into slices, but exchange.factors are of whole layers: take order backward or "
                   "fusion, or leave out exchange.factors",
                   c.order_name));
-  refuse(problems, defers && !c.sync.traits().lockstep,
+  refuse(problems, defers && !c.sync->traits().lockstep,
          fmt::format("with order {} the next forward waits for each answer, but with sync {} not every step has one "
                      "from all: take sync bsp, or order backward",
                      c.order_name, c.sync_name));
@@ -118,13 +118,13 @@ void Order::accepts_budget(const Composition& c, Problems& problems) const {
   const std::string& name = c.order_name;
   refuse(problems, static_cast<bool>(c.codec),
          fmt::format("order {} chooses what is sent, and so would a codec with error feedback: take codec none", name));
-  if (!c.sync.traits().bounded)
+  if (!c.sync->traits().bounded)
     return refuse(
         problems, true,
         fmt::format("order {} sends some slices later than others, but with sync {} nobody knows how late they "
                     "may be: take sync ssp",
                     name, c.sync_name));
-  const std::int64_t within = c.sync.staleness + 1;
+  const std::int64_t within = c.sync->staleness().value_or(0) + 1;
   refuse(
       problems, rate * static_cast<double>(within) < 1,
       fmt::format("every slice must go out within {} steps, and order.rate={:g} has no room for that: set order.rate "

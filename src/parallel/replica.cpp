@@ -29,7 +29,7 @@ Replica::Replica(const ReplicaSettings& settings, const Composition& composition
   const std::size_t most = trainer_->parameters().size_bytes() * 2 + (1 << 20);
   if (composition.uses_messages()) {
     mailbox_ = std::make_unique<Mailbox>(world, most);
-    scheduler_ = std::make_unique<WorkScheduler>(team, *mailbox_, composition.sync.common_work);
+    scheduler_ = std::make_unique<WorkScheduler>(team, *mailbox_, composition.work.common);
   }
   exchange_ = composition.exchange->make({.world = &world,
                                           .team = &team,
@@ -38,12 +38,12 @@ Replica::Replica(const ReplicaSettings& settings, const Composition& composition
                                           .rule = composition.rule.get(),
                                           .codec = composition.codec,
                                           .codec_choice = composition.codec_choice,
-                                          .sync = composition.sync,
+                                          .sync = composition.sync.get(),
                                           .when = composition.when,
                                           .order = composition.order,
                                           .make_optim = settings.make_optim,
                                           .seed = settings.seed});
-  if (composition.sync.kind == Sync::Kind::a_bsp)
+  if (composition.sync->traits().hands_in_early)
     trainer_->ask_before_shards([this] { return exchange_->keep_going(); });
   std::size_t bytes = 0;
   for (const StateSpan& s : own_state()) bytes += s.bytes.size();

@@ -66,7 +66,7 @@ class Replica {
   std::int64_t run(const ReplicaRound& round);
   void read_model();                                                  // collective
   double weight_in_mean() const { return exchange_->peer_weight(); }  // of this replica, where the model is their mean
-  bool may_prefetch() const { return !composition_.sync.common_work; }
+  bool may_prefetch() const { return !composition_.work.common; }
 
   // For checkpoints: everything that every rank remembers, gathered on rank 0. All ranks call gather(), then rank 0
   // reads state(); or rank 0 fills in state(), then all ranks call scatter().

@@ -79,7 +79,7 @@ void When::accepts_merged_steps(const Composition& c, Problems& problems) const 
       fmt::format("when.n_push, n_fetch and warm_start are about gradients, but rule {} exchanges weights: leave them "
                   "out, and take when.tau",
                   c.rule_name));
-  refuse(problems, !c.sync.traits().never_waits,
+  refuse(problems, !c.sync->traits().never_waits,
          fmt::format("with when.n_push, n_fetch or warm_start workers are not at the same step, but sync {} counts "
                      "steps: take sync async, or leave them out",
                      c.sync_name));

@@ -87,7 +87,7 @@ void Training::do_round(data::Loader& loader, const StopFlag& stop) {
 
 // Samples from that step on with which its epoch has as many as the system wants of it.
 std::int64_t Training::enough_samples(std::int64_t step) const {
-  const double share = job_.composition->sync.epoch_share;
+  const double share = job_.composition->work.epoch_share;
   if (share >= 1) return std::numeric_limits<std::int64_t>::max();
   const data::Cursor c = batch_sequence_.at(static_cast<std::uint64_t>(step));
   const data::Cursor end = batch_sequence_.at(batch_sequence_.steps_before(c.epoch + 1) - 1);

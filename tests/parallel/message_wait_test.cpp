@@ -8,7 +8,7 @@
 #include <limits>
 #include <set>
 
-#include "parallel/server/keys.h"
+#include "parallel/server/messages.h"
 #include "parallel/team/work_scheduler.h"
 #include "tests/parallel/results.h"
 #include "tests/support/says.h"
@@ -80,7 +80,7 @@ TEST(Messages, TheSchedulerRefusesRequestsThatMakeNoSense) {
 
 // In rounds nobody could ever answer it.
 TEST(Messages, AServerInRoundsRefusesToBeAskedWithoutAContribution) {
-  for (const auto kind : {exchanges::pull, exchanges::await, exchanges::warm})
+  for (const auto kind : {exchanges::await, exchanges::warm})
     EXPECT_TRUE(says(failure_of(gradients_to_servers("", "bsp"), 1, 0, {.kind = kind, .tag = Exchange::server_tag}),
                      "rank 1 asks for key 0 without a contribution"));
 }

@@ -37,7 +37,7 @@ class Product : public testing::TestWithParam<std::string> {
       const bool in_memory = c.exchange->traits().shared_memory;  // which a simulation does not have
       const auto ranks = (in_memory ? thread_system : simulate)(4, {.system = system, .steps = 10});
       EXPECT_EQ(ranks[0].reached, 10);
-      if (c.sync.traits().leaves_out)  // some are left out
+      if (c.sync->traits().leaves_out)  // some are left out
         EXPECT_LE(ranks[0].samples, 10 * 32);
       else
         EXPECT_EQ(ranks[0].samples, 10 * 32);

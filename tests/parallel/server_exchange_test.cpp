@@ -94,11 +94,10 @@ TEST(Servers, NoMoreOfThemOrOfSitesThanWorkers) {
     check_composition(c, {.workers = workers}, problems);
     return problems.text("");
   };
-  const std::string sites = "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[sync]\nname = 'approximate'\n";
   const std::string nested =
       "[rule]\nname = 'grad_push'\n[exchange]\nname = 'nested'\n[exchange.outer]\nname = 'server'\nservers = 5\n"
       "[sync]\nname = 'async'\nwork = 'own'";
-  for (const std::string& system : {servers("servers = 5", "'async'"), sites + "sites = 5", nested}) {
+  for (const std::string& system : {servers("servers = 5", "'async'"), servers("sites = 5", "'approximate'"), nested}) {
     EXPECT_NE(problems_of(system, 4).find("at most 4"), std::string::npos) << system << problems_of(system, 4);
     EXPECT_EQ(problems_of(system, 5), "") << system;
   }

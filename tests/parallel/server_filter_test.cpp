@@ -134,16 +134,16 @@ TEST(Sites, TheThresholdShrinks) {
 }
 
 TEST(Sites, AreHostsOrRunsOfRanksAndHaveCounterparts) {
-  EXPECT_EQ(sites_of({.sites = 2}, {0, 1, 2, 3, 4}), (std::vector<int>{0, 0, 0, 1, 1}));
-  EXPECT_EQ(sites_of({}, {5, 5, 9}), (std::vector<int>{0, 0, 1}));
+  EXPECT_EQ(sites_of(2, {0, 1, 2, 3, 4}), (std::vector<int>{0, 0, 0, 1, 1}));
+  EXPECT_EQ(sites_of(0, {5, 5, 9}), (std::vector<int>{0, 0, 1}));
   EXPECT_EQ(counterparts({0, 0, 0, 1, 1}, 4), std::vector<Rank>{1});
   EXPECT_TRUE(counterparts({0, 0, 0, 1, 1}, 2).empty());
 }
 
 std::string gaia(double threshold) {
   return fmt::format(
-      "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[sync]\nname = 'approximate'\nsites = 2\nthreshold = "
-      "{}\n",
+      "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\nsites = 2\nsite_threshold = {}\n[sync]\nname = "
+      "'approximate'\n",
       threshold);
 }
 

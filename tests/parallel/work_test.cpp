@@ -117,7 +117,7 @@ TEST(EpochShare, IsForWorkersThatHaveTheirOwnParts) {
   composition_of("[sync]\nname = 'async'\nepoch_share = 0.75", problems);
   EXPECT_NE(problems.text("").find("sync.work=own"), std::string::npos) << problems.text("");
   Problems none;
-  EXPECT_EQ(composition_of("[sync]\nname = 'async'\nwork = 'own'\nepoch_share = 0.75", none).sync.epoch_share, 0.75);
+  EXPECT_EQ(composition_of("[sync]\nname = 'async'\nwork = 'own'\nepoch_share = 0.75", none).work.epoch_share, 0.75);
   EXPECT_TRUE(none.empty()) << none.text("");
 }
 

@@ -49,7 +49,7 @@ class LockstepSystem : public testing::TestWithParam<std::string> {
                                   shipped[0] + "/" + GetParam() + ".toml"));
     problems.throw_if_any(recipe_);
     job_.emplace(make_job(*prepared_));
-    if (const auto& composition = job_->composition; composition && composition->sync.kind != Sync::Kind::bsp)
+    if (const auto& composition = job_->composition; composition && !composition->sync->traits().lockstep)
       GTEST_SKIP() << "its workers do not keep step";
   }
 

@@ -40,7 +40,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
     check_composition(*composition_, {.workers = workers}, problems);
     ASSERT_TRUE(problems.empty()) << problems.text(file_.path);
     races_ = composition_->exchange->traits().shared_memory;
-    if (races_) composition_->sync.common_work = false;  // else turns would not say who does what
+    if (races_) composition_->work.common = false;  // else turns would not say who does what
     optim_ = axis(file_.with, "optim");
     optim_.items.try_emplace("name", text("momentum"));
     network_.options.items.merge(Options(axis(file_.with, "model")).items);

@@ -150,7 +150,7 @@ class ElasticTreeKind : public ExchangeKind {
            fmt::format("exchange elastic_tree has workers that draw each other, but rule {} needs a place where "
                        "contributions meet: take rule elastic, or exchange server",
                        c.rule_name));
-    refuse(problems, !c.sync.traits().never_waits,
+    refuse(problems, !c.sync->traits().never_waits,
            "in exchange elastic_tree nobody waits for anybody: take sync async");
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {

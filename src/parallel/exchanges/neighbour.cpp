@@ -157,7 +157,7 @@ class NeighbourKind : public ExchangeKind {
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
     ExchangeKind::accepts(c, facts, problems);
     refuse_common_place(c, problems);
-    refuse(problems, !c.sync.traits().lockstep && !c.sync.traits().never_waits,
+    refuse(problems, !c.sync->traits().lockstep && !c.sync->traits().never_waits,
            fmt::format("between neighbours nobody knows how far all the others are, which is what sync {} needs: take "
                        "sync bsp or async",
                        c.sync_name));
@@ -167,7 +167,7 @@ class NeighbourKind : public ExchangeKind {
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     const PeerGraph graph = graph_of(parts.workers());
-    if (parts.sync.traits().lockstep) return std::make_unique<InLockstep>(graph, std::move(parts));
+    if (parts.sync->traits().lockstep) return std::make_unique<InLockstep>(graph, std::move(parts));
     Circle circle = circle_in(graph, parts.rank());
     return std::make_unique<Gossip>(std::move(parts), std::move(circle), settings_.window);
   }
@@ -177,7 +177,7 @@ class NeighbourKind : public ExchangeKind {
   }
   Traffic traffic(const TrafficQuery& c) const override {
     const double bytes = c.bytes({0, c.floats}), links = graph_of(c.workers).messages();
-    return links * (c.sync.kind == Sync::Kind::bsp ? Traffic{1, sizeof(NeighbourHead) + bytes}
+    return links * (c.sync->traits().lockstep ? Traffic{1, sizeof(NeighbourHead) + bytes}
                                                    : Traffic{2, Mailbox::header_bytes + bytes});
   }
 

@@ -129,7 +129,7 @@ class NestedKind : public ExchangeKind {
   }
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
     outer_->accepts(c, facts, problems);
-    refuse(problems, c.sync.common_work,
+    refuse(problems, c.work.common,
            "exchange nested has workers that step together, so each must do its own part: set sync.work=own");
   }
   std::string problem(int workers, bool has_codec) const override {
@@ -170,6 +170,8 @@ std::unique_ptr<const ExchangeKind> make_nested(OptionReader& options) {
   auto kind = part.make(outer);
   if (kind->traits().sums_on_the_way)
     outer.problem("fanout", "is for workers, and the groups' heads are few: leave out fanout and two_level here");
+  if (kind->traits().sites)
+    outer.problem("sites", "are of workers, and a group's members may be in several: leave it out here");
   if (kind->traits().no_own_gradient)
     outer.problem("factors",
                   "are of each worker's own samples, but a group's head has a sum of gradients: leave it out");

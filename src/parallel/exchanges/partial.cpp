@@ -214,7 +214,7 @@ class PartialKind : public ExchangeKind {
            fmt::format("exchange partial adds contributions to each worker's own as they come, but rule {} makes "
                        "something else of them: take rule grad_mean, or exchange server",
                        c.rule_name));
-    refuse(problems, !c.sync.traits().never_waits,
+    refuse(problems, !c.sync->traits().never_waits,
            fmt::format("in exchange partial nobody waits for anybody, so sync {} has no meaning there: take sync async",
                        c.sync_name));
   }

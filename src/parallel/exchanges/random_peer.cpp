@@ -29,7 +29,7 @@ class RandomPeerKind : public ExchangeKind {
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
     ExchangeKind::accepts(c, facts, problems);
     refuse_common_place(c, problems);
-    refuse(problems, !c.sync.traits().never_waits,
+    refuse(problems, !c.sync->traits().never_waits,
            fmt::format("in exchange random_peer nobody waits for anybody, so sync {} has no meaning there: take sync "
                        "async, or exchange neighbour with graph one_peer",
                        c.sync_name));

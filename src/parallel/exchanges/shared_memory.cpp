@@ -110,7 +110,7 @@ class SharedMemoryKind : public ExchangeKind {
         fmt::format("exchange shared_memory adds to common weights where they lie, which rule {} does not: take rule "
                     "movement_add, or exchange server",
                     c.rule_name));
-    refuse(problems, !c.sync.traits().never_waits,
+    refuse(problems, !c.sync->traits().never_waits,
            fmt::format("nobody waits where all write at once, so sync {} has no meaning there: take sync async",
                        c.sync_name));
     refuse(

@@ -5,32 +5,29 @@
 //
 // Any member may lose its state, as long as one is left. It says so to whoever writes to the chain (`lost`), and they
 // say so to the first member that is left, which passes it on:
-//   it was the first      what has come to it is lost. Workers send the next one again what had no answer.
-//   it was in the middle  what was passed to it is lost. The one before it has kept the last message of every worker
+//   it was the first      What has come to it is lost. Workers send the next one again what had no answer.
+//   it was in the middle  What was passed to it is lost. The one before it has kept the last message of every worker
 //   for
 //                         every key (an older one was answered, or the worker would not have written again), and sends
 //                         them in their order to the one behind.
-//   it was the last       its answers are lost. The one before it has every update. Workers ask again (`again`).
-// Who has seen a message before knows that by its clock, and merges it once.
+//   it was the last       Its answers are lost. The one before it has every update. Workers ask again (`again`).
+// A member that has seen a message before knows that by its clock, and merges it once.
+//
+// chain_worker.cpp has a worker's side of it, chain_member.cpp a server's.
 
-#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "world/mailbox/mailbox.h"
+#include "parallel/server/replication.h"
 
 namespace echelon::exchanges {
 
-struct ChainPlace {
-  static constexpr int tags_before = 4;  // replicas read tags of their own: 5, 6, 7
-  static constexpr int most_replicas = 4;
-};
+constexpr int most_replicas = 4;
 
-// Of the server at that position of the chain that begins on rank `head`.
-inline std::uint16_t chain_tag(int position) {
-  return static_cast<std::uint16_t>(position == 0 ? 0 : ChainPlace::tags_before + position);
-}
+// The tag and the rank of the server at that position of the chain that begins on rank `head`: replicas read tags of
+// their own (5, 6, 7).
+inline std::uint16_t chain_tag(int position) { return static_cast<std::uint16_t>(position == 0 ? 0 : 4 + position); }
 inline Rank chain_rank(Rank head, int position, int workers) { return (head + position) % workers; }
 
 // Which members of a chain have lost their state: a bit for each position.
@@ -60,42 +57,8 @@ inline std::uint16_t passed_on(std::uint16_t kind, Rank from) {
 inline Rank first_sender(std::uint16_t kind) { return (kind >> kind_bits) - 1; }  // -1: it was not passed on
 inline std::uint16_t kind_of(std::uint16_t kind) { return kind & ((1 << kind_bits) - 1); }
 
-// What a worker has sent for a key, a push or an `await`, until it is answered.
-struct UnansweredPush {
-  bool waits = false, flushing = false;
-  bool answer_lost = false;  // perhaps: the last of the chain was lost meanwhile
-  std::int64_t flushes = 0;  // so far: an answer to an earlier one may come twice
-  MessageHeader head;
-  std::vector<std::byte> bytes;
-  std::int64_t enough = 0;  // what the answer must have seen at least: of the own pushes, or (`await`) of everybody's
-
-  void keep(const MessageHeader& sent, std::span<const std::byte> payload, std::int64_t enough_for_it) {
-    waits = true, answer_lost = false;
-    head = sent;
-    if (payload.data() != bytes.data()) bytes.assign(payload.begin(), payload.end());
-    enough = enough_for_it;
-  }
-  bool is_answered_by(std::int64_t seen) {  // the same answer may come from two servers
-    if (!waits || seen < enough) return false;
-    waits = false;
-    return true;
-  }
-};
-
-// The last messages that a member has passed on.
-class PassedMessages {
- public:
-  void keep(std::size_t place, const MessageHeader& head, std::span<const std::byte> payload);  // in place of its last
-  struct Kept {
-    MessageHeader head;
-    std::vector<std::byte> bytes;
-    std::uint64_t number = 0;  // 0: none yet
-  };
-  std::vector<const Kept*> in_order() const;
-
- private:
-  std::vector<Kept> places_;
-  std::uint64_t passed_ = 0;
-};
+std::unique_ptr<WorkerReplication> make_chain_worker(const ServerSettings& settings, const ExchangeParts& parts,
+                                                     const ServerMap& map, const ParameterCopy& copy);
+std::unique_ptr<ShardReplication> make_chain_member(const ServerSettings& settings, int position, ShardCore& core);
 
 }  // namespace echelon::exchanges

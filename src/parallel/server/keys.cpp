@@ -1,7 +1,9 @@
 #include "parallel/server/keys.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "parallel/server/relay.h"
 #include "parallel/server/sites.h"
 
 namespace echelon::exchanges {
@@ -53,17 +55,73 @@ std::vector<Key> cut_into_keys(const ServerSettings& s, const KeyQuery& c) {
   return keys;
 }
 
-std::vector<Key> cut_into_keys(const ServerSettings& s, const ExchangeParts& parts) {
+namespace {
+
+// Every site has the same keys, on servers at the same places.
+std::vector<Key> keys_of_run(const ServerSettings& s, const ExchangeParts& parts, const std::vector<int>& sites) {
   KeyQuery c{.workers = parts.workers(), .floats = parts.floats(), .tensors = {}, .order = parts.order};
   std::size_t at = 0;
   for (const CodecPiece& p : parts.pieces({0, c.floats})) c.tensors.push_back(at), at += p.size;
-  if (parts.sync.kind != Sync::Kind::approximate) return cut_into_keys(s, c);
-  const std::vector<int> sites = sites_of(parts.sync, parts.world->place().host);
-  c.workers = smallest_site(sites);  // every site has the same keys, on servers at the same places
+  if (sites.empty()) return cut_into_keys(s, c);
+  c.workers = smallest_site(sites);
   std::vector<Key> keys = cut_into_keys(s, c);
   const std::vector<Rank> here = ranks_of_site(sites, sites[static_cast<std::size_t>(parts.rank())]);
   for (Key& key : keys) key.server = here[static_cast<std::size_t>(key.server)];
   return keys;
+}
+
+// Every worker of the site that contributes; or the server's children in the overlay, and its own worker.
+std::vector<Address> writers_of_run(const ServerSettings& s, const ExchangeParts& parts,
+                                    const std::vector<int>& sites) {
+  const Rank own = parts.rank();
+  std::vector<Address> list;
+  if (s.is_flat()) {
+    const auto contributes = [&](Rank r) {
+      return parts.members.empty() || std::ranges::find(parts.members, r) != parts.members.end();
+    };
+    for (Rank r = 0; r < parts.workers(); ++r)
+      if (contributes(r) &&
+          (sites.empty() || sites[static_cast<std::size_t>(r)] == sites[static_cast<std::size_t>(own)]))
+        list.push_back({r, Exchange::worker_tag});
+    return list;
+  }
+  const std::vector<int>& hosts = parts.world->place().host;
+  list.push_back({own, Exchange::worker_tag});
+  for (const Rank child : children_of(s.overlay, own, own, hosts))
+    list.push_back(ServerRelay::reply_to(s.overlay, child, own, hosts));
+  return list;
+}
+
+}  // namespace
+
+ServerMap make_server_map(const ServerSettings& s, const ExchangeParts& parts) {
+  const std::vector<int>& hosts = parts.world->place().host;
+  ServerMap map;
+  if (s.has_sites()) map.sites = sites_of(s.sites, hosts);
+  map.keys = keys_of_run(s, parts, map.sites);
+  map.writers = writers_of_run(s, parts, map.sites);
+  for (const Key& key : map.keys) map.push_to.push_back(ServerRelay::gate(s.overlay, parts.rank(), key.server, hosts));
+  map.read_order = parts.trainer->reading_order();
+  return map;
+}
+
+Range ServerMap::keys_of(Rank server) const {
+  const auto first = std::ranges::find(keys, server, &Key::server);
+  const auto begin = static_cast<std::size_t>(first - keys.begin());
+  return {begin, begin + static_cast<std::size_t>(std::ranges::count(keys, server, &Key::server))};
+}
+
+std::vector<std::size_t> ServerMap::reading_order(Range of) const {
+  std::vector<std::size_t> order;
+  std::vector<char> listed(of.count());
+  const auto add = [&](std::size_t i) {
+    if (!std::exchange(listed[i], 1)) order.push_back(i);
+  };
+  for (const Range& r : read_order)
+    for (std::size_t i = 0; i < of.count(); ++i)
+      if (overlap(keys[of.begin + i].range, r)) add(i);
+  for (std::size_t i = 0; i < of.count(); ++i) add(i);
+  return order;
 }
 
 }  // namespace echelon::exchanges

@@ -1,54 +1,16 @@
 #pragma once
-// What parameter servers agree on beforehand: how the model is cut into keys, which server has which, and what the
-// messages between workers and servers mean.
+// How the model is cut into keys, and where everything is: which server has which key, where a worker's pushes go, and
+// who writes to a server. All ranks compute the same from the settings, the model and the hosts.
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "parallel/exchange.h"
-#include "parallel/exchanges/overlay.h"
-#include "parallel/server/filter.h"
+#include "parallel/server/messages.h"
+#include "parallel/server/settings.h"
 
 namespace echelon::exchanges {
-
-struct ServerSettings {
-  int servers = 1;         // 0: one on every worker
-  bool planned = true;     // all that a server has of the model travels in one message; else a message for each tensor
-  Overlay overlay;         // on the way to a server
-  FilterSettings filters;  // what is left out of pushes
-  bool factors = false;    // fully connected layers go as factors (server_factors.h); servers have whole parameters
-  int replicas = 1;        // of every server, in a chain (server_chain.h)
-  struct Death {           // an experiment: the state of this server's member is lost ...
-    int server = 0, position = 0;
-    std::int64_t at = 0;  // ... when it gets its contributions after so many updates
-  };
-  std::vector<Death> deaths;
-};
-
-// In rounds a message's `clock` is the number of the round; else it counts steps.
-enum MessageType : std::uint16_t {
-  push,  // contribution. In rounds: number is its share, second the learning rate, as bits of a double.
-         // Else: number is the learning rate times its share (of weights: the share), second the version that it was
-         // computed from, with the worker's own pushes since.
-  push_answer,  // the same, and an answer is wanted: push_answer's `clock` + 1 less the staleness must be in it
-  pull,         // an answer is wanted, as it is
-  warm,         // an answer is wanted that has seen `clock` updates
-  answer,       // clock: how many steps of everybody it has seen, or the round that is open; second: its version;
-                // number: how many of the reader's own pushes are in it
-  hand_in,      // round `clock` closes: send what you have
-  flush,        // answered when everything that came before it has been merged; no push follows in this run
-  flushed,
-  await,        // no contribution for this key now, but the answer is wanted that push_answer would get
-  lost,         // to a worker: this server has lost its state; clock: all of its chain that have (LostMembers). From a
-                // worker to the first of the chain that is left: the same
-  site_change,  // of weights, from the server of another site (server_sites.h); clock: how far that site is
-};
-
-struct Address {
-  Rank rank = 0;
-  int tag = 0;
-};
 
 struct Key {  // a slice of the model: the unit of messages
   Range range;
@@ -69,6 +31,22 @@ std::vector<Range> owners_of_parameters(std::span<const std::size_t> offsets, st
 int server_count(const ServerSettings& settings, int workers);
 Rank rank_of_server(const ServerSettings& settings, int server, int workers);  // the first of its chain
 std::vector<Key> cut_into_keys(const ServerSettings& settings, const KeyQuery& c);
-std::vector<Key> cut_into_keys(const ServerSettings& settings, const ExchangeParts& parts);
+
+// The same for a run, as one rank sees it.
+struct ServerMap {
+  std::vector<Key> keys;
+  std::vector<int> sites;         // of every rank; empty: there is one
+  std::vector<Address> push_to;   // by key: where this rank's worker pushes, if no server of a chain is lost
+  std::vector<Address> writers;   // who push to this rank's servers, and where they are answered
+  std::vector<Range> read_order;  // in which forward reads the parameters
+
+  Range keys_of(Rank server) const;  // numbers of keys; they lie side by side
+  // These keys, counted from the first of them, in the order in which forward reads them: the same on all ranks,
+  // because it depends on the graph alone.
+  std::vector<std::size_t> reading_order(Range keys) const;
+};
+ServerMap make_server_map(const ServerSettings& settings, const ExchangeParts& parts);
+
+inline bool overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
 
 }  // namespace echelon::exchanges

@@ -20,7 +20,7 @@ Address ServerRelay::reply_to(const Overlay& overlay, Rank child, Rank root, con
 }
 
 ServerRelay::ServerRelay(const ExchangeParts& parts, const Overlay& overlay, const std::vector<Key>& keys)
-    : parts_(parts) {
+    : parts_(parts), in_rounds_(parts.sync->traits().in_rounds) {
   const Rank own = parts_.rank();
   const std::vector<int>& hosts = parts_.world->place().host;
   std::size_t largest = 0, most_bytes = 0;
@@ -85,7 +85,7 @@ void ServerRelay::handle(Message& message) {
       for (const Address& to : node.children)
         parts_.mailbox->post(to.rank, {.kind = flushed, .tag = static_cast<std::uint16_t>(to.tag), .key = key});
       break;
-    default: fail("rank {} sent a relay a message of kind {}", message.from, message.head.kind);
+    default: fail_unknown_type(message, "a relay");
   }
 }
 
@@ -99,22 +99,20 @@ void ServerRelay::take_contribution(Node& node, std::uint32_t key, Message& mess
   if (std::ranges::find(node.in_sum, number) != node.in_sum.end())
     fail("rank {} contributed twice to one sum", message.from);
   if (node.in_sum.empty()) std::ranges::fill(node.sum.as<float>(), 0.0f), node.shares = node.rates = 0;
-  const bool rounds = parts_.sync.in_rounds();
-  if (rounds)
+  if (in_rounds_)
     node.waiting[child].emplace(std::move(message));
   else
     add(node, key, message);
   node.in_sum.push_back(number);
   node.round = clock;
-  const bool leaves = rounds ? is_complete(node) : node.on_its_way.empty();
-  if (leaves) send_up(node, key, rounds ? clock : node.sent);
+  const bool leaves = in_rounds_ ? is_complete(node) : node.on_its_way.empty();
+  if (leaves) send_up(node, key, in_rounds_ ? clock : node.sent);
 }
 
 void ServerRelay::add(Node& node, std::uint32_t key, const Message& message) {
   const std::span<float> sum = node.sum.as<float>();
   // In rounds contributions are multiplied by their shares; else learning rates are.
-  const bool rounds = parts_.sync.in_rounds();
-  const auto weight = static_cast<float>(rounds ? 1 : message.head.number);
+  const auto weight = static_cast<float>(in_rounds_ ? 1 : message.head.number);
   std::span<const float> values;
   if (node.decoder) {
     const std::span<float> in = contribution_.as<float>().first(sum.size());
@@ -126,7 +124,7 @@ void ServerRelay::add(Node& node, std::uint32_t key, const Message& message) {
   if (values.size() != sum.size())
     fail("rank {} sent {} numbers for key {}, which has {}", message.from, values.size(), key, sum.size());
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += weight * values[i];
-  if (rounds) {
+  if (in_rounds_) {
     node.shares += message.head.number;
     node.rates += std::bit_cast<double>(message.head.second);
   } else {
@@ -156,7 +154,7 @@ void ServerRelay::child_leaves(Node& left, std::uint32_t key, const Message& mes
     Node& node = nodes_[k];
     if (!node.inner || node.root != left.root) continue;
     node.gone[child] = 1;
-    if (parts_.sync.in_rounds() && is_complete(node)) send_up(node, static_cast<std::uint32_t>(k), node.round);
+    if (in_rounds_ && is_complete(node)) send_up(node, static_cast<std::uint32_t>(k), node.round);
   }
   if (std::ranges::count(left.gone, 0) > 0) return;
   parts_.mailbox->post(left.up.rank, {.kind = flush, .tag = static_cast<std::uint16_t>(left.up.tag), .key = key});
@@ -171,7 +169,7 @@ void ServerRelay::send_up(Node& node, std::uint32_t key, std::int64_t clock) {
     message.reset();
   }
   MessageHeader head{.kind = push_answer, .tag = static_cast<std::uint16_t>(node.up.tag), .key = key, .clock = clock};
-  if (parts_.sync.in_rounds()) {
+  if (in_rounds_) {
     head.number = node.shares;
     head.second = std::bit_cast<std::uint64_t>(node.rates / static_cast<double>(node.in_sum.size()));
   } else {  // the mean, weighted by the rates, moves the model with their sum as far as all of them would
@@ -198,7 +196,7 @@ void ServerRelay::hand_down(Node& node, std::uint32_t key, const Message& messag
     parts_.mailbox->post(to.rank, head, message.payload());
   }
   node.on_its_way.clear();
-  if (!parts_.sync.in_rounds() && !node.in_sum.empty()) send_up(node, key, node.sent);
+  if (!in_rounds_ && !node.in_sum.empty()) send_up(node, key, node.sent);
 }
 
 std::vector<StateSpan> ServerRelay::state() {

@@ -64,6 +64,7 @@ class ServerRelay {
   void hand_down(Node& node, std::uint32_t key, const Message& message);
 
   ExchangeParts parts_;
+  bool in_rounds_;
   std::vector<Node> nodes_;  // by key
   Buffer contribution_, bytes_;
   std::atomic<Rank> latecomer_ = -1;

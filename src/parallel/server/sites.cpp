@@ -16,15 +16,15 @@ struct Change {
 };
 }  // namespace
 
-std::vector<int> sites_of(const Sync& sync, const std::vector<int>& hosts) {
-  std::vector<int> sites;
+std::vector<int> sites_of(int sites, const std::vector<int>& hosts) {
+  std::vector<int> all;
   std::map<int, int> number;
   const int n = static_cast<int>(hosts.size());
   for (int r = 0; r < n; ++r) {
-    const int site = sync.sites > 0 ? r * std::min(sync.sites, n) / n : hosts[static_cast<std::size_t>(r)];
-    sites.push_back(number.try_emplace(site, static_cast<int>(number.size())).first->second);
+    const int site = sites > 0 ? r * std::min(sites, n) / n : hosts[static_cast<std::size_t>(r)];
+    all.push_back(number.try_emplace(site, static_cast<int>(number.size())).first->second);
   }
-  return sites;
+  return all;
 }
 
 std::vector<Rank> ranks_of_site(const std::vector<int>& sites, int site) {

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "parallel/rule.h"
-#include "parallel/sync.h"
 
 namespace echelon::exchanges {
 
-// The site of every rank: its host, or one of `sites` equal runs of ranks. Numbered from 0 without gaps.
-std::vector<int> sites_of(const Sync& sync, const std::vector<int>& hosts);
+// The site of every rank: its host (0 sites), or one of `sites` equal runs of ranks. Numbered from 0 without gaps.
+std::vector<int> sites_of(int sites, const std::vector<int>& hosts);
 
 // The ranks in other sites that have the same place there: of a server, those with the same keys. None for places that
 // the smallest site has not.

@@ -1,0 +1,35 @@
+#pragma once
+// The settings of exchange server, and how a recipe's [exchange] table is read into them.
+
+#include <cstdint>
+#include <vector>
+
+#include "base/options.h"
+#include "parallel/exchanges/overlay.h"
+#include "parallel/server/filter.h"
+
+namespace echelon::exchanges {
+
+struct ServerSettings {
+  int servers = 1;         // 0: one on every worker
+  bool planned = true;     // all that a server has of the model travels in one message; else a message for each tensor
+  Overlay overlay;         // on the way to a server
+  FilterSettings filters;  // what is left out of pushes
+  bool factors = false;    // fully connected layers go as factors (factors.h); servers have whole parameters
+  int replicas = 1;        // of every server, in a chain (chain.h)
+  struct Death {           // an experiment: the state of this server's member is lost ...
+    int server = 0, position = 0;
+    std::int64_t at = 0;  // ... when it gets its contributions after so many updates
+  };
+  std::vector<Death> deaths;
+  int sites = 1;                 // groups of workers with servers of their own (sites.h); 0: every host is one
+  double site_threshold = 0.01;  // changes above it, relative to the weight, go to other sites; it shrinks
+
+  bool has_sites() const { return sites != 1; }
+  bool is_flat() const { return overlay.kind == Overlay::Kind::flat; }
+};
+
+// Problems are added to the reader's. Does not call `done`.
+ServerSettings read_server_settings(OptionReader& options);
+
+}  // namespace echelon::exchanges
