@@ -98,13 +98,14 @@ Json to_json(const SystemFile& s) {
           {"paper", s.paper},
           {"section", s.section},
           {"about", s.about},
+          {"deviates", s.deviates},
           {"worker", s.worker},
           {"server", s.server},
           {"use_when", s.use_when},
           {"avoid_when", s.avoid_when},
           {"taxonomy", taxonomy_json(s)},
           {"composition", composition_json(s)},
-          {"with", to_json(s.with)}};
+          {"local", to_json(s.local)}};
 }
 
 const char* heading(const std::string& section) {
@@ -211,7 +212,7 @@ void print_composition(const SystemFile& s) {
   fmt::print("\nComposition (any of it can be changed: --set AXIS.KEY=VALUE)\n");
   for (const auto& [axis, table] : axes(s)) {
     const PartInfo& part = chosen_part(composition_axis(axis), *table);
-    fmt::print("  {:<9} {:<15} {}\n", axis, part.name, part.about);
+    fmt::print("  {:<9} {:<15} {}\n", axis, composition_axis(axis).named ? part.name : "", part.about);
     for (const Setting& setting : part.settings) {
       const std::string value = value_of(*table, setting);
       const std::string usual = table->items.contains(setting.name) && value != setting.usual
@@ -222,7 +223,9 @@ void print_composition(const SystemFile& s) {
       fmt::print("            {} {}\n", first, setting.about);
     }
   }
-  if (!s.with.items.empty()) fmt::print("  and over the recipe:\n{}", indented(write_toml(s.with)));
+  if (!s.local.items.empty())
+    fmt::print("  local     {:<15} {}\n{}", "", composition_axis("local").about,
+               indented(indented(write_toml(s.local))));
 }
 
 void show(const std::string& name, int workers, std::size_t batch, bool json) {
@@ -246,6 +249,7 @@ void show(const std::string& name, int workers, std::size_t batch, bool json) {
     return;
   }
   fmt::print("{}: {}\n{}\n\n{}", s.name, s.title, s.paper, indented(s.about));
+  if (!s.deviates.empty()) fmt::print("\nDeviates from the published system\n{}", indented(s.deviates));
   fmt::print("\nEvery worker\n{}", indented(s.worker));
   if (!s.server.empty()) fmt::print("\nServer\n{}", indented(s.server));
   fmt::print("\nTaxonomy\n");
@@ -271,7 +275,9 @@ void show(const std::string& name, int workers, std::size_t batch, bool json) {
 void parts(bool json) {
   Json all;
   for (const Axis& axis : composition_axes()) {
-    if (!json) fmt::print("[{}]  {}; {} unless said otherwise\n", axis.name, axis.about, axis.usual);
+    if (!json)
+      fmt::print("[{}]  {}{}\n", axis.name, axis.about,
+                 axis.named ? fmt::format("; {} unless said otherwise", axis.usual) : "");
     Json list = Json::array();
     for (const PartInfo& part : axis.parts) {
       Json settings = Json::array();
@@ -279,7 +285,7 @@ void parts(bool json) {
         settings.push_back({{"key", k.name}, {"default", k.usual}, {"about", k.about}});
       list.push_back({{"name", part.name}, {"about", part.about}, {"settings", settings}});
       if (json) continue;
-      fmt::print("  {:<15} {}\n", part.name, part.about);
+      if (axis.named) fmt::print("  {:<15} {}\n", part.name, part.about);
       for (const Setting& k : part.settings)
         fmt::print("    {} {}\n", fit(fmt::format("{} = {}", k.name, k.usual), 36), k.about);
     }

@@ -19,6 +19,14 @@ std::vector<PartInfo> codec_rows() {
   return all;
 }
 
+PartInfo local_part() {
+  return {"local",
+          "lies over the recipe's tables of the same names",
+          {{"optim", "the recipe's [optim]", "a table: the update rule of a worker's own steps"},
+           {"model", "the recipe's [model]",
+            "a table: model.quantise is the number format in which a worker computes (docs/recipes.md)"}}};
+}
+
 }  // namespace
 
 const std::vector<Axis>& composition_axes() {
@@ -29,6 +37,7 @@ const std::vector<Axis>& composition_axes() {
       {"sync", "for whom a worker waits", "bsp", infos_of(sync_parts())},
       {"codec", "in which encoding", "none", codec_rows()},
       {"order", "in which order on the wire", "backward", infos_of(order_parts())},
+      {"local", "what every worker computes by itself", "local", {local_part()}, false},
   };
   return all;
 }

@@ -15,6 +15,8 @@ struct Axis {
   bool named = true;  // the table chooses a part by its `name`; false: there is only one
 };
 
+// rule, exchange, when, sync, codec, order: what Composition is made of; and local: what every worker does by itself,
+// which a system may ask of a recipe (its update rule, its number format).
 const std::vector<Axis>& composition_axes();
 const Axis& composition_axis(const std::string& name);  // that exists
 

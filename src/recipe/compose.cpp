@@ -19,10 +19,10 @@ const Option* said_after(Options& tree, const std::vector<std::string>& override
 }
 
 // An update rule that the system asks for keeps the recipe's rate and limits, which mean the same under every rule.
-void keep_common_keys(Options& with, const Options& tree) {
-  const auto needed = with.items.find("optim");
+void keep_common_keys(Options& local, const Options& tree) {
+  const auto needed = local.items.find("optim");
   const auto own = tree.items.find("optim");
-  if (needed == with.items.end() || own == tree.items.end()) return;
+  if (needed == local.items.end() || own == tree.items.end()) return;
   const auto *to = std::get_if<Option::Table>(&needed->second.value),
              *from = std::get_if<Option::Table>(&own->second.value);
   if (!to || !from) return;
@@ -32,7 +32,7 @@ void keep_common_keys(Options& with, const Options& tree) {
   needed->second.value = std::move(copy);
 }
 
-// A table as it would be called in a recipe: "optim" where the system's file says "with.optim".
+// A table as it would be called in a recipe: "optim" where the system's file says "local.optim".
 Options renamed(const Options& table, const std::string& where) {
   Options out = table;
   out.where = where;
@@ -52,8 +52,8 @@ void add_system(const SystemFile& system, LoadedOptions& loaded) {
   for (const auto& [axis, table] : axes(system))
     if (!table->items.empty()) below.items[axis] = {std::make_shared<Options>(*table), table->place};
   loaded.tree = merged(below, loaded.tree, loaded.notes);
-  if (system.with.items.empty()) return;
-  Options over = renamed(system.with, "");
+  if (system.local.items.empty()) return;
+  Options over = renamed(system.local, "");
   keep_common_keys(over, loaded.tree);
   loaded.tree = merged(loaded.tree, over, loaded.notes);
 }

@@ -12,7 +12,7 @@
 // (recipe/graph_file.h).
 //
 // A system (--system easgd, or system = "easgd" in the recipe) lies below the recipe with its tables and over it
-// with what it says under [with]; --set has the last word. A resolved recipe says composed_from = "easgd" instead: its
+// with what it says under [local]; --set has the last word. A resolved recipe says composed_from = "easgd" instead: its
 // tables are complete, and no file is read again.
 
 #include <string>

@@ -108,6 +108,11 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
        {std::pair("rule", &recipe.rule), std::pair("exchange", &recipe.exchange), std::pair("when", &recipe.when),
         std::pair("sync", &recipe.sync), std::pair("codec", &recipe.codec), std::pair("order", &recipe.order)})
     *table = r.table(key).options();
+  if (r.has("local")) {
+    r.ignore("local");
+    r.problem("local",
+              "is how a system's file changes a recipe; a recipe says it itself: [optim] and [model.quantise]");
+  }
   r.require("model", "write [model] and name = \"lenet5\", for example; `echelon models list` shows the names");
   r.require("data", "write [data] and say where the samples are; `echelon init` shows how");
   r.done();

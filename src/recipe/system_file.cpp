@@ -34,6 +34,14 @@ SystemFile::Taxonomy read_taxonomy(OptionReader r) {
   return t;
 }
 
+Options read_local(OptionReader r) {
+  check_part(composition_axis("local"), r);
+  for (const auto& [key, value] : r.options().items)
+    if (!std::holds_alternative<Option::Table>(value.value))
+      r.problem(key, fmt::format("must be a table of a recipe: write [local.{}]", key));
+  return r.options();
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, const Options*>> axes(const SystemFile& s) {
@@ -55,6 +63,9 @@ SystemFile parse_system(std::string_view text, const std::string& file, Problems
   s.about = required_text(r, "about", "what it is, in three sentences");
   s.worker = required_text(r, "worker", "what a worker does, as pseudo-code");
   s.server = r.text("server", "");
+  s.deviates = r.text("deviates", "");
+  if (r.has("deviates") && s.deviates.find_first_not_of(" \n") == std::string::npos)
+    r.problem("deviates", "is empty: say what the published system does and this one does not, or leave it out");
   s.use_when = required_text(r, "use_when", "when it is a good choice");
   s.avoid_when = required_text(r, "avoid_when", "when it is not");
   r.require("taxonomy", "write [taxonomy] and the columns of `echelon systems` below it");
@@ -70,10 +81,12 @@ SystemFile parse_system(std::string_view text, const std::string& file, Problems
     check_part(composition_axis(axis), part);
     *table = part.options();
   }
-  s.with = r.table("with").options();
-  for (const auto& [key, value] : s.with.items)
-    if (!std::holds_alternative<Option::Table>(value.value))
-      problems.add(value.place, fmt::format("with.{} must be a table of a recipe: write [with.{}]", key, key));
+  r.ignore("local");
+  if (r.has("local")) s.local = read_local(r.table("local"));
+  if (r.has("with")) {
+    r.problem("with", "is now local: write [local.optim] for [with.optim]");
+    r.ignore("with");
+  }
   r.done();
   return s;
 }

@@ -6,7 +6,9 @@
 //   [taxonomy]   parallelism, centralised, scheduling, exchange, topology, encoding
 //   [rule] [exchange] [sync] [codec] [order]    each a `name` and that part's settings; the last three may be left out
 //   [when]       after which steps workers exchange; after each if it is left out
-//   [with]       tables of a recipe that the system needs: [with.optim], [with.model]
+//   [local]      what every worker computes by itself: [local.optim] its update rule, [local.model.quantise] its
+//   numbers deviates     what the published system does and this one does not, or does otherwise; left out where it is
+//   the same
 //
 // The file comes from outside: its size is bounded before it is read. No state; thread-safe.
 
@@ -24,11 +26,12 @@ struct SystemFile {
   std::string path, name;  // the name is the file's, without .toml
   std::string title, paper, section;
   std::string about, worker, server, use_when, avoid_when;  // server is empty where there is none
+  std::string deviates;                                     // empty: it does not
   struct Taxonomy {
     std::string parallelism, centralised, scheduling, exchange, topology, encoding;
   } taxonomy;
   Options rule, exchange, when, sync, codec, order;  // empty ones: the axis' default
-  Options with;
+  Options local;                                     // over a recipe's tables
 };
 
 // The axes in their order, with a system's tables for them.

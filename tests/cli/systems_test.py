@@ -109,7 +109,7 @@ class Systems(unittest.TestCase):
             compared = run("compare", RECIPE, *QUICK, "--systems", "bsp,easgd", "--workers", "2", "--world", "sim", "--epochs",
                            "1", "--target", "0.1", "--root", folder, "--json").stdout.splitlines()[-1]
         shown = json.loads(run("systems", "show", "eamsgd", "--json").stdout)
-        shown["with"] = {}  # a recipe's own tables
+        shown["local"] = {}  # a recipe's own tables
         for verb, value in (("systems", json.loads(run("systems", "--json").stdout)), ("systems show", shown),
                             ("systems parts", json.loads(run("systems", "parts", "--json").stdout)),
                             ("compare", json.loads(compared))):

@@ -124,7 +124,7 @@ TEST_F(Load, CirclesAndMissingFilesAreReported) {
 class LoadSystem : public Load {
  public:
   LoadSystem() {
-    write("sub/one.toml", system("elastic", "[with.optim]\nname = 'nesterov'\n"));
+    write("sub/one.toml", system("elastic", "[local.optim]\nname = 'nesterov'\n"));
     write("sub/two.toml", system("param_mean", ""));
   }
 

@@ -82,8 +82,11 @@ tau = 5
 tua = 5
 [sync]
 staleness = 3
-[with]
+[local]
 optim = 3
+schedule = 3
+[with.optim]
+name = "sgd"
 )");
   for (const char* part : {
            "x.toml: paper is missing",
@@ -96,9 +99,19 @@ optim = 3
            "x.toml:10: exchange.tau is now when.tau",
            "x.toml:12: unknown key when.tua; did you mean 'tau'?",
            "sync.name is missing: one of bsp",
-           "x.toml:16: with.optim must be a table",
+           "x.toml:16: local.optim must be a table",
+           "x.toml:17: unknown key local.schedule",
+           "with is now local",
        })
     EXPECT_TRUE(says(said, part));
+}
+
+TEST(SystemFile, SaysInWhatItDeviatesOrNothing) {
+  Problems problems;
+  EXPECT_EQ(parse_system("deviates = 'no swapping'\n" + good, "x.toml", problems).deviates, "no swapping");
+  EXPECT_TRUE(problems.empty()) << problems.text("?");
+  EXPECT_TRUE(says(problems_of("deviates = '  '\n" + good), "x.toml:1: deviates is empty"));
+  EXPECT_TRUE(says(problems_of("deviates = true\n" + good), "deviates must be a text"));
 }
 
 TEST(SystemFile, AnUnknownTableIsAnsweredWithAllThatAreKnown) {

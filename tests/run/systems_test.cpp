@@ -35,7 +35,7 @@ class System : public testing::TestWithParam<std::string> {
 
   SystemJob job(int steps) const {
     SystemJob j{.system = tables(true), .steps = steps, .batch = 2 * workers};
-    if (const auto optim = file_.with.items.find("optim"); optim != file_.with.items.end()) {
+    if (const auto optim = file_.local.items.find("optim"); optim != file_.local.items.end()) {
       const auto& table = *std::get<Option::Table>(optim->second.value);
       if (table.items.contains("name")) j.rule = std::get<std::string>(table.items.at("name").value);
     }
@@ -152,7 +152,7 @@ double accuracy_of_one(const std::string& hidden) {
 }
 
 TEST_P(System, TrainsTheDigitsWithFourWorkersAsWellAsOne) {
-  const char* hidden = file_.with.items.contains("model") ? "[64, 64]" : "[64]";  // quantised ones: not at the ends
+  const char* hidden = file_.local.items.contains("model") ? "[64, 64]" : "[64]";  // quantised ones: not at the ends
   const double one = accuracy_of_one(hidden), four = accuracy_on_digits(file_.path, 4, hidden);
   EXPECT_GT(one, 0.92);
   EXPECT_GE(four, one - allowance(GetParam()));
