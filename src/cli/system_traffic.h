@@ -10,7 +10,7 @@ namespace echelon::cli {
 struct SystemTraffic {
   std::string formula;             // for one exchange, in n workers and W bytes of the encoded model
   double bytes = 0, messages = 0;  // of all workers together in a step, on average over the period
-  bool at_most = false;            // they depend on who is how fast, and are never more
+  bool at_most = false;            // they depend on which workers are fast, and are never more
   int workers = 0;
   std::size_t batch = 0;  // samples, of all workers together
   std::size_t floats = 0;

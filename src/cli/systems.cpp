@@ -62,7 +62,7 @@ Json taxonomy_json(const SystemFile& s) {
   return j;
 }
 
-// A setting of a part as TOML writes it: what it is in this system, or what it is if nobody says anything.
+// A setting of a part as TOML writes it: what it is in this system, or its default.
 std::string value_of(const Options& table, const Setting& setting) {
   const auto it = table.items.find(setting.name);
   if (it == table.items.end()) return setting.usual;
@@ -111,7 +111,7 @@ Json to_json(const SystemFile& s) {
 const char* heading(const std::string& section) {
   if (section == "A") return "Gradients to one place or through a collective";
   if (section == "B") return "Parameter servers and bounded staleness";
-  if (section == "C") return "Workers that train alone and meet now and then";
+  if (section == "C") return "Workers that train alone and exchange now and then";
   if (section == "D") return "Fewer bytes";
   if (section == "E") return "Order on the wire";
   return "Others";

@@ -37,8 +37,8 @@ Composition read_composition(const CompositionTables& tables, Problems& problems
 
 // What else a composition has to fit to.
 struct CompositionFacts {
-  int workers = 1;         // 0: nobody knows yet, so nothing is said that depends on the world
-  std::int64_t steps = 0;  // of the run; 0: nobody knows yet
+  int workers = 1;         // 0: not known yet, so nothing is said that depends on it
+  std::int64_t steps = 0;  // of the run; 0: not known yet
   int phases = 1;          // of the model's training step
   bool carries = false;    // values that flow from step to step
   bool clips_by_norm = false;

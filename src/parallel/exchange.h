@@ -38,7 +38,7 @@ struct ExchangeParts {
   Order order;
   std::function<Optim()> make_optim;
   std::uint64_t seed = 0;
-  std::vector<Rank> members = {};  // who contributes, in ascending order; empty: everybody
+  std::vector<Rank> members = {};  // that contribute, in ascending order; empty: all
 
   Rank rank() const { return world->rank(); }
   int workers() const { return world->size(); }
@@ -73,7 +73,7 @@ class Exchange {
 
   virtual ~Exchange() = default;
   virtual void before_step(const StepInfo&) {}  // may wait, may change the weights
-  // The gradient is complete (rules of that info), or the weights have been updated. Only after the steps that [when]
+  // The gradient is complete (rules of gradients), or the weights have been updated. Only after the steps that [when]
   // names. Returns with how much of the learning rate the worker's own optimizer shall move its weights now; 0: not at
   // all (a gradient rule's question only).
   virtual double exchange(const StepInfo& info) = 0;
@@ -104,7 +104,7 @@ struct ExchangeTraits {
   bool sums = false;             // adds contributions up: needs a rule that can take sums
   bool peers = false;            // needs a rule between equals
   bool either_pace = false;      // in lock-step with sync bsp, by messages with sync async
-  bool adds_what_comes = false;  // every worker adds contributions to its own as they come; nobody waits for them
+  bool adds_what_comes = false;  // every worker adds contributions to its own as they come; no worker waits for them
   bool replicas_differ = false;  // whatever the rule: the model is their mean
   bool shared_memory = false;    // workers write into one memory
   bool plain_numbers = false;    // knows no codec
@@ -132,7 +132,7 @@ class ExchangeKind {
   // What all workers together send for one exchange, as `echelon systems show` prints it and the simulation checks it.
   struct Traffic {
     double messages = 0, bytes = 0;
-    bool at_most = false;  // it depends on who is how fast
+    bool at_most = false;  // it depends on which workers are fast
     friend Traffic operator+(Traffic a, Traffic b) {
       return {a.messages + b.messages, a.bytes + b.bytes, a.at_most || b.at_most};
     }

@@ -121,7 +121,7 @@ void Order::accepts_budget(const Composition& c, Problems& problems) const {
   if (!c.sync->traits().bounded)
     return refuse(
         problems, true,
-        fmt::format("order {} sends some slices later than others, but with sync {} nobody knows how late they "
+        fmt::format("order {} sends some slices later than others, but with sync {} it is not known how late they "
                     "may be: take sync ssp",
                     name, c.sync_name));
   const std::int64_t within = c.sync->staleness().value_or(0) + 1;

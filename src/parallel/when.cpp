@@ -50,7 +50,7 @@ void When::accepts(const Composition& c, const CompositionFacts& facts, Problems
          fmt::format("rule {} steps only from exchanged gradients: leave out when.tau, or take rule param_mean",
                      c.rule_name));
   refuse(problems, at_end && gradients,
-         fmt::format("rule {} exchanges gradients, which nobody has any more at the end: when.at_end goes with rule "
+         fmt::format("rule {} exchanges gradients, which do not exist any more at the end: when.at_end goes with rule "
                      "param_mean",
                      c.rule_name));
   const bool only_exchanges_move = rule.model == RuleTraits::Model::shared;  // what is evaluated and saved

@@ -1,5 +1,5 @@
-// All workers' contributions summed by a collective; every worker then concludes alike, so that nobody needs to send
-// the answer. BucketSums go out while backward still runs, in a task of their own (collective/async_group.h).
+// All workers' contributions summed by a collective; every worker then computes the same answer, so that none has to be
+// sent. Buckets leave while backward still runs (exchanges/bucket_sums.h).
 
 #include <algorithm>
 #include <numeric>
@@ -128,7 +128,7 @@ class AllReduceKind : public ExchangeKind {
   }
   std::string traffic_text() const override {
     return "2 (n-1) W: every number goes to its owner, and its sum back to all (a sparse codec: (n-1) n W, everything "
-           "to everybody; other algorithms: docs/collectives.md)";
+           "to all; other algorithms: docs/collectives.md)";
   }
   Traffic traffic(const TrafficQuery& c) const override {
     const bool overlaps = c.order.is_early;
@@ -182,7 +182,7 @@ class AllReduceKind : public ExchangeKind {
 std::unique_ptr<const ExchangeKind> make_all_reduce(OptionReader& options) {
   std::vector<std::string> names{"exact", "auto"};
   for (const Algorithm& a : all_reduce_algorithms())
-    if (a.name != native_all_reduce.name) names.emplace_back(a.name);  // of MPI's own nobody could count the messages
+    if (a.name != native_all_reduce.name) names.emplace_back(a.name);  // the messages of MPI's own cannot be counted
   AllReduceSettings s;
   names.emplace_back("sparse");
   const std::string name = options.choice("algorithm", "exact", names);

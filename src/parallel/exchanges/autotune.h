@@ -1,9 +1,9 @@
 #pragma once
-// How many learners a worker has and how often they meet, found while training runs (CROSSBOW's tuner). More learners
-// on a worker, and rarer meetings, cost statistical efficiency. So learners are added only as long as throughput rises
-// by a `gain` that is worth it, and then meetings are made more frequent as long as throughput hardly falls. If it
-// falls later, learners are taken away as long as that does no harm, and the search begins again. Pure logic: the
-// caller has the clock.
+// How many learners a worker has and how often they exchange, found while training runs (CROSSBOW's tuner). More
+// learners on a worker, and rarer exchanges, cost statistical efficiency. So learners are added only as long as
+// throughput rises by a `gain` that is worth it, and then exchanges are made more frequent as long as throughput hardly
+// falls. If it falls later, learners are taken away as long as that does no harm, and the search begins again. Pure
+// logic: the caller has the clock.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace echelon {
 
 struct LearnerSetting {
   std::int64_t learners = 1;  // of each worker
-  std::int64_t tau = 1;       // a learner's steps between meetings
+  std::int64_t tau = 1;       // a learner's steps between exchanges
   friend bool operator==(const LearnerSetting&, const LearnerSetting&) = default;
 };
 

@@ -1,8 +1,8 @@
 // Workers in a tree, each drawn to its parent and its children by an elastic force (TreeEASGD, Zhang). Every `tau`
-// steps a worker shows its weights to its parent, and every `tau_down` steps to its children. Whoever is shown some
-// moves towards them and answers with the force, which then moves the other one by as much the other way: along every
-// edge forces cancel, and what all workers have in common stays where it is. Nobody waits; who has not been answered
-// yet shows nothing more to that neighbour.
+// steps a worker shows its weights to its parent, and every `tau_down` steps to its children. A worker that is shown
+// weights moves towards them and answers with the force, which then moves the other one by as much the other way: along
+// every edge forces cancel, and the mean of all workers stays where it is. No worker waits; one that has not been
+// answered yet shows nothing more to that neighbour.
 
 #include <algorithm>
 
@@ -34,7 +34,7 @@ class ElasticTree : public Exchange {
         worker_(parts_.rule->make_worker(parts_.view())),
         shared_(parts_.rule->make_shared(parts_.place({0, parts_.floats()}))),
         out_(parts_.floats() * sizeof(float)),
-        wait_policy_(*parts_.team, *parts_.mailbox) {
+        message_wait_(*parts_.team, *parts_.mailbox) {
     const Overlay tree{.kind = Overlay::Kind::tree, .fanout = settings.fanout};
     const std::vector<int> hosts(static_cast<std::size_t>(parts_.workers()));
     parent_ = parent_of(tree, parts_.rank(), 0, hosts);
@@ -57,7 +57,7 @@ class ElasticTree : public Exchange {
       for (const Rank child : children_) show(child, info.clock);
   }
 
-  // Whoever has said `done` shows nothing more; until all neighbours have, they are still answered.
+  // A worker that has said `done` shows nothing more; until all its neighbours have said so, they are still answered.
   void leave() override {
     while (!unanswered_.empty()) take_next([this] { return unanswered_.front(); });
     if (parent_ >= 0) parts_.mailbox->post(parent_, {.kind = done, .tag = worker_tag});
@@ -98,7 +98,7 @@ class ElasticTree : public Exchange {
 
   void take_next(const std::function<Rank()>& whom) {
     Message message;
-    wait_policy_.take(worker_tag, message, "that is its last of the round", whom);
+    message_wait_.take(worker_tag, message, "that is its last of the round", whom);
     take(message);
   }
 
@@ -136,7 +136,7 @@ class ElasticTree : public Exchange {
   std::int64_t steps_ = 0;
   std::vector<Rank> unanswered_;  // neighbours that have been shown weights and have not answered
   std::vector<Rank> done_;        // neighbours that show nothing more in this round
-  MessageWait wait_policy_;
+  MessageWait message_wait_;
 };
 
 class ElasticTreeKind : public ExchangeKind {
@@ -151,7 +151,7 @@ class ElasticTreeKind : public ExchangeKind {
                        "contributions meet: take rule elastic, or exchange server",
                        c.rule_name));
     refuse(problems, !c.sync->traits().never_waits,
-           "in exchange elastic_tree nobody waits for anybody: take sync async");
+           "in exchange elastic_tree no worker waits for another one: take sync async");
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<ElasticTree>(settings_, std::move(parts));
@@ -166,7 +166,7 @@ class ElasticTreeKind : public ExchangeKind {
     const double down =
         c.when.tau_down > 0 ? static_cast<double>(c.when.tau) / static_cast<double>(c.when.tau_down) : 1;
     Traffic sum = (edges * (1 + down)) * both;
-    sum.at_most = true;  // who has not been answered yet leaves one out
+    sum.at_most = true;  // a worker that has not been answered yet leaves one out
     return sum;
   }
 

@@ -1,4 +1,4 @@
-// Factors to everybody: all workers gather all workers' rows and do the same product, so that they get the same bits.
+// Factors to all: all workers gather all workers' rows and do the same product, so that they get the same bits.
 // What goes whole is summed in the fixed tree. BucketSums leave while backward still runs.
 
 #include <algorithm>

@@ -69,9 +69,9 @@ Gossip::Gossip(ExchangeParts parts, Circle circle, std::int64_t window)
       coder_(parts_),
       window_(window_for(window, coder_.most_bytes())),
       bytes_(coder_.is_plain() ? 0 : coder_.most_bytes()),
-      wait_policy_(*parts_.team, *parts_.mailbox),
+      message_wait_(*parts_.team, *parts_.mailbox),
       flushed_(static_cast<std::size_t>(parts_.workers())) {
-  to_.reserve(circle_.everybody.size());
+  to_.reserve(circle_.readers.size());
 }
 
 void Gossip::before_step(const StepInfo& info) {
@@ -113,7 +113,7 @@ void Gossip::take(const Message& message, std::int64_t clock) {
 
 // A rank's flush comes after all that it has written.
 void Gossip::drain() {
-  for (const Rank to : circle_.everybody) parts_.mailbox->post(to, {.kind = flush_message, .tag = worker_tag});
+  for (const Rank to : circle_.readers) parts_.mailbox->post(to, {.kind = flush_message, .tag = worker_tag});
   const auto missing = [&] {
     const auto flushed = [&](Rank r) { return flushed_[static_cast<std::size_t>(r)] != 0; };
     const auto found = std::ranges::find(circle_.writers, false, flushed);
@@ -121,7 +121,7 @@ void Gossip::drain() {
   };
   for (merged_ = 0; missing() >= 0;) {
     Message message;
-    wait_policy_.take(worker_tag, message, "that is its last of the round", missing);
+    message_wait_.take(worker_tag, message, "that is its last of the round", missing);
     take(message, clock_ + 1);
   }
   std::ranges::fill(flushed_, 0);

@@ -1,7 +1,8 @@
 #pragma once
 // Messages between equals. Before each step a replica merges all that has come since the last; when an exchange is due
-// it sends its weights to those whom its circle names. Nobody waits for anybody. A message that would queue up behind
-// `window` others on the same link is left out, for the next one will be fresher: a slow link slows no worker down.
+// it sends its weights to those that its circle names. No worker waits for another one. A message that would queue up
+// behind `window` others on the same link is left out, for the next one will be fresher: a slow link slows no worker
+// down.
 
 #include <functional>
 #include <memory>
@@ -41,8 +42,8 @@ double checked_weight(double weight, Rank from);
 
 // Whom a rank writes to, and from whom it may get messages.
 struct Circle {
-  std::vector<Rank> everybody;  // to whom it may ever write
-  std::vector<Rank> writers;    // who may write to it
+  std::vector<Rank> readers;  // all ranks that it may ever send to
+  std::vector<Rank> writers;  // who may write to it
   // Those of exchange number `number`; `random` is this rank's and step's.
   std::function<void(std::int64_t number, const Stream& random, std::vector<Rank>& to)> choose;
 };
@@ -68,7 +69,7 @@ class Gossip : public Exchange {
   std::vector<Rank> to_;
   std::int64_t exchanges_ = 0, clock_ = 0;
   int merged_ = 0;  // since the last step
-  MessageWait wait_policy_;
+  MessageWait message_wait_;
   std::vector<char> flushed_;  // by rank: its last message of the round has come
 };
 

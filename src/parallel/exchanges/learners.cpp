@@ -1,6 +1,7 @@
-// Several learners on every worker: replicas that take turns, step by step, on the worker's cores. They meet there
-// before the workers do, so that the more of them there are, the more samples pass between two messages. How many, and
-// how often they meet, can be tuned by the throughput that is measured (parallel/exchanges/autotune.h).
+// Several learners on every worker: replicas that take turns, step by step, on the worker's cores. They are
+// averaged there before the workers exchange, so that the more of them there are, the more samples pass between two
+// messages. How many there are, and how often they exchange, can be tuned by the measured throughput
+// (parallel/exchanges/autotune.h).
 //
 // On a GPU more learners also fill what one leaves idle (CROSSBOW). Here a core is the unit of compute and is never
 // idle; what more learners save is exchanges, and what they cost is memory.

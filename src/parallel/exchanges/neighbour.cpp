@@ -1,6 +1,6 @@
 // With the neighbours in a graph (parallel/exchanges/peer_graph.h). In lock-step (sync bsp) the weights from before a
 // step travel while its gradient is computed; then they are mixed by the graph's matrix, and the worker's own step,
-// made meanwhile, is added (D-PSGD). With sync async everybody sends when it is due and mixes what has come
+// made meanwhile, is added (D-PSGD). With sync async every worker sends when it is due and mixes what has come
 // (exchanges/gossip.h).
 
 #include <algorithm>
@@ -130,10 +130,10 @@ Circle circle_in(const PeerGraph& graph, Rank rank) {
   for (int t = 0; t < graph.cycle(); ++t) {
     const PeerGraph::Round round = graph.round(rank, t);
     to.push_back(round.to);
-    circle.everybody.insert(circle.everybody.end(), round.to.begin(), round.to.end());
+    circle.readers.insert(circle.readers.end(), round.to.begin(), round.to.end());
     for (const PeerGraph::Link& link : round.from) writers.push_back(link.peer);
   }
-  for (auto* list : {&circle.everybody, &writers}) {
+  for (auto* list : {&circle.readers, &writers}) {
     std::ranges::sort(*list);
     list->erase(std::ranges::unique(*list).begin(), list->end());
   }
@@ -157,10 +157,11 @@ class NeighbourKind : public ExchangeKind {
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
     ExchangeKind::accepts(c, facts, problems);
     refuse_common_place(c, problems);
-    refuse(problems, !c.sync->traits().lockstep && !c.sync->traits().never_waits,
-           fmt::format("between neighbours nobody knows how far all the others are, which is what sync {} needs: take "
-                       "sync bsp or async",
-                       c.sync_name));
+    refuse(
+        problems, !c.sync->traits().lockstep && !c.sync->traits().never_waits,
+        fmt::format("between neighbours no worker knows how far all the others are, which is what sync {} needs: take "
+                    "sync bsp or async",
+                    c.sync_name));
   }
   std::string problem(int workers, bool) const override {
     return PeerGraph::problem(settings_.graph, workers, settings_.edges);
@@ -178,7 +179,7 @@ class NeighbourKind : public ExchangeKind {
   Traffic traffic(const TrafficQuery& c) const override {
     const double bytes = c.bytes({0, c.floats}), links = graph_of(c.workers).messages();
     return links * (c.sync->traits().lockstep ? Traffic{1, sizeof(NeighbourHead) + bytes}
-                                                   : Traffic{2, Mailbox::header_bytes + bytes});
+                                              : Traffic{2, Mailbox::header_bytes + bytes});
   }
 
  private:

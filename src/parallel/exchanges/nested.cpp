@@ -59,7 +59,7 @@ class Nested : public Exchange {
         sum_((parts_.floats() + 1) * sizeof(float)),
         answer_(parts_.floats() * sizeof(float)),
         rule_(*parts_.rule, {sum_.as<float>().first(parts_.floats()), answer_.as<float>()}),
-        wait_policy_(*parts_.team, *parts_.mailbox) {
+        message_wait_(*parts_.team, *parts_.mailbox) {
     ExchangeParts outside = parts_;
     outside.rule = &rule_;
     for (Rank r = 0; r < parts_.workers(); r += size) outside.members.push_back(r);
@@ -103,8 +103,8 @@ class Nested : public Exchange {
  private:
   void take_answer() {
     Message message;
-    wait_policy_.take(ServerRelay::relay_tag, message, "with the answer to its group",
-                      [this] { return group_.rank_of(0); });
+    message_wait_.take(ServerRelay::relay_tag, message, "with the answer to its group",
+                       [this] { return group_.rank_of(0); });
     const std::span<const float> values = message.floats();
     if (message.from != group_.rank_of(0) || values.size() != parts_.floats())
       fail("rank {} handed its group {} numbers", message.from, values.size());
@@ -117,7 +117,7 @@ class Nested : public Exchange {
   Buffer sum_;     // of the group's contributions; the last number: of their shares
   Buffer answer_;  // to the group
   GroupRule rule_;
-  MessageWait wait_policy_;
+  MessageWait message_wait_;
   std::unique_ptr<Exchange> outer_;
 };
 

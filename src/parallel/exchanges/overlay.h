@@ -18,7 +18,7 @@ struct Overlay {
   int fanout = 2;
 };
 
-// Of everybody but the root, which has none: -1. `hosts` as in RankPlace.
+// -1 for the root, which has none. `hosts` as in RankPlace.
 Rank parent_of(const Overlay& overlay, Rank rank, Rank root, const std::vector<int>& hosts);
 std::vector<Rank> children_of(const Overlay& overlay, Rank rank, Rank root, const std::vector<int>& hosts);
 

@@ -1,13 +1,13 @@
 // Partial gradients (Ako): a worker adds its gradient to what it owes each peer, and each time sends every peer another
 // slice of that, and a different one to each; so all of it arrives within as many exchanges as there are slices, and a
-// step costs a slice a peer. What comes is added to the next own gradient. Nobody waits.
+// step costs a slice a peer. What comes is added to the next own gradient. No worker waits.
 //
 // Peers are served in at most `most_phases` groups: those of a group are owed the same and get the same slice. A group
 // with a peer whose link is still busy is left out; its debt grows meanwhile, and nothing is lost.
 //
-// slices = 0: the link decides. It is measured once, with everybody sending at once; then a slice is as large as fits
-// into the time of a step. `drop`: an experiment with a network that loses messages (Dogwild). Nobody notices or
-// repeats them: that part of the gradient is lost to that peer.
+// slices = 0: the link decides. It is measured once, with all workers sending at once; then a slice is as large as fits
+// into the time of a step. `drop`: an experiment with a network that loses messages (Dogwild). They are
+// not noticed and not repeated: that part of the gradient is lost to that peer.
 
 #include <algorithm>
 #include <cmath>
@@ -46,7 +46,7 @@ class Partial : public Exchange {
         total_(parts_.floats() * sizeof(float)),
         arrived_(parts_.floats() * sizeof(float)),
         sent_(static_cast<std::size_t>(phases_)),
-        wait_policy_(*parts_.team, *parts_.mailbox),
+        message_wait_(*parts_.team, *parts_.mailbox),
         flushed_(static_cast<std::size_t>(parts_.workers())) {
     settings_.slices = std::min(settings_.slices, most_);
     for (int f = 0; f < phases_; ++f) owed_.emplace_back(parts_.floats() * sizeof(float));
@@ -88,7 +88,7 @@ class Partial : public Exchange {
     };
     while (missing() >= 0) {
       Message message;
-      wait_policy_.take(worker_tag, message, "that is its last of the round", missing);
+      message_wait_.take(worker_tag, message, "that is its last of the round", missing);
       take(message);
     }
     std::ranges::fill(flushed_, 0);
@@ -198,7 +198,7 @@ class Partial : public Exchange {
   std::vector<std::int64_t> sent_;                           // slices, by phase
   std::vector<std::unique_ptr<Codec>> encoders_, decoders_;  // by slice and phase; by slice
   double bandwidth_ = 0, usual_step_ = 0, last_ = 0;         // bytes a second; seconds
-  MessageWait wait_policy_;
+  MessageWait message_wait_;
   std::vector<char> flushed_;  // by rank: its last message of the round has come
 };
 
@@ -215,8 +215,9 @@ class PartialKind : public ExchangeKind {
                        "something else of them: take rule grad_mean, or exchange server",
                        c.rule_name));
     refuse(problems, !c.sync->traits().never_waits,
-           fmt::format("in exchange partial nobody waits for anybody, so sync {} has no meaning there: take sync async",
-                       c.sync_name));
+           fmt::format(
+               "in exchange partial no worker waits for another one, so sync {} has no meaning there: take sync async",
+               c.sync_name));
   }
   std::string problem(int, bool has_codec) const override {
     if (!has_codec || settings_.slices > 0) return {};

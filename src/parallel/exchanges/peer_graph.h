@@ -1,13 +1,14 @@
 #pragma once
 // Graphs of workers that mix with their neighbours, and their mixing matrices: W[i][j] is the part of worker j's
 // weights in worker i's after a round. All of them are doubly stochastic (rows and columns sum to one), so that mixing
-// keeps the mean of all workers and brings everybody to it; how fast, the second eigenvalue says. Arithmetic on worker
-// numbers, without a world.
+// keeps the mean of all workers and brings all of them to it; how fast, the second eigenvalue says. Arithmetic on
+// worker numbers, without a world.
 //
 //   ring       i - 1 and i + 1
 //   torus      four neighbours in a grid that is as square as the number allows; a ring if that is prime
 //   hypercube  i with one bit changed: log2 n neighbours. Only for powers of two
-//   halton     to the workers at n/2, n/4, n/8, ... 1 places on (MALT): ceil(log2 n) peers, and everybody is reached in
+//   halton     to the workers at n/2, n/4, n/8, ... 1 places on (MALT): ceil(log2 n) peers, and every worker is reached
+//   in
 //              as many hops. These are the points of the base-2 Halton sequence that begin a new level; its first log n
 //              points in a row would leave powers of two in pieces (of 8: 4, 2, 6 are all even)
 //   one_peer   in round t to the worker 2^(t mod log n) places on: one message a round, and after log n rounds all of a
@@ -50,7 +51,7 @@ class PeerGraph {
   double messages() const;
 
  private:
-  std::vector<int> offsets(std::int64_t round) const;  // of those who are the same for everybody
+  std::vector<int> offsets(std::int64_t round) const;  // of those that are the same for all workers
   std::vector<int> neighbours(int worker) const;       // of those who are symmetric
 
   Kind kind_;

@@ -4,17 +4,17 @@
 // numbers, but never half a number. The price: the compiler does not vectorise these loops, about one number a cycle
 // where a plain loop does eight.
 //
-//   Add::racing   load, add, store: an update that falls between another's load and store is lost (Hogwild as everybody
-//                 runs it)
+//   Add::racing   load, add, store: an update that falls between another's load and store is lost (Hogwild as it is
+//                 usually run)
 //   Add::atomic   compare and exchange until it fits: nothing is lost, at several times the price where many write
 //
-// TypedSpan that do not change are not written: sparse updates collide seldom, and their cache lines stay where they
+// Numbers that do not change are not written: sparse updates collide seldom, and their cache lines stay where they
 // are.
 //
 // Groups (Hogwild++): each has weights of its own, on which its members race. A token goes round: its holder hands its
 // weights to the next group, which adds its own change since it has handed on its own:
 //   next += holder - what next had handed on;   holder remembers what it has handed on
-// So every change reaches every group once, and groups that nobody changes any more become equal in one more round.
+// So every change reaches every group once, and groups that are not changed any more become equal in one more round.
 // (The paper mixes neighbours with decaying weights to the same end.)
 //
 // The memory is the caller's, zero-filled, the same for all ranks. All functions may be called by all ranks at once,
@@ -41,7 +41,7 @@ class RacingWeights {
   std::uint64_t add(int group, std::span<const float> change);
   std::uint64_t updates(int group) const;
 
-  // By one rank, while nobody else does anything: the token goes round until every group has every change.
+  // By one rank, while no other rank does anything: the token goes round until every group has every change.
   void drain();
 
   int holder() const;                                // of the token

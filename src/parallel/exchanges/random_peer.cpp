@@ -1,4 +1,4 @@
-// Messages to somebody else, drawn anew each time (gossip).
+// Messages to one other worker, drawn anew each time (gossip).
 
 #include "parallel/composition.h"
 #include "parallel/exchanges/exchanges.h"
@@ -8,11 +8,11 @@ namespace echelon::exchanges {
 
 namespace {
 
-Circle anybody(Rank rank, int workers) {
+Circle any_worker(Rank rank, int workers) {
   Circle circle;
   for (Rank r = 0; r < workers; ++r)
-    if (r != rank) circle.everybody.push_back(r);
-  circle.writers = circle.everybody;
+    if (r != rank) circle.readers.push_back(r);
+  circle.writers = circle.readers;
   circle.choose = [rank, workers](std::int64_t, const Stream& random, std::vector<Rank>& to) {
     to.clear();
     if (workers < 2) return;
@@ -30,12 +30,13 @@ class RandomPeerKind : public ExchangeKind {
     ExchangeKind::accepts(c, facts, problems);
     refuse_common_place(c, problems);
     refuse(problems, !c.sync->traits().never_waits,
-           fmt::format("in exchange random_peer nobody waits for anybody, so sync {} has no meaning there: take sync "
-                       "async, or exchange neighbour with graph one_peer",
-                       c.sync_name));
+           fmt::format(
+               "in exchange random_peer no worker waits for another one, so sync {} has no meaning there: take sync "
+               "async, or exchange neighbour with graph one_peer",
+               c.sync_name));
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
-    Circle circle = anybody(parts.rank(), parts.workers());
+    Circle circle = any_worker(parts.rank(), parts.workers());
     return std::make_unique<Gossip>(std::move(parts), std::move(circle), window_);
   }
   std::string traffic_text() const override { return "n W: each worker that takes part sends one message"; }

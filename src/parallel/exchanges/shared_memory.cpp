@@ -61,7 +61,7 @@ class SharedMemoryExchange : public Exchange {
   void read_model(std::span<float> out) override {
     barrier(parts_.team->group(), "the weights in shared memory");  // rank 0 may just have loaded them
     weights_.read(0, out);
-    barrier(parts_.team->group(), "everybody's reading of them");  // before somebody moves them on
+    barrier(parts_.team->group(), "every worker's reading of them");  // before one moves them on
   }
 
   std::vector<Figure> figures() override {
@@ -111,7 +111,7 @@ class SharedMemoryKind : public ExchangeKind {
                     "movement_add, or exchange server",
                     c.rule_name));
     refuse(problems, !c.sync->traits().never_waits,
-           fmt::format("nobody waits where all write at once, so sync {} has no meaning there: take sync async",
+           fmt::format("no worker waits where all write at once, so sync {} has no meaning there: take sync async",
                        c.sync_name));
     refuse(
         problems, facts.workers > 0 && !facts.shares_memory,

@@ -1,6 +1,6 @@
 // Gossip with sum weights (GoSGD; push-sum). Every replica has a share alpha of one. It gives its weights away together
 // with an equal part of its share, and who gets them takes the mean weighted by shares and adds the share to its own:
-// all shares together are always one, messages on their way included, so nobody's knowledge counts twice or gets lost,
+// all shares together are always one, messages on their way included, so no worker's part counts twice or gets lost,
 // however unevenly messages come.
 
 #include "parallel/rules/common.h"

@@ -1,4 +1,4 @@
-// The mean of the gradients: all workers make the same step from it. Synchronous data parallelism as everybody knows
+// The mean of the gradients: all workers make the same step from it. Synchronous data parallelism as it is known
 // it.
 
 #include "parallel/rules/common.h"

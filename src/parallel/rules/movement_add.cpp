@@ -1,5 +1,5 @@
-// Every worker makes steps of its own; how far they have moved it is added to the common weights, whoever else adds at
-// the same time (Hogwild). The optimizer's state stays with the worker. A movement counts by the share of the global
+// Every worker makes steps of its own; how far they have moved it is added to the common weights, whatever others add
+// at the same time (Hogwild). The optimizer's state stays with the worker. A movement counts by the share of the global
 // batch that it was made from, so that n workers together step as far as one would.
 
 #include "parallel/rules/common.h"

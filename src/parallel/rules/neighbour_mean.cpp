@@ -1,4 +1,4 @@
-// The mean with the neighbours' weights, by the graph's mixing matrix (D-PSGD; MALT when nobody waits). How much each
+// The mean with the neighbours' weights, by the graph's mixing matrix (D-PSGD; MALT with sync async). How much each
 // counts is the exchange's business (parallel/exchanges/peer_graph.h).
 
 #include "parallel/rules/common.h"

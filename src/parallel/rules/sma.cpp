@@ -14,7 +14,7 @@ struct SmaSettings {
   float momentum = 0.9f;
 };
 
-// Contributes its correction times the number of workers (what meets is a mean), and makes it.
+// Contributes its correction times the number of workers (the shared side gets a mean), and makes it.
 class SmaWorker : public MovementSide {
  public:
   SmaWorker(const ReplicaView& view, double alpha)

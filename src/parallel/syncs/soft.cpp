@@ -19,7 +19,7 @@ class Soft : public InRounds {
            fmt::format("sync soft lets workers go on while their answers are on their way, which rule {} "
                        "cannot deal with: take sync bsp, or rule mpca",
                        c.rule_name));
-    refuse(problems, c.codec,
+    refuse(problems, static_cast<bool>(c.codec),
            fmt::format("sync soft answers with plain weights: take codec none instead of {}", c.codec_name));
   }
 
