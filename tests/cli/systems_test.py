@@ -65,6 +65,20 @@ class Systems(unittest.TestCase):
         tau = [k for k in shown["composition"]["when"]["settings"] if k["key"] == "when.tau"]
         self.assertEqual((tau[0]["value"], tau[0]["default"], tau[0]["set"]), ("10", "1", True))
 
+    def test_show_says_where_a_system_deviates(self):
+        text = run("systems", "show", "geeps").stdout
+        self.assertIn("Deviates from the published system\n  GeePS is about fast memory", text)
+        self.assertIn("whole model stays in memory", json.loads(run("systems", "show", "geeps", "--json").stdout)["deviates"])
+        self.assertNotIn("Deviates", run("systems", "show", "bsp").stdout)
+        self.assertEqual(json.loads(run("systems", "show", "bsp", "--json").stdout)["deviates"], "")
+
+    def test_old_keys_are_refused_with_the_new_name(self):
+        for setting, cure in (("exchange.tau=3", "exchange.tau is now when.tau"), ("exchange.n_push=2", "is now when.n_push"),
+                              ("local.optim.name=sgd", "a recipe says it itself: [optim]")):
+            refused = run("check", RECIPE, "--system", "easgd", "--set", setting, ok=False)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(cure, refused.stderr)
+
     def test_an_order_that_follows_from_the_other_parts_is_shown(self):
         for name, order in (("bsp", "backward"), ("ssp", "backward"), ("easgd", "whole"), ("horovod", "fusion")):
             shown = json.loads(run("systems", "show", name, "--json").stdout)

@@ -11,7 +11,7 @@ namespace echelon::test {
 
 inline const SystemPlaces shipped{ECHELON_SOURCE_DIR "/recipes/systems"};
 
-// The five tables of a system as TOML.
+// The tables of a system as TOML.
 inline std::string tables_of(const SystemFile& system) {
   std::string text;
   for (const auto& [axis, table] : axes(system)) {
