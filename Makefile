@@ -1,5 +1,5 @@
-# The commands of the project. Each one installs what it needs first (tools/setup: Debian packages, only the missing
-# ones), so a fresh Debian 12 with git and make is enough. CMake and Ninja do the work: see CMakePresets.json.
+# The commands of the project. Each one first installs the Debian packages that it needs and that are missing
+# (tools/setup), so a fresh Debian 12 with git and make is enough. CMake and Ninja do the work: see CMakePresets.json.
 
 JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -33,7 +33,7 @@ compare: all                               ## the same beside PyTorch, interleav
 	@tools/setup peer
 	@bench/compare
 
-check: setup                               ## format, include arrows, lint of changed files (TIDY=all: of every file), lengths
+check: setup                               ## format, include arrows, retired words, lint of changed files (TIDY=all: of every file), lengths, commit subjects
 	@tools/setup check
 	@mkdir -p build-check
 	@cmake --preset check >build-check/configure.log || { cat build-check/configure.log; exit 1; }
@@ -43,7 +43,7 @@ format:                                    ## put the sources into the project's
 	@tools/setup check
 	@git ls-files '*.h' '*.cpp' | xargs clang-format-14 -i
 
-# ThreadSanitizer wants its usual addresses, hence no randomised ones where the system lets us say so.
+# ThreadSanitizer needs its usual addresses: address randomisation is switched off where the system allows it.
 FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 asan tsan debug: setup                     ## build with that preset and run its tests

@@ -33,7 +33,7 @@ inline double best_seconds(const std::function<void()>& run, double total = 0.15
   return best;
 }
 
-// GFLOP/s of independent 8-async_group multiply-adds in registers; of what any kernel on this core can reach at most.
+// GFLOP/s of independent 8-lane multiply-adds in registers; of what any kernel on this core can reach at most.
 __attribute__((target("avx2,fma"), noinline)) inline double peak_gflops() {
   if (!__builtin_cpu_supports("fma")) return 0;
   constexpr int chains = 12, steps = 20000;

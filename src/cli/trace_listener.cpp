@@ -26,7 +26,7 @@ TraceListener::TraceListener(Team& team, Trainer& trainer)
                      }});
 }
 
-// row, row's name, name, category, begin, end; separated by tabs, because layers may have spaces in their names
+// timeline, its name, name, category, begin, end; separated by tabs, because layers may have spaces in their names
 std::string TraceListener::in_text() const {
   std::string text;
   for (const Span& s : spans_)
@@ -68,7 +68,7 @@ void TraceListener::write(Disk& disk, const std::string& path, const std::functi
     for (const std::string_view line : split(part, '\n')) {
       const auto fields = split(line, '\t');
       if (fields.size() != 6) continue;
-      trace.row(static_cast<int>(r), std::stoi(std::string(fields[0])), fields[1])
+      trace.timeline(static_cast<int>(r), std::stoi(std::string(fields[0])), fields[1])
           .add(trace.name(fields[2]), trace.name(fields[3]), std::stod(std::string(fields[4])),
                std::stod(std::string(fields[5])));
     }

@@ -13,7 +13,7 @@ using Vector = std::vector<double>;
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // What one cell computed for one sample at one time step.
-struct TrainingPosition {
+struct CellStep {
   Vector gate;      // after the non-linearity: gates(cell) * hidden
   Vector n_hidden;  // gru: W_hn h + b_hn
   Vector h_before, c_before, h, c;
@@ -25,10 +25,10 @@ double row_dot(const float* w, std::int64_t row, std::int64_t n, const Vector& v
   return sum;
 }
 
-TrainingPosition run_cell(const RecurrentShape& s, const RecurrentWeights& w, const Vector& x, const Vector& h,
-                          const Vector& c) {
+CellStep run_cell(const RecurrentShape& s, const RecurrentWeights& w, const Vector& x, const Vector& h,
+                  const Vector& c) {
   const std::int64_t hidden = s.hidden, all = gates(s.cell) * hidden;
-  TrainingPosition m{Vector(all), Vector(hidden), h, c, Vector(hidden), Vector(hidden)};
+  CellStep m{Vector(all), Vector(hidden), h, c, Vector(hidden), Vector(hidden)};
   Vector from_x(all), from_h(all);
   for (std::int64_t r = 0; r < all; ++r) {
     from_x[r] = row_dot(w.w_ih, r, s.in, x) + (w.b_ih ? w.b_ih[r] : 0.0);
@@ -58,20 +58,20 @@ Vector row_of(const float* base, std::int64_t row, std::int64_t n) {
   return base ? Vector(base + row * n, base + (row + 1) * n) : Vector(n, 0.0);
 }
 
-std::vector<TrainingPosition> run_sample(const RecurrentShape& s, const RecurrentWeights& w, const float* x,
-                                         const RecurrentState& start, std::int64_t b) {
-  std::vector<TrainingPosition> moments;
+std::vector<CellStep> run_sample(const RecurrentShape& s, const RecurrentWeights& w, const float* x,
+                                 const RecurrentState& start, std::int64_t b) {
+  std::vector<CellStep> steps;
   Vector h = row_of(start.h0, b, s.hidden), c = row_of(start.c0, b, s.hidden);
   for (std::int64_t t = 0; t < s.seq; ++t) {
-    moments.push_back(run_cell(s, w, row_of(x, b * s.seq + t, s.in), h, c));
-    h = moments.back().h, c = moments.back().c;
+    steps.push_back(run_cell(s, w, row_of(x, b * s.seq + t, s.in), h, c));
+    h = steps.back().h, c = steps.back().c;
   }
-  return moments;
+  return steps;
 }
 
 // From the gradients of h and c after a cell to those of its sums (from_x, from_h); dc and dh become the direct part of
 // the gradients of h and c before the cell.
-void cell_gradient(const RecurrentShape& s, const TrainingPosition& m, Vector& dh, Vector& dc, Vector& d_from_x,
+void cell_gradient(const RecurrentShape& s, const CellStep& m, Vector& dh, Vector& dc, Vector& d_from_x,
                    Vector& d_from_h) {
   const std::int64_t hidden = s.hidden;
   for (std::int64_t j = 0; j < hidden; ++j) {
@@ -107,12 +107,12 @@ void cell_gradient(const RecurrentShape& s, const TrainingPosition& m, Vector& d
 void ref_recurrent_forward(const RecurrentShape& s, const RecurrentWeights& w, const float* x,
                            const RecurrentState& start, const RecurrentOutput& out) {
   for (std::int64_t b = 0; b < s.batch; ++b) {
-    const std::vector<TrainingPosition> moments = run_sample(s, w, x, start, b);
+    const std::vector<CellStep> steps = run_sample(s, w, x, start, b);
     for (std::int64_t j = 0; j < s.hidden; ++j) {
       for (std::int64_t t = 0; t < s.seq; ++t)
-        out.y[(b * s.seq + t) * s.hidden + j] = static_cast<float>(moments[t].h[j]);
-      if (out.hn) out.hn[b * s.hidden + j] = static_cast<float>(moments.back().h[j]);
-      if (out.cn) out.cn[b * s.hidden + j] = static_cast<float>(moments.back().c[j]);
+        out.y[(b * s.seq + t) * s.hidden + j] = static_cast<float>(steps[t].h[j]);
+      if (out.hn) out.hn[b * s.hidden + j] = static_cast<float>(steps.back().h[j]);
+      if (out.cn) out.cn[b * s.hidden + j] = static_cast<float>(steps.back().c[j]);
     }
   }
 }
@@ -122,15 +122,15 @@ void ref_recurrent_backward(const RecurrentShape& s, const RecurrentWeights& w, 
   const std::int64_t hidden = s.hidden, all = gates(s.cell) * hidden;
   Vector dw_ih(all * s.in), dw_hh(all * hidden), db_ih(all), db_hh(all);
   for (std::int64_t b = 0; b < s.batch; ++b) {
-    const std::vector<TrainingPosition> moments = run_sample(s, w, x, start, b);
+    const std::vector<CellStep> steps = run_sample(s, w, x, start, b);
     Vector dh = row_of(dout.dhn, b, hidden), dc = row_of(dout.dcn, b, hidden), from_x(all), from_h(all);
     for (std::int64_t t = s.seq - 1; t >= 0; --t) {
       const std::int64_t row = b * s.seq + t;
       for (std::int64_t j = 0; dout.dy && j < hidden; ++j) dh[j] += dout.dy[row * hidden + j];
-      cell_gradient(s, moments[t], dh, dc, from_x, from_h);
+      cell_gradient(s, steps[t], dh, dc, from_x, from_h);
       for (std::int64_t r = 0; r < all; ++r) {
         for (std::int64_t p = 0; p < s.in; ++p) dw_ih[r * s.in + p] += from_x[r] * x[row * s.in + p];
-        for (std::int64_t p = 0; p < hidden; ++p) dw_hh[r * hidden + p] += from_h[r] * moments[t].h_before[p];
+        for (std::int64_t p = 0; p < hidden; ++p) dw_hh[r * hidden + p] += from_h[r] * steps[t].h_before[p];
         for (std::int64_t p = 0; p < hidden; ++p) dh[p] += from_h[r] * w.w_hh[r * hidden + p];
         db_ih[r] += from_x[r], db_hh[r] += from_h[r];
       }

@@ -6,7 +6,7 @@
 
 namespace echelon {
 
-void Trace::Row::add(Name name, Name category, double begin, double end, std::initializer_list<Arg> args) {
+void Trace::Timeline::add(Name name, Name category, double begin, double end, std::initializer_list<Arg> args) {
   if (events_.size() == events_.capacity()) {
     ++dropped_;
     return;
@@ -25,16 +25,16 @@ Trace::Name Trace::name(std::string_view text) {
   return id;
 }
 
-Trace::Row& Trace::row(int rank, int core, std::string_view label) {
-  auto& row = rows_[{rank, core}];
-  if (!row) {
-    row = std::make_unique<Row>();
-    row->rank_ = rank;
-    row->core_ = core;
-    row->label_ = label.empty() ? fmt::format("core {}", core) : std::string(label);
-    row->events_.reserve(capacity_);
+Trace::Timeline& Trace::timeline(int rank, int core, std::string_view label) {
+  auto& timeline = timelines_[{rank, core}];
+  if (!timeline) {
+    timeline = std::make_unique<Timeline>();
+    timeline->rank_ = rank;
+    timeline->core_ = core;
+    timeline->label_ = label.empty() ? fmt::format("core {}", core) : std::string(label);
+    timeline->events_.reserve(capacity_);
   }
-  return *row;
+  return *timeline;
 }
 
 namespace {
@@ -74,16 +74,16 @@ void Trace::write(Disk& disk, const std::string& path) const {
   Writer out(disk.create(beside));
   std::int64_t dropped = 0;
   int last_rank = -1;
-  for (const auto& [key, row] : rows_) {
+  for (const auto& [key, timeline] : timelines_) {
     const auto [rank, core] = key;
     if (rank != last_rank)
       out.element(
           fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {}"}}}})", rank, rank));
     last_rank = rank;
     out.element(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", rank, core,
-                            Json(row->label_).dump(-1, ' ', false, Json::error_handler_t::replace)));
+                            Json(timeline->label_).dump(-1, ' ', false, Json::error_handler_t::replace)));
     double end = origin_;
-    for (const auto& e : row->events_) {
+    for (const auto& e : timeline->events_) {
       std::string args;
       for (std::uint32_t i = 0; i < e.arg_count; ++i)
         args += fmt::format("{}{}:{}", i ? "," : "", names_[e.args[i].key], number(e.args[i].value));
@@ -92,10 +92,10 @@ void Trace::write(Disk& disk, const std::string& path) const {
           names_[e.category], rank, core, (e.begin - origin_) * 1e6, (e.end - e.begin) * 1e6, args));
       end = e.end;
     }
-    if (row->dropped_ > 0)
+    if (timeline->dropped_ > 0)
       out.element(fmt::format(R"({{"ph":"i","s":"t","name":"{} more are not shown","pid":{},"tid":{},"ts":{:.3f}}})",
-                              row->dropped_, rank, core, (end - origin_) * 1e6));
-    dropped += row->dropped_;
+                              timeline->dropped_, rank, core, (end - origin_) * 1e6));
+    dropped += timeline->dropped_;
   }
   out.finish(fmt::format("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{{\"dropped_events\":{}}}}}\n", dropped));
   disk.rename(beside, path);

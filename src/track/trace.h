@@ -1,10 +1,10 @@
 #pragma once
-// Where the time goes, for chrome://tracing and ui.perfetto.dev: one row for every core of every rank, one bar for
-// every piece of work. Each core adds to a row of its own, without locks and without allocating; a row that is full
-// counts what it leaves out, and the file says so.
+// Where the time goes, for chrome://tracing and ui.perfetto.dev: one timeline for every core of every rank, one bar for
+// every piece of work. Each core adds to a timeline of its own, without locks and without allocating; a timeline that
+// is full counts what it leaves out, and the file says so.
 //
-// `name` and `row` are for the time before the work starts; afterwards each row belongs to one thread, and `write` is
-// called when no row is in use.
+// `name` and `timeline` are for the time before the work starts; afterwards each timeline belongs to one thread, and
+// `write` is called when no timeline is in use.
 
 #include <array>
 #include <cstdint>
@@ -28,7 +28,7 @@ class Trace {
     double value = 0;
   };
 
-  class Row {
+  class Timeline {
    public:
     // A piece of work from `begin` to `end`, both by the clock's `seconds()`.
     void add(Name name, Name category, double begin, double end, std::initializer_list<Arg> args = {});
@@ -49,18 +49,19 @@ class Trace {
     std::int64_t dropped_ = 0;
   };
 
-  explicit Trace(double origin, std::size_t events_per_row = 100'000) : origin_(origin), capacity_(events_per_row) {}
+  explicit Trace(double origin, std::size_t events_per_timeline = 100'000)
+      : origin_(origin), capacity_(events_per_timeline) {}
 
-  Name name(std::string_view text);                           // the same for the same text
-  Row& row(int rank, int core, std::string_view label = "");  // the same for the same rank and core
-  void write(Disk& disk, const std::string& path) const;      // replaces the file as a whole; DiskError
+  Name name(std::string_view text);                                     // the same for the same text
+  Timeline& timeline(int rank, int core, std::string_view label = "");  // the same for the same rank and core
+  void write(Disk& disk, const std::string& path) const;                // replaces the file as a whole; DiskError
 
  private:
   const double origin_;
   const std::size_t capacity_;
   std::map<std::string, Name, std::less<>> ids_;
   std::vector<std::string> names_;
-  std::map<std::pair<int, int>, std::unique_ptr<Row>> rows_;
+  std::map<std::pair<int, int>, std::unique_ptr<Timeline>> timelines_;
 };
 
 }  // namespace echelon

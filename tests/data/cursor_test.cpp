@@ -8,8 +8,8 @@
 namespace echelon::data {
 namespace {
 
-// The same walk by hand, step by step: the readable twin of the closed form.
-struct SlowWalk {
+// The same, counted step by step: the readable twin of the closed form.
+struct StepByStep {
   std::uint64_t samples;
   std::vector<BatchPhase> phases;
   bool drop;
@@ -33,7 +33,7 @@ struct SlowWalk {
   }
 };
 
-TEST(BatchSequence, EqualsTheWalkByHand) {
+TEST(BatchSequence, EqualsCountingStepByStep) {
   const Stream random({.seed = 5});
   for (std::uint64_t trial = 0; trial < 300; ++trial) {
     std::uint64_t draw = trial * 100;
@@ -45,28 +45,28 @@ TEST(BatchSequence, EqualsTheWalkByHand) {
     const bool drop = below(2) == 1;
     if (drop)
       for (auto& p : phases) p.batch = std::min(p.batch, samples);
-    const BatchSequence walk(samples, phases, drop);
-    SlowWalk slow{samples, phases, drop};
+    const BatchSequence sequence(samples, phases, drop);
+    StepByStep slow{samples, phases, drop};
     std::uint32_t epoch = 0;
     for (std::uint64_t step = 0; step < 200; ++step) {
       const Cursor expected = slow.next();
-      ASSERT_EQ(walk.at(step), expected) << "trial " << trial << " step " << step;
+      ASSERT_EQ(sequence.at(step), expected) << "trial " << trial << " step " << step;
       if (expected.epoch != epoch) {
         epoch = expected.epoch;
-        ASSERT_EQ(walk.steps_before(epoch), step) << "trial " << trial;
+        ASSERT_EQ(sequence.steps_before(epoch), step) << "trial " << trial;
       }
     }
   }
 }
 
 TEST(BatchSequence, LastBatchOfAnEpochIsSmallerAndNeverReachesIntoTheNext) {
-  const BatchSequence walk(10, 4);
-  EXPECT_EQ(walk.at(2), (Cursor{0, 2, {8, 2}}));
-  EXPECT_EQ(walk.at(3), (Cursor{1, 0, {0, 4}}));
-  EXPECT_EQ(walk.steps_before(5), 15u);
+  const BatchSequence sequence(10, 4);
+  EXPECT_EQ(sequence.at(2), (Cursor{0, 2, {8, 2}}));
+  EXPECT_EQ(sequence.at(3), (Cursor{1, 0, {0, 4}}));
+  EXPECT_EQ(sequence.steps_before(5), 15u);
 }
 
-TEST(BatchSequence, RefusesWhatCannotBeWalked) {
+TEST(BatchSequence, RefusesSizesThatCannotBe) {
   EXPECT_THROW(BatchSequence(0, 4), BadInput);
   EXPECT_THROW(BatchSequence(10, 0), BadInput);
   EXPECT_THROW(BatchSequence(3, {{0, 4}}, /*drop_partial=*/true), BadInput);

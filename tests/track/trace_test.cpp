@@ -23,9 +23,9 @@ TEST(Trace, HasARowForEveryCoreAndABarForEveryPiece) {
   const auto conv = trace.name("conv1 \"forward\""), wait = trace.name("wait"), op = trace.name("op"),
              bytes = trace.name("bytes"), step = trace.name("step");
   EXPECT_EQ(trace.name("op"), op);
-  Trace::Row& first = trace.row(0, 0);
-  trace.row(0, 1, "loader");
-  trace.row(3, 0).add(wait, op, 100.5, 101.5);
+  Trace::Timeline& first = trace.timeline(0, 0);
+  trace.timeline(0, 1, "loader");
+  trace.timeline(3, 0).add(wait, op, 100.5, 101.5);
   first.add(conv, op, 100.000001, 100.000251, {{bytes, 4096}, {step, 7}});
   first.add(conv, op, 100.001, 100.002, {{bytes, NAN}, {step, 1}, {step, 2}});  // more than there is room for: left out
 
@@ -53,10 +53,10 @@ TEST(Trace, HasARowForEveryCoreAndABarForEveryPiece) {
 TEST(Trace, IsBoundedAndSaysWhatItLeftOut) {
   Trace trace(0, 10);
   const auto op = trace.name("op");
-  Trace::Row& row = trace.row(0, 0);
-  for (int i = 0; i < 25; ++i) row.add(op, op, i, i + 1);
-  EXPECT_EQ(row.size(), 10u);
-  EXPECT_EQ(row.dropped(), 15);
+  Trace::Timeline& timeline = trace.timeline(0, 0);
+  for (int i = 0; i < 25; ++i) timeline.add(op, op, i, i + 1);
+  EXPECT_EQ(timeline.size(), 10u);
+  EXPECT_EQ(timeline.dropped(), 15);
   const Json json = written(trace);
   EXPECT_EQ(json["otherData"]["dropped_events"], 15);
   EXPECT_EQ(json["traceEvents"].back()["name"], "15 more are not shown");
@@ -69,7 +69,7 @@ TEST(Trace, IsReplacedAsAWhole) {
   const auto real = make_real_disk();
   Trace trace(0);
   const auto op = trace.name("op");
-  for (int i = 0; i < 20'000; ++i) trace.row(0, 0).add(op, op, i, i + 1);
+  for (int i = 0; i < 20'000; ++i) trace.timeline(0, 0).add(op, op, i, i + 1);
   trace.write(*real, dir.path("t"));
   const std::string before = read_text(*real, dir.path("t"));
   EXPECT_GT(before.size(), 1u << 20);  // more than one piece
