@@ -14,7 +14,7 @@ const double* MetricPoint::find(std::string_view name) const {
 
 namespace {
 
-std::string number(double value) {
+std::string metric_value(double value) {
   return std::isfinite(value) ? fmt::format("{}", value)
          : std::isnan(value)  ? "\"nan\""
          : value > 0          ? "\"inf\""
@@ -54,8 +54,8 @@ void for_each_line(Disk& disk, const std::string& path, const std::function<void
 
 std::string to_jsonl(const MetricPoint& point) {
   std::string line =
-      fmt::format("{{\"step\":{},\"epoch\":{},\"time\":{}", point.step, number(point.epoch), number(point.time));
-  for (const auto& [name, value] : point.values) line += fmt::format(",{}:{}", Json(name).dump(), number(value));
+      fmt::format("{{\"step\":{},\"epoch\":{},\"time\":{}", point.step, metric_value(point.epoch), number(point.time));
+  for (const auto& [name, value] : point.values) line += fmt::format(",{}:{}", Json(name).dump(), metric_value(value));
   return line + "}\n";
 }
 

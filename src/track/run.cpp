@@ -18,14 +18,14 @@ std::string without_slashes(std::string path) {
   return path;
 }
 
-std::string parent_of(const std::string& path) {
+std::string folder_above(const std::string& path) {
   const auto slash = path.find_last_of('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
 void make_durably(Disk& disk, const std::string& directory) {
   if (disk.is_directory(directory)) return;
-  const std::string parent = parent_of(directory);
+  const std::string parent = folder_above(directory);
   if (parent != directory) make_durably(disk, parent);
   disk.make_directories(directory);
   disk.sync_directory(parent);
@@ -40,7 +40,7 @@ bool claim(Disk& disk, const std::string& staged, const std::string& path) {
     if (e.error_number() == ENOTEMPTY || e.error_number() == EEXIST || e.error_number() == ENOTDIR) return false;
     throw;
   }
-  disk.sync_directory(parent_of(path));
+  disk.sync_directory(folder_above(path));
   return true;
 }
 
@@ -95,7 +95,7 @@ RunFolder create_run_at(Disk& disk, const std::string& path, const std::string& 
     bad_input("{}: holds a run already; resume it with --resume, or name another folder with --run", run.path);
   const auto refuse = [&] { bad_input("{}: is not an empty folder; name another one with --run", run.path); };
   if (disk.exists(run.path) && (!disk.is_directory(run.path) || !disk.list(run.path).empty())) refuse();
-  const std::string staged = stage(disk, parent_of(run.path), "recipe.toml", recipe_text);
+  const std::string staged = stage(disk, folder_above(run.path), "recipe.toml", recipe_text);
   if (!claim(disk, staged, run.path)) {
     disk.remove_all(staged);
     refuse();

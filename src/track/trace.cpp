@@ -65,7 +65,7 @@ class Writer {
   bool first_ = true;
 };
 
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
 }  // namespace
 
@@ -86,7 +86,7 @@ void Trace::write(Disk& disk, const std::string& path) const {
     for (const auto& e : timeline->events_) {
       std::string args;
       for (std::uint32_t i = 0; i < e.arg_count; ++i)
-        args += fmt::format("{}{}:{}", i ? "," : "", names_[e.args[i].key], number(e.args[i].value));
+        args += fmt::format("{}{}:{}", i ? "," : "", names_[e.args[i].key], json_number(e.args[i].value));
       out.element(fmt::format(
           R"({{"ph":"X","name":{},"cat":{},"pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{{}}}}})", names_[e.name],
           names_[e.category], rank, core, (e.begin - origin_) * 1e6, (e.end - e.begin) * 1e6, args));

@@ -10,9 +10,9 @@ namespace echelon::ops {
 
 namespace {
 
-struct Rows {
+struct NormRows {
   std::size_t rows, cols;
-  explicit Rows(const Type& t)
+  explicit NormRows(const Type& t)
       : rows(static_cast<std::size_t>(t.elements() / t.shape[-1])), cols(static_cast<std::size_t>(t.shape[-1])) {}
 };
 
@@ -25,11 +25,11 @@ class LayerNormGrad : public Op {
   }
   int overwrites(int out) const override { return out == 0 ? 4 : -1; }
   Kernel compile(const Operands& o) const override {
-    return
-        [r = Rows(o.in[0].type), x = o.in[0].f32(), gamma = o.in[1].f32(), mean = o.in[2].f32(), rstd = o.in[3].f32(),
-         dy = o.in[4].f32(), dx = o.out[0].f32(), dgamma = o.out[1].f32(), dbeta = o.out[2].f32()](const StepContext&) {
-          kernels::layer_norm_grad(x, gamma, mean, rstd, dy, dx, dgamma, dbeta, r.rows, r.cols);
-        };
+    return [r = NormRows(o.in[0].type), x = o.in[0].f32(), gamma = o.in[1].f32(), mean = o.in[2].f32(),
+            rstd = o.in[3].f32(), dy = o.in[4].f32(), dx = o.out[0].f32(), dgamma = o.out[1].f32(),
+            dbeta = o.out[2].f32()](const StepContext&) {
+      kernels::layer_norm_grad(x, gamma, mean, rstd, dy, dx, dgamma, dbeta, r.rows, r.cols);
+    };
   }
 };
 
@@ -51,7 +51,7 @@ class LayerNorm : public Op {
     return g.add(std::make_shared<LayerNormGrad>(), {node.in[0], node.in[1], node.out[1], node.out[2], d_out[0]});
   }
   Kernel compile(const Operands& o) const override {
-    return [eps = eps_, r = Rows(o.in[0].type), x = o.in[0].f32(), gamma = o.in[1].f32(), beta = o.in[2].f32(),
+    return [eps = eps_, r = NormRows(o.in[0].type), x = o.in[0].f32(), gamma = o.in[1].f32(), beta = o.in[2].f32(),
             y = o.out[0].f32(), mean = o.out[1].f32(), rstd = o.out[2].f32()](const StepContext&) {
       kernels::layer_norm(x, gamma, beta, eps, y, mean, rstd, r.rows, r.cols);
     };

@@ -7,9 +7,9 @@ namespace echelon::ops {
 
 namespace {
 
-struct Rows {
+struct SoftmaxRows {
   std::size_t rows, cols;
-  explicit Rows(const Type& t)
+  explicit SoftmaxRows(const Type& t)
       : rows(static_cast<std::size_t>(t.elements() / t.shape[-1])), cols(static_cast<std::size_t>(t.shape[-1])) {}
 };
 
@@ -19,9 +19,8 @@ class SoftmaxGrad : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override { return {f32(in[0].shape)}; }
   int overwrites(int) const override { return 1; }
   Kernel compile(const Operands& o) const override {
-    return [r = Rows(o.in[0].type), y = o.in[0].f32(), dy = o.in[1].f32(), dx = o.out[0].f32()](const StepContext&) {
-      kernels::softmax_grad(y, dy, dx, r.rows, r.cols);
-    };
+    return [r = SoftmaxRows(o.in[0].type), y = o.in[0].f32(), dy = o.in[1].f32(),
+            dx = o.out[0].f32()](const StepContext&) { kernels::softmax_grad(y, dy, dx, r.rows, r.cols); };
   }
 };
 
@@ -38,7 +37,7 @@ class Softmax : public Op {
   }
   int overwrites(int) const override { return 0; }
   Kernel compile(const Operands& o) const override {
-    return [r = Rows(o.in[0].type), x = o.in[0].f32(), y = o.out[0].f32()](const StepContext&) {
+    return [r = SoftmaxRows(o.in[0].type), x = o.in[0].f32(), y = o.out[0].f32()](const StepContext&) {
       kernels::softmax(x, y, r.rows, r.cols);
     };
   }

@@ -11,7 +11,7 @@ namespace echelon::exchanges {
 
 namespace {
 
-enum GossipKind : std::uint16_t { weights_message, flush_message };
+enum GossipKind : std::uint16_t { gossip_weights, gossip_flush };
 
 }  // namespace
 
@@ -86,7 +86,7 @@ double Gossip::exchange(const StepInfo& info) {
   std::erase_if(to_, [&](Rank to) { return parts_.mailbox->on_their_way(to) >= window_; });
   if (to_.empty()) return 1;
   const std::int64_t clock = info.clock + 1;  // this step is done
-  MessageHeader head{.kind = weights_message,
+  MessageHeader head{.kind = gossip_weights,
                      .tag = worker_tag,
                      .clock = clock,
                      .number = peer_->give(static_cast<int>(to_.size()), clock)};
@@ -100,11 +100,11 @@ double Gossip::exchange(const StepInfo& info) {
 }
 
 void Gossip::take(const Message& message, std::int64_t clock) {
-  if (message.head.kind == flush_message) {
+  if (message.head.kind == gossip_flush) {
     flushed_[static_cast<std::size_t>(message.from)] = 1;
     return;
   }
-  if (message.head.kind != weights_message) fail("rank {} sent a message of kind {}", message.from, message.head.kind);
+  if (message.head.kind != gossip_weights) fail("rank {} sent a message of kind {}", message.from, message.head.kind);
   const double weight = checked_weight(message.head.number, message.from);
   ++merged_;
   peer_->take(parts_.trainer->parameters(), coder_.decode(message.payload(), message.from),
@@ -113,7 +113,7 @@ void Gossip::take(const Message& message, std::int64_t clock) {
 
 // A rank's flush comes after all that it has written.
 void Gossip::drain() {
-  for (const Rank to : circle_.readers) parts_.mailbox->post(to, {.kind = flush_message, .tag = worker_tag});
+  for (const Rank to : circle_.readers) parts_.mailbox->post(to, {.kind = gossip_flush, .tag = worker_tag});
   const auto missing = [&] {
     const auto flushed = [&](Rank r) { return flushed_[static_cast<std::size_t>(r)] != 0; };
     const auto found = std::ranges::find(circle_.writers, false, flushed);

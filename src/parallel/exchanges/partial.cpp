@@ -26,7 +26,7 @@ namespace {
 
 constexpr int most_phases = 8;
 constexpr int most_slices = 1024;
-enum PartialMessageType : std::uint16_t { slice_message, flush_message };
+enum PartialMessageType : std::uint16_t { partial_slice, partial_flush };
 
 struct PartialSettings {
   int slices = 0;  // 0: as the link allows
@@ -80,7 +80,7 @@ class Partial : public Exchange {
   }
 
   void drain() override {
-    for (int k = 0; k < peers_; ++k) parts_.mailbox->post(peer(k), {.kind = flush_message, .tag = worker_tag});
+    for (int k = 0; k < peers_; ++k) parts_.mailbox->post(peer(k), {.kind = partial_flush, .tag = worker_tag});
     const auto missing = [&] {
       for (int k = 0; k < peers_; ++k)
         if (!flushed_[static_cast<std::size_t>(peer(k))]) return peer(k);
@@ -161,7 +161,7 @@ class Partial : public Exchange {
     for (int k = phase; k < peers_; k += phases_)
       if (random.uniform(static_cast<std::uint64_t>(k)) >= static_cast<float>(settings_.drop))
         parts_.mailbox->post(peer(k),
-                             {.kind = slice_message,
+                             {.kind = partial_slice,
                               .tag = worker_tag,
                               .key = static_cast<std::uint32_t>(slice),
                               .clock = info.clock,
@@ -172,13 +172,13 @@ class Partial : public Exchange {
   }
 
   void take(const Message& message) {
-    if (message.head.kind == flush_message) {
+    if (message.head.kind == partial_flush) {
       flushed_[static_cast<std::size_t>(message.from)] = 1;
       return;
     }
     const auto slice = message.head.key;
     const auto count = message.head.second;
-    if (message.head.kind != slice_message || count < 1 || count > static_cast<std::uint64_t>(most_) ||
+    if (message.head.kind != partial_slice || count < 1 || count > static_cast<std::uint64_t>(most_) ||
         slice >= count || (settings_.slices > 0 && count != static_cast<std::uint64_t>(settings_.slices)))
       fail("rank {} sent slice {} of {} in a message of kind {}", message.from, slice, count, message.head.kind);
     const Range range = part_of(static_cast<int>(slice), static_cast<int>(count), parts_.floats());

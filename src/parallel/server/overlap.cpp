@@ -6,7 +6,7 @@
 namespace echelon::exchanges {
 
 namespace {
-constexpr double forever = std::numeric_limits<double>::infinity();  // messages have their own time limits
+constexpr double no_limit = std::numeric_limits<double>::infinity();  // messages have their own time limits
 }  // namespace
 
 ServerOverlap::ServerOverlap(const ExchangeParts& parts, const ServerMap& map, Pusher& pusher, WorkerInbox& inbox)
@@ -57,7 +57,7 @@ void ServerOverlap::begin(const StepInfo& info, bool asks) {
 void ServerOverlap::end() {
   const double begin = parts_.world->now();
   pipeline_.end_backward();
-  pushed_->wait(pipeline_.steps(), forever);
+  pushed_->wait(pipeline_.steps(), no_limit);
   if (!defers_ || failed_) pipeline_.finish();
   waited_ += parts_.world->now() - begin;
 }
@@ -108,7 +108,7 @@ void ServerOverlap::wait_for(Range range) {
   const std::uint64_t answers = pipeline_.steps() - 1;  // of the present step there are none yet
   const double begin = parts_.world->now();
   for (std::size_t k = 0; k < map_.keys.size(); ++k)
-    if (overlap(map_.keys[k].range, range)) arrived_[k]->wait(answers, forever);
+    if (overlap(map_.keys[k].range, range)) arrived_[k]->wait(answers, no_limit);
   const double waited = (parts_.world->now() - begin) / parts_.team->cores().count();
   std::atomic_ref(waited_).fetch_add(waited);
 }

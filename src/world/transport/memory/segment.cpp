@@ -17,7 +17,7 @@ namespace echelon {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x3130'6e6f'6c65'6863;  // "chelon01": changes with the layout
+constexpr std::uint64_t segment_magic = 0x3130'6e6f'6c65'6863;  // "chelon01": changes with the layout
 constexpr std::size_t page = 4096, large_page = std::size_t{2} << 20;
 
 std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
@@ -79,7 +79,7 @@ std::unique_ptr<Segment> Segment::create(Reach reach, int ranks, std::size_t are
   madvise(base + arena, bytes - arena, MADV_HUGEPAGE);  // a wish: fewer pages, fewer faults
   for (std::size_t i = 0; i < n; ++i) new (base + rank_blocks + i * sizeof(RankBlock)) RankBlock;
   // Rings are good as zeros, and are not touched before they are used.
-  header->ready.store(magic, std::memory_order_release);
+  header->ready.store(segment_magic, std::memory_order_release);
   return made;
 }
 
@@ -95,7 +95,7 @@ std::unique_ptr<Segment> Segment::attach(const std::string& path) {
   std::byte* base = map(descriptor, bytes, MAP_SHARED);
   std::unique_ptr<Segment> made(new Segment(Reach::machine, descriptor, base, bytes));
   const Header& header = made->header();
-  if (header.ready.load(std::memory_order_acquire) != magic || header.bytes != bytes)
+  if (header.ready.load(std::memory_order_acquire) != segment_magic || header.bytes != bytes)
     bad_input("{} is no shared memory of this version of the program", path);
   return made;
 }

@@ -59,7 +59,7 @@ class CaughtSignals {
   int descriptor_ = -1;
 };
 
-struct Child {
+struct RankProcess {
   pid_t pid = 0;
   int descriptor = -1;  // readable once it has ended; -1 once that was seen
 };
@@ -80,7 +80,7 @@ class ChildProcesses {
  public:
   ChildProcesses(Segment& segment, const ChildOptions& options) : segment_(segment), options_(options) {}
   ~ChildProcesses() {
-    for (Child& child : children_)
+    for (RankProcess& child : children_)
       if (child.descriptor >= 0) end(child);
   }
   ChildProcesses(const ChildProcesses&) = delete;
@@ -106,9 +106,10 @@ class ChildProcesses {
   void watch(const CaughtSignals& signals) {
     double broken_since = -1;
     std::vector<pollfd> looks;
-    while (std::any_of(children_.begin(), children_.end(), [](const Child& c) { return c.descriptor >= 0; })) {
+    while (std::any_of(children_.begin(), children_.end(), [](const RankProcess& c) { return c.descriptor >= 0; })) {
       looks.clear();
-      for (const Child& child : children_) looks.push_back({child.descriptor, POLLIN, 0});  // a negative one is skipped
+      for (const RankProcess& child : children_)
+        looks.push_back({child.descriptor, POLLIN, 0});  // a negative one is skipped
       looks.push_back({signals.descriptor(), POLLIN, 0});
       poll(looks.data(), looks.size(), 100);
 
@@ -120,7 +121,7 @@ class ChildProcesses {
       const double now = monotonic_seconds();
       if (broken_since < 0) broken_since = now;
       if (now - broken_since > options_.grace_seconds)
-        for (const Child& child : children_)
+        for (const RankProcess& child : children_)
           if (child.descriptor >= 0) kill(child.pid, SIGKILL);
     }
   }
@@ -134,16 +135,16 @@ class ChildProcesses {
     const double now = monotonic_seconds();
     if (asked_since_ < 0) asked_since_ = now;
     if (now - asked_since_ > same_wish_seconds) {
-      for (Child& child : children_)
+      for (RankProcess& child : children_)
         if (child.descriptor >= 0) end(child);
       _exit(128 + signal);
     }
-    for (const Child& child : children_)
+    for (const RankProcess& child : children_)
       if (child.descriptor >= 0) kill(child.pid, signal);
   }
 
   void bury(int index) {
-    Child& child = children_[static_cast<std::size_t>(index)];
+    RankProcess& child = children_[static_cast<std::size_t>(index)];
     int status = 0;
     waitpid(child.pid, &status, 0);
     close(child.descriptor);
@@ -157,7 +158,7 @@ class ChildProcesses {
                            fmt::format("exited with code {} before its program's end", WEXITSTATUS(status)), true);
   }
 
-  static void end(Child& child) {
+  static void end(RankProcess& child) {
     kill(child.pid, SIGKILL);
     waitpid(child.pid, nullptr, 0);
     close(child.descriptor);
@@ -166,7 +167,7 @@ class ChildProcesses {
 
   Segment& segment_;
   const ChildOptions options_;
-  std::vector<Child> children_;
+  std::vector<RankProcess> children_;
   double asked_since_ = -1;  // when the first signal came
 };
 

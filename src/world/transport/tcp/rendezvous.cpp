@@ -14,7 +14,7 @@ using asio::ip::tcp;
 
 namespace {
 
-constexpr std::uint32_t longest_note = 4u << 20;  // a table of about fifty thousand ranks
+constexpr std::uint32_t longest_answer = 4u << 20;  // a table of about fifty thousand ranks
 
 asio::awaitable<void> write_note(Wire& wire, std::string text) {
   const auto size = static_cast<std::uint32_t>(text.size());
@@ -181,7 +181,7 @@ asio::awaitable<JobTable> ask(tcp::endpoint endpoint, Credentials credentials, R
   // One thing at a time: GCC 12 destroys what is made on the way in an expression with co_await once too often.
   std::string brings = write_offer({offer, options.node_rank, options.min_nodes, options.max_nodes});
   co_await write_note(wire, std::move(brings));
-  const std::string answer = co_await read_note(wire, longest_note);
+  const std::string answer = co_await read_note(wire, longest_answer);
   const JobTable table = read_table(answer, offer.ports.size());
   const std::byte thanks{1};
   co_await wire.write_all({&thanks, 1});

@@ -11,28 +11,30 @@ namespace {
 
 constexpr int most_nodes = 1 << 24;
 
-[[noreturn]] void refuse(const std::string& why) { throw BadRendezvousMessage("a note that makes no sense: " + why); }
+[[noreturn]] void refuse_note(const std::string& why) {
+  throw BadRendezvousMessage("a note that makes no sense: " + why);
+}
 
 Json object_in(std::string_view text) {
   try {
     Json note = parse_json(text, "it", {.depth = 4});
-    if (!note.is_object()) refuse("no JSON object");
+    if (!note.is_object()) refuse_note("no JSON object");
     return note;
   } catch (const BadInput& e) {
-    refuse(e.what());
+    refuse_note(e.what());
   }
 }
 
 const Json& member(const Json& note, const char* key) {
   const auto it = note.find(key);
-  if (it == note.end()) refuse(fmt::format("{} is missing", key));
+  if (it == note.end()) refuse_note(fmt::format("{} is missing", key));
   return *it;
 }
 
 std::int64_t integer(const Json& value, std::string_view what, std::int64_t least, std::int64_t most) {
   const bool beyond = value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most);
   if (!value.is_number_integer() || beyond || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
-    refuse(fmt::format("{} is no whole number from {} to {}", what, least, most));
+    refuse_note(fmt::format("{} is no whole number from {} to {}", what, least, most));
   return value.get<std::int64_t>();
 }
 int small_integer(const Json& note, const char* key, int least, int most) {
@@ -42,18 +44,18 @@ std::uint16_t port(const Json& value) { return static_cast<std::uint16_t>(intege
 
 std::uint64_t seed(const Json& note) {
   const Json& value = member(note, "seed");
-  if (!value.is_number_unsigned()) refuse("the seed is no number");
+  if (!value.is_number_unsigned()) refuse_note("the seed is no number");
   return value.get<std::uint64_t>();
 }
 
 const std::string& text_in(const Json& value, std::string_view what) {
-  if (!value.is_string()) refuse(fmt::format("{} is no text", what));
+  if (!value.is_string()) refuse_note(fmt::format("{} is no text", what));
   return value.get_ref<const std::string&>();
 }
 
 const Json& list_in(const Json& note, const char* key) {
   const Json& value = member(note, key);
-  if (!value.is_array()) refuse(fmt::format("{} is no list", key));
+  if (!value.is_array()) refuse_note(fmt::format("{} is no list", key));
   return value;
 }
 
@@ -97,19 +99,19 @@ JobTable read_table(std::string_view text, std::size_t ranks) {
   JobTable table;
   int hosts = 0;
   for (const Json& peer : list_in(note, "peers")) {
-    if (!peer.is_array() || peer.size() != 3) refuse("a rank has a host, an address and a port");
+    if (!peer.is_array() || peer.size() != 3) refuse_note("a rank has a host, an address and a port");
     const auto host = static_cast<int>(integer(peer[0], "a host", 0, hosts));
     hosts = std::max(hosts, host + 1);
     table.peers.push_back({host, text_in(peer[1], "an address"), port(peer[2])});
   }
   table.first_rank = small_integer(note, "first_rank", 0, std::numeric_limits<int>::max());
   if (ranks > table.peers.size() || static_cast<std::size_t>(table.first_rank) > table.peers.size() - ranks)
-    refuse(fmt::format("{} ranks from {} on, of {} in all", ranks, table.first_rank, table.peers.size()));
+    refuse_note(fmt::format("{} ranks from {} on, of {} in all", ranks, table.first_rank, table.peers.size()));
   table.seed = seed(note);
   try {
     table.session = parse_secret(text_in(member(note, "session"), "the session"), "the table of the job").bytes;
   } catch (const BadInput&) {
-    refuse("the session is no number of 64 digits");
+    refuse_note("the session is no number of 64 digits");
   }
   return table;
 }
