@@ -39,9 +39,9 @@ void feed(FrameReceiver& receiver, std::span<const std::byte> bytes) {
 
 int fuzz_frame_receiver(const std::uint8_t* data, std::size_t size) {
   const auto clock = make_real_clock();
-  FirstFailure fate;
+  FirstFailure failure;
   Nobody nobody;
-  TransferPool pool(fate, *clock);
+  TransferPool pool(failure, *clock);
   FrameSender sender(0, 1, 1);
   FrameReceiver receiver(1, 0, 1, sender, [](const FrameHeader&, std::span<const std::byte>) {});
   std::deque<std::vector<std::byte>> memory;

@@ -11,7 +11,7 @@ namespace echelon::test {
 
 namespace {
 
-// In memory where there is such a place: tests that sync thousands of times are then no test of patience.
+// In memory where there is such a place: tests that sync thousands of times then do not wait for a medium.
 std::filesystem::path place() {
   std::error_code ignored;
   if (!::getenv("TMPDIR") && ::access("/dev/shm", W_OK) == 0 && std::filesystem::is_directory("/dev/shm", ignored))

@@ -30,12 +30,12 @@ struct Weights {
 class HeldDisk : public test::FaultyDisk {
  public:
   using FaultyDisk::FaultyDisk;
-  bool exists(const std::string& path) override { return gate_.wait(), FaultyDisk::exists(path); }
-  void let_go() { open_.set_value(); }
+  bool exists(const std::string& path) override { return released_.wait(), FaultyDisk::exists(path); }
+  void let_go() { release_.set_value(); }
 
  private:
-  std::promise<void> open_;
-  std::shared_future<void> gate_ = open_.get_future().share();
+  std::promise<void> release_;
+  std::shared_future<void> released_ = release_.get_future().share();
 };
 
 TEST(Checkpointer, SavesWhatTheWeightsWereWhenItWasAsked) {

@@ -172,10 +172,10 @@ TEST(Metrics, ADiskThatRefusesForAWhileLosesAndDoublesNothing) {
 TEST(Metrics, RecordingNeverWaitsForTheDisk) {
   const test::TempDir dir;
   const auto disk = make_real_disk();
-  std::promise<void> gate;
-  const auto opened = gate.get_future().share();
+  std::promise<void> release;
+  const auto released = release.get_future().share();
   auto slow = jsonl_output(*disk, dir.path("m"));
-  slow.record = [&, opened](const MetricPoint& p) { return opened.wait(), to_jsonl(p); };
+  slow.record = [&, released](const MetricPoint& p) { return released.wait(), to_jsonl(p); };
   MetricsWriter writer(make_background("metrics", 2), outputs(std::move(slow)));
   for (int step = 1; step <= 20'000; ++step) writer.record(point(step));  // returns though nothing is written
   const auto warnings = writer.warnings();
@@ -183,7 +183,7 @@ TEST(Metrics, RecordingNeverWaitsForTheDisk) {
   EXPECT_TRUE(test::says(warnings[0], "some metrics are lost"));
   const auto flushed = writer.flush();
   EXPECT_FALSE(is_done(flushed));
-  gate.set_value();
+  release.set_value();
   flushed.wait();
   EXPECT_GE(steps_in(*disk, dir.path("m")).size(), 10'000u);
 }
