@@ -1,6 +1,6 @@
 #pragma once
-// Which slices go out now, if not all may (Bösen): the most significant ones, as many as the budget has room for; but
-// so that none is ever sent later than `staleness` steps after its last time, because somebody would wait for it then.
+// Which slices are sent in a step, if not all may be (Bösen): the most significant ones, as many as the budget has room
+// for; but none is ever sent later than `staleness` steps after its last time, because a worker would wait for it then.
 // Slices whose time runs out are therefore sent first, as early as needed to stay within the budget in every step.
 
 #include <cstdint>
@@ -11,8 +11,9 @@ namespace echelon::exchanges {
 
 class SliceBudget {
  public:
-  // `most` slices a step; at least slices / (staleness + 1), or it would not do.
+  // `most` slices a step, but never fewer than `least`.
   SliceBudget(std::size_t slices, std::size_t most, std::int64_t staleness);
+  // The fewest slices a step with which none is ever late.
   static std::size_t least(std::size_t slices, std::int64_t staleness);
 
   // The slices of this step, the most significant first.

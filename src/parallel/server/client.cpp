@@ -6,26 +6,16 @@
 #include "collective/collectives.h"
 #include "collective/shard_sum.h"
 #include "parallel/rules/common.h"
+#include "parallel/server/counts.h"
 
 namespace echelon::exchanges {
-
-namespace {
-
-KeyCodecs codecs_of(const ExchangeParts& parts, const ServerMap& map) {
-  KeyCodecs codecs;
-  if (parts.codec)
-    for (const Key& key : map.keys) codecs.push_back(parts.codec(parts.pieces(key.range)));
-  return codecs;
-}
-
-}  // namespace
 
 ServerClient::ServerClient(const ServerSettings& settings, ExchangeParts parts)
     : settings_(settings),
       parts_(std::move(parts)),
       sync_(parts_.sync->traits()),
       map_(make_server_map(settings_, parts_)),
-      codecs_(codecs_of(parts_, map_)),
+      codecs_(make_key_codecs(parts_, map_.keys)),
       worker_(parts_.rule->make_worker(parts_.view())),
       copy_(map_.keys.size()),
       replication_(make_worker_replication(settings_, parts_, map_, copy_)),
@@ -172,11 +162,7 @@ std::vector<Figure> ServerClient::figures() {
   add_counts(own, counts_);
   own.waited = inbox_.waited() + (overlap_ ? overlap_->waited() : 0);
   own.out_of_order = overlap_ ? overlap_->out_of_order() : 0;
-  ServerCounts all = own;
-  if (parts_.workers() > 1) {
-    all = {};
-    for (const ServerCounts& counts : all_gather_struct(parts_.team->group(), own, "counts")) add_counts(all, counts);
-  }
+  ServerCounts all = counts_of_all(parts_, own);
   all.keys = static_cast<double>(map_.keys.size());
   std::vector<Figure> figures = parts_.sync->figures(all);
   if (overlap_ && overlap_->defers()) figures.emplace_back("answers_out_of_order", all.out_of_order);

@@ -1,10 +1,10 @@
 #pragma once
 // Pushes in which fully connected layers travel as factors (Project Adam): a worker sends a layer's errors and inputs
-// where these are fewer numbers than the gradient, and the server does the product.
+// where these are fewer numbers than the gradient, and the server multiplies them.
 //
 // A message has its key's parameters in order, each either as plain numbers or, if it is such a layer, as errors and
-// then inputs, a row of each for every row of the batch. The last number is how many samples they are of: from that
-// both sides know which layers go as factors, and where everything begins.
+// then inputs, a row of each for every row of the batch. The last number is how many samples they are of: from it both
+// sides know which layers are factors, and where each of them begins.
 
 #include <span>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "parallel/server/local_servers.h"
 
-#include <algorithm>
+#include "parallel/server/counts.h"
 
 namespace echelon::exchanges {
 
@@ -38,14 +38,6 @@ Rank LocalServers::latecomer(std::uint32_t key, const WorkerReplication::Answere
   if (at.rank != parts_.rank()) return at.rank;
   if (map_.push_to[key].tag == ServerRelay::relay_tag) return relay_->latecomer();
   return shards_[static_cast<std::size_t>(at.position)]->latecomer();
-}
-
-void add_counts(ServerCounts& sum, const ServerCounts& more) {
-  sum.updates += more.updates, sum.contributions += more.contributions, sum.staleness += more.staleness;
-  sum.dropped += more.dropped, sum.waited += more.waited, sum.steps += more.steps;
-  sum.done += more.done, sum.age += more.age, sum.out_of_order += more.out_of_order;
-  sum.lead = std::max(sum.lead, more.lead), sum.moved = std::max(sum.moved, more.moved);
-  sum.least_speed = std::min(sum.least_speed, more.least_speed);
 }
 
 }  // namespace echelon::exchanges

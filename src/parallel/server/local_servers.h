@@ -31,6 +31,4 @@ class LocalServers {
   std::unique_ptr<ServerRelay> relay_;                // null: every worker writes to servers
 };
 
-void add_counts(ServerCounts& sum, const ServerCounts& more);
-
 }  // namespace echelon::exchanges

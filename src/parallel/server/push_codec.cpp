@@ -48,6 +48,13 @@ class CodecDecoder : public PushDecoder {
 
 }  // namespace
 
+KeyCodecs make_key_codecs(const ExchangeParts& parts, std::span<const Key> keys) {
+  KeyCodecs codecs;
+  if (parts.codec)
+    for (const Key& key : keys) codecs.push_back(parts.codec(parts.pieces(key.range)));
+  return codecs;
+}
+
 std::unique_ptr<PushStage> codec_stage(const PushParts& parts) { return std::make_unique<CodecStage>(parts); }
 std::unique_ptr<PushDecoder> codec_decoder(const DecoderParts& parts) { return std::make_unique<CodecDecoder>(parts); }
 

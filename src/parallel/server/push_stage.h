@@ -59,6 +59,7 @@ class PushDecoder {
 
 // What stages are made from. Everything outlives them.
 using KeyCodecs = std::vector<std::unique_ptr<Codec>>;  // by key; empty: plain numbers
+KeyCodecs make_key_codecs(const ExchangeParts& parts, std::span<const Key> keys);
 struct PushParts {
   const ServerSettings& settings;
   const ExchangeParts& parts;

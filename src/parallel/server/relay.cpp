@@ -62,7 +62,7 @@ ServerRelay::~ServerRelay() {
   task_.reset();
 }
 
-// A sum that is on its way waits for whoever is above; one that is not complete for the first who is not in it.
+// A sum that is on its way waits for the node above; one that is not complete for the first child that is not in it.
 Rank ServerRelay::latecomer_of(const Node& node) const {
   if (!node.on_its_way.empty()) return node.up.rank;
   if (node.in_sum.empty()) return -1;
@@ -139,7 +139,7 @@ int ServerRelay::child_of(const Node& node, const Message& message) const {
   return static_cast<int>(child - node.children.begin());
 }
 
-// In rounds: everybody is in the sum who will be.
+// In rounds: every child that has not left is in the sum.
 bool ServerRelay::is_complete(const Node& node) const {
   std::size_t there = node.in_sum.size();
   for (std::size_t c = 0; c < node.gone.size(); ++c)
@@ -147,7 +147,8 @@ bool ServerRelay::is_complete(const Node& node) const {
   return !node.in_sum.empty() && there == node.children.size();
 }
 
-// A child leaves until all have met, for all keys of that server. When all have, so does this node.
+// A child sends nothing about the keys of that server before all workers have met. When all children have left, this
+// node leaves too.
 void ServerRelay::child_leaves(Node& left, std::uint32_t key, const Message& message) {
   const auto child = static_cast<std::size_t>(child_of(left, message));
   for (std::size_t k = 0; k < nodes_.size(); ++k) {
@@ -188,7 +189,8 @@ void ServerRelay::send_up(Node& node, std::uint32_t key, std::int64_t clock) {
 }
 
 void ServerRelay::hand_down(Node& node, std::uint32_t key, const Message& message) {
-  if (message.from != node.up.rank || node.on_its_way.empty()) fail("rank {} answered a relay unasked", message.from);
+  if (message.from != node.up.rank || node.on_its_way.empty())
+    fail("rank {} answered a relay that had not asked", message.from);
   for (const int child : node.on_its_way) {
     const Address& to = node.children[static_cast<std::size_t>(child)];
     MessageHeader head = message.head;

@@ -1,10 +1,10 @@
 #pragma once
 // An inner node of an overlay (overlay.h): takes the contributions of its children and of its own worker, adds them up,
-// passes one sum on towards the server, and hands the answer down to all who were in the sum.
+// passes one sum on towards the server, and hands the answer down to all children whose contributions were in the sum.
 //
 //   in rounds   the sum leaves when all children's contributions to the round are in it
 //   else        one sum at a time is on its way up; what comes meanwhile is added up and leaves when the answer is
-//               there. So nobody waits for a slow sibling, and the server hears from each child at most once at a time.
+//               there. So no child waits for a slow one, and the server hears from each child at most once at a time.
 //
 // With a codec, sums are encoded anew, with this node's own error feedback; answers go down as they are.
 

@@ -112,12 +112,14 @@ void read_overlay(OptionReader& options, ServerSettings& s) {
   if (two_level) s.overlay.kind = Overlay::Kind::hosts;
   if (fanout > 0 && two_level) options.problem("fanout", "and two_level exclude each other: leave out one of them");
   if (!s.is_flat() && (s.replicas > 1 || s.filters.any()))
-    options.problem(s.overlay.kind == Overlay::Kind::tree ? "fanout" : "two_level",
-                    "has sums on the way, of which replicas and filters know nothing: leave these out");
+    options.problem(
+        s.overlay.kind == Overlay::Kind::tree ? "fanout" : "two_level",
+        "adds pushes up on the way, and replicas and filters need those of single workers: leave these out");
   if (!s.is_flat() && s.factors)
-    options.problem("factors",
-                    "are of each worker's own samples, and sums on the way have none: leave out fanout and "
-                    "two_level, or factors");
+    options.problem(
+        "factors",
+        "are of each worker's own samples, and pushes that are added up on the way have none: leave out fanout and "
+        "two_level, or factors");
 }
 
 void read_sites(OptionReader& options, ServerSettings& s) {
