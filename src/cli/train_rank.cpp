@@ -259,10 +259,10 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   std::optional<Narrator> narrator;
   if (first) narrator.emplace(s, prepared, *disk, *real_clock, folder, log, world.place().world == "mpi");
   auto note = [&](const std::string& text) { first ? narrator->note(text) : log.on_note(text); };
-  team.on_late = [&](const std::string& text) {
-    note(text);
-    if (!first && text.find(" for rank 0:") != std::string::npos)
-      fmt::print(stderr, "rank {}: {}\n", world.rank(), text);
+  team.on_late = [&](const WaitNotice& late) {
+    note(late.text);
+    if (!first && late.names(0))  // which cannot say so itself
+      fmt::print(stderr, "rank {}: {}\n", world.rank(), late.text);
   };
 
   Training training(job, *disk, clock, team, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep),

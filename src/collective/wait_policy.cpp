@@ -1,21 +1,12 @@
 #include "collective/wait_policy.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/error.h"
 
 namespace echelon {
 
 namespace {
-
-// "all-reduce" of "all-reduce 7, step 2, of float32"
-std::string kind_text(const Label& label) {
-  const std::string whole = to_string(label);
-  return whole.substr(0, whole.find(' '));
-}
-
-constexpr std::string_view waiting_for = "waiting for rank ";
 
 std::size_t index_of(OperationKind kind) { return static_cast<std::size_t>(kind) % 16; }
 
@@ -44,21 +35,19 @@ double WaitPolicy::late_after(OperationKind kind) const {
 }
 
 std::string WaitPolicy::text(double seconds, Rank peer) const {
-  const std::string what = name_.empty() ? fmt::format("{} {}", kind_text(label_), label_.number)
-                                         : fmt::format("{} {}", kind_text(label_), name_);
+  const std::string what = name_.empty() ? fmt::format("{} {}", to_string(label_.kind), label_.number)
+                                         : fmt::format("{} {}", to_string(label_.kind), name_);
   if (peer < 0) return fmt::format("waiting {:.1f} s for the other ranks: {}", seconds, what);
-  const std::string doing = world_.status_of(peer);
+  const RankStatus status = world_.status_of(peer);
   return fmt::format("waiting {:.1f} s for rank {}: {}{}", seconds, peer, what,
-                     doing.empty() ? "" : fmt::format("; rank {} is in {}", peer, doing));
+                     status == RankStatus{} ? "" : fmt::format("; rank {} is in {}", peer, to_text(status)));
 }
 
-// The rank that we wait for may itself be waiting for somebody: the one at the end of the chain is to blame.
+// The rank that is waited for may itself wait for another: the one at the end of the chain is to blame.
 Rank WaitPolicy::last_in_chain(Rank peer) const {
   for (int hops = 0; peer >= 0 && hops < world_.size(); ++hops) {
-    const std::string doing = world_.status_of(peer);
-    if (!doing.starts_with(waiting_for)) break;
-    const Rank next = std::atoi(doing.c_str() + waiting_for.size());  // that rank's own words
-    if (next < 0 || next >= world_.size()) break;
+    const Rank next = world_.status_of(peer).waiting_for;
+    if (next < 0) break;
     peer = next;
   }
   return peer;
@@ -69,27 +58,28 @@ void WaitPolicy::keep_trying(const Try& try_until, const Who& who) {
   constexpr double doubt_every = 0.1;
   const double start = world_.now(), abort = start + options_.limit;
   double now = start, late = late_after(label_.kind), next = start + late / 2;
-  std::string earlier_status;
   Rank awaited = -1;
+  bool published = false;  // for whom this rank waits
   while (!try_until(std::min({abort, next, now + (doubt_ ? doubt_every : options_.limit)}))) {
     now = world_.now();
     if (doubt_) doubt_();
     if (now < std::min(abort, next)) continue;
-    if (next < start + late) {  // half-way to being late: time to say so, for those who wait for us
-      earlier_status = world_.status_of(world_.rank());
-      next = start + late;
+    next = std::max(next, start + late);  // if that was half-way to being late, time to say so to those who wait for us
+    if (const Rank peer = who(); peer >= 0) {
+      world_.set_waiting_for(peer);
+      published = true;
     }
-    if (who() >= 0) world_.set_status(fmt::format("{}{}", waiting_for, who()));
     if (now < std::min(abort, start + late)) continue;
     awaited = last_in_chain(who());
     const std::string report = text(now - start, awaited);
     if (now >= abort)
       throw TooLate(fmt::format("rank {} gave up: {}; the limit is {:.0f} s", world_.rank(), report, options_.limit));
-    if (options_.notice) options_.notice(report);
+    if (options_.notice)
+      options_.notice({.waited_for = awaited < 0 ? std::vector<Rank>() : std::vector{awaited}, .text = report});
     late *= 2;
     next = start + late;
   }
-  if (now != start && world_.status_of(world_.rank()).starts_with(waiting_for)) world_.set_status(earlier_status);
+  if (published) world_.set_waiting_for(-1);
   seen_ = world_.now();
   if (const Rank peer = awaited >= 0 ? awaited : who(); peer >= 0) {
     waited_[peer] += seen_ - start;

@@ -24,7 +24,8 @@ class Alone : public World {
   Work receive(Rank, Channel, Label label, std::size_t, Sink) override { return nobody(label); }
   SharedMemory* shared_memory() override { return nullptr; }
   void set_status(std::string_view) override {}
-  std::string status_of(Rank) override { return "its work"; }
+  void set_waiting_for(Rank) override {}
+  RankStatus status_of(Rank) override { return {}; }
   void abort(std::string_view) override {}
 
  private:

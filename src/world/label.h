@@ -1,9 +1,10 @@
 #pragma once
-// What a message is, in words that both sides can compare: the operation it belongs to, that operation's number among
-// those of its channel, the step within it, and the kind of its numbers.
+// What a message is, so that its two sides can be compared: the operation that it belongs to, that operation's number
+// among those of its channel, the step within it, and the type of its numbers.
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace echelon {
 
@@ -30,6 +31,7 @@ struct Label {
   friend bool operator==(const Label&, const Label&) = default;
 };
 
-std::string to_string(const Label& label);  // "all-reduce 7, step 2, of float32"
+std::string_view to_string(OperationKind kind);  // "all-reduce"; "unknown" if it is none
+std::string to_string(const Label& label);       // "all-reduce 7, step 2, of float32"
 
 }  // namespace echelon

@@ -28,12 +28,12 @@
 #include "world/label.h"
 #include "world/os/clock.h"
 #include "world/os/disk.h"
+#include "world/rank_status.h"
 #include "world/shared_memory.h"
 #include "world/work.h"
 
 namespace echelon {
 
-using Rank = int;
 using Channel = std::uint32_t;
 
 struct RankPlace {    // where a rank stands; the same on all ranks but for `rank`
@@ -116,13 +116,14 @@ class World {
   // numbers. `type` as in Label; `op`: 0 sum, 1 min, 2 max. Every rank calls it, in the same order; one call at a time.
   virtual bool native_all_reduce(void* /*data*/, std::size_t /*count*/, int /*type*/, int /*op*/) { return false; }
 
-  // What this rank is busy with, for others to read while they wait for it ("backward of conv2"). Cheap; at most 63
-  // bytes are kept.
-  virtual void set_status(std::string_view what) = 0;
-  virtual std::string status_of(Rank rank) = 0;
+  // This rank's status, for others to read while they wait for it. Both are cheap and allocate nothing.
+  virtual void set_status(std::string_view activity) = 0;  // "backward of conv2"; at most 63 bytes are kept
+  virtual void set_waiting_for(Rank rank) = 0;             // the rank that keeps this one waiting; -1: none
+  // What is known here of a rank's status. Across machines that may be what it was when the rank last sent something.
+  virtual RankStatus status_of(Rank rank) = 0;
 
-  // This rank gives up: all others' waits throw PeerLost with the reason. Ranks whose program throws do this by
-  // themselves.
+  // Ends the job: all others' waits throw PeerLost with this rank and the reason. A rank whose program throws does this
+  // by itself.
   virtual void abort(std::string_view reason) = 0;
 };
 

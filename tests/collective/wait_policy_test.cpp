@@ -22,11 +22,11 @@ SimReport simulate(int ranks, const Program& program) {
   return run_in_simulation(SimCluster::uniform(ranks, 5e-6, 1.25e9), {}, program);
 }
 
-TEST(Patience, ALateRankIsNamedAtGrowingIntervalsWithWhatItIsDoing) {
+TEST(WaitPolicy, ALateRankIsNamedAtGrowingIntervalsWithWhatItIsDoing) {
   std::vector<std::string> notices;
   simulate(4, [&](World& world) {
-    Group group = Group::everyone(world, {.notice = [&](const std::string& text) {
-                                    if (world.rank() == 2) notices.push_back(text);
+    Group group = Group::everyone(world, {.notice = [&](const WaitNotice& late) {
+                                    if (world.rank() == 2) notices.push_back(late.text);
                                   }});
     std::vector<float> x(100);
     for (int i = 0; i < 5; ++i) all_reduce(group, std::span(x));
@@ -44,10 +44,10 @@ TEST(Patience, ALateRankIsNamedAtGrowingIntervalsWithWhatItIsDoing) {
   EXPECT_LE(notices.size(), 5u);
 }
 
-TEST(Patience, WhatIsUsuallySlowIsNotCalledLate) {
+TEST(WaitPolicy, WhatIsUsuallySlowIsNotCalledLate) {
   int notices = 0;
   simulate(2, [&](World& world) {
-    Group group = Group::everyone(world, {.notice = [&](const std::string&) { ++notices; }});
+    Group group = Group::everyone(world, {.notice = [&](const WaitNotice&) { ++notices; }});
     for (int i = 0; i < 10; ++i) {
       if (world.rank() == 1) world.sleep(i == 0 ? 1.5 : 4);  // learns from what took a little longer
       barrier(group);
@@ -56,7 +56,7 @@ TEST(Patience, WhatIsUsuallySlowIsNotCalledLate) {
   EXPECT_EQ(notices, 0);
 }
 
-TEST(Patience, TheLimitEndsAWaitNamingWhomAndWhat) {
+TEST(WaitPolicy, TheLimitEndsAWaitNamingWhomAndWhat) {
   const SimReport report = simulate(2, [&](World& world) {
     Group group = Group::everyone(world, {.limit = 10});
     if (world.rank() == 1) {
@@ -71,11 +71,11 @@ TEST(Patience, TheLimitEndsAWaitNamingWhomAndWhat) {
   EXPECT_TRUE(test::says(report.failures[0].text, "rank 1 is in reading the data; the limit is 10 s"));
 }
 
-TEST(Patience, SharedMemoryKnowsTheLatecomerToo) {
+TEST(WaitPolicy, SharedMemoryKnowsTheLatecomerToo) {
   std::vector<std::string> notices;
   run_in_threads(3, {}, [&](World& world) {
-    Group group = Group::everyone(world, {.floor = 0.02, .factor = 1, .notice = [&](const std::string& text) {
-                                            if (world.rank() == 0) notices.push_back(text);
+    Group group = Group::everyone(world, {.floor = 0.02, .factor = 1, .notice = [&](const WaitNotice& late) {
+                                            if (world.rank() == 0) notices.push_back(late.text);
                                           }});
     const auto x = group.allocate_numbers<float>(10000);
     if (world.rank() == 2) {

@@ -59,7 +59,7 @@ int fuzz_frame_receiver(const std::uint8_t* data, std::size_t size) {
         t.bytes = bytes;
         t.into = memory.emplace_back(bytes).data();
         t.sink = {};
-        receiver.post(t);
+        receiver.receive(t);
         posted.push_back(&t);
         continue;
       }

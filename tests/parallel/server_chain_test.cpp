@@ -159,7 +159,7 @@ TEST(ServerChain, RefusesWhatNeverHappens) {
         << problems_of(updates);
     const auto said = [&](int at) {
       int times = 0;
-      simulate_system(workers, {.system = system(at), .steps = steps, .on_late = [&](const std::string&) { ++times; }});
+      simulate_system(workers, {.system = system(at), .steps = steps, .on_late = [&](const WaitNotice&) { ++times; }});
       return times;
     };
     EXPECT_GT(said(updates - 1), 0);
@@ -189,7 +189,7 @@ TEST(ServerChain, SaysWhatWasLostAndWhoGoesOn) {
     const std::string chain = fmt::format("servers = 2\nreplicas = 3\nkill_server = '{}'", kill);
     simulate_system(4, {.system = gradients_to_servers(chain, "bsp"),
                         .steps = 12,
-                        .on_late = [&](const std::string& text) { lines.push_back(text); }});
+                        .on_late = [&](const WaitNotice& late) { lines.push_back(late.text); }});
     return lines;
   };
   const auto says = [](const std::string& line, const std::string& words) {

@@ -43,7 +43,7 @@ struct SystemJob {
   std::int64_t enough = std::numeric_limits<std::int64_t>::max();  // samples with which the round may end
   std::function<void(Composition&)> adapt = {};                    // before anything is made of it
   std::function<void(Replica&, Rank)> prepare = {};                // before the first step
-  std::function<void(const std::string&)> on_late = {};            // what it says while it waits for others
+  std::function<void(const WaitNotice&)> on_late = {};             // what it says while it waits for others
 };
 
 struct SystemResult {                 // of one rank

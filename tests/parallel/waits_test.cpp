@@ -68,7 +68,7 @@ struct Sleeper {
       job.prepare = [&](Replica&, Rank rank) {
         if (rank == 2) world.sleep(seconds);
       };
-      job.on_late = [&](const std::string& text) { said[static_cast<std::size_t>(world.rank())].push_back(text); };
+      job.on_late = [&](const WaitNotice& late) { said[static_cast<std::size_t>(world.rank())].push_back(late.text); };
       run_system(world, job,
                  [&](Replica& replica) { times[static_cast<std::size_t>(world.rank())] = replica.times(); });
     });
@@ -141,7 +141,7 @@ TEST(Waits, AWarmStartMayTakeLong) {
       if (rank == 0) world.sleep(5000);
     };
     std::string said;
-    job.on_late = [&](const std::string& text) { said = said.empty() ? text : said; };
+    job.on_late = [&](const WaitNotice& late) { said = said.empty() ? late.text : said; };
     run_system(world, job);
     if (world.rank() > 0) {
       EXPECT_TRUE(says(said, "for rank 0: message with the weights of the warm start"));

@@ -80,12 +80,12 @@ TEST_P(MailboxOnAllWorlds, MessagesFromAnybodyComeWholeAndInTheOrderOfEachSender
   run(ranks, [](World& world) {
     Mailbox mailbox(world, 70000);
     const Rank me = world.rank();
-    std::uint64_t bytes = 0, messages = 0;
+    std::uint64_t bytes = 0, transfers = 0;
     for (int i = 0; i < count; ++i)
       for (Rank to = 0; to < ranks; ++to) {
         Written w = written(me, to, i);
         mailbox.post(to, w.head, w.payload);
-        if (to != me) bytes += Mailbox::header_bytes + w.payload.size(), messages += w.payload.empty() ? 1 : 2;
+        if (to != me) bytes += Mailbox::header_bytes + w.payload.size(), transfers += w.payload.empty() ? 1 : 2;
         std::ranges::fill(w.payload, std::byte{0xEE});  // it has been copied
       }
     std::map<Rank, int> in_box_1;
@@ -98,7 +98,7 @@ TEST_P(MailboxOnAllWorlds, MessagesFromAnybodyComeWholeAndInTheOrderOfEachSender
     Message none;
     require(!mailbox.try_take(0, none) && !mailbox.try_take(1, none), "no more messages than were posted");
     const Mailbox::Counts sent = mailbox.sent();
-    require(sent.messages == (ranks - 1) * count && sent.bytes == bytes && sent.transfers == messages, "counts");
+    require(sent.messages == (ranks - 1) * count && sent.bytes == bytes && sent.transfers == transfers, "counts");
   });
 }
 

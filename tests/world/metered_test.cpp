@@ -235,7 +235,7 @@ TEST_P(LinkOnAllWorlds, MessagesGoOverTheLink) {
     }
     require(world->now() - begin >= 0.999 * 600'000 / 20e6, "not faster than the link");
     mailbox.close();
-    const std::uint64_t goodbyes = 2 * Mailbox::messages_of_close;
+    const std::uint64_t goodbyes = 2 * Mailbox::transfers_of_close;
     require(world->sent().messages == mailbox.sent().transfers + goodbyes, "messages of messages");
     require(world->sent().bytes == mailbox.sent().bytes + goodbyes * Mailbox::header_bytes, "bytes of messages");
   });

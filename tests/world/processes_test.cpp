@@ -223,14 +223,14 @@ TEST(Segment, AnotherProcessCanAttachToIt) {
     const bool same = theirs.data() != ours.data() && theirs[7] == std::byte{42} && attached->ranks() == 2 &&
                       attached->offset_of(theirs.data()) == segment->offset_of(ours.data());
     theirs[8] = std::byte{43};
-    attached->rank(1).status.write("attached");
+    attached->rank(1).status.write({.activity = "attached", .waiting_for = 0});
     _exit(same ? 0 : 1);
   }
   int status = 0;
   waitpid(other, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(ours[8], std::byte{43});
-  EXPECT_EQ(segment->rank(1).status.read(), "attached");
+  EXPECT_EQ(segment->rank(1).status.read(), (RankStatus{.activity = "attached", .waiting_for = 0}));
 }
 
 TEST(Segment, RefusesWhatIsNone) {
@@ -238,17 +238,17 @@ TEST(Segment, RefusesWhatIsNone) {
   EXPECT_TRUE(says(complaint_of([] { Segment::attach("/dev/null"); }), "/dev/null is no shared memory"));
 }
 
-TEST(SharedFailure, TheFirstFailureIsTheOneThatCounts) {
-  SharedFailure failure;
-  EXPECT_FALSE(failure.broken());
+TEST(FirstFailure, OnlyTheFirstCounts) {
+  FirstFailure failure;
+  EXPECT_FALSE(failure.known());
   failure.throw_to_launcher();
-  EXPECT_TRUE(failure.break_world(3, FailureKind::failure, "first"));
-  EXPECT_FALSE(failure.break_world(1, FailureKind::bad_input, "second"));
-  EXPECT_FALSE(failure.break_world(3, FailureKind::failure, "killed afterwards", true));
+  EXPECT_TRUE(failure.set(3, "first"));
+  EXPECT_FALSE(failure.set(1, "second", FailureKind::bad_input));
+  EXPECT_FALSE(failure.set(3, "killed afterwards", FailureKind::failure, true));
   EXPECT_EQ(failure.rank(), 3);
   EXPECT_EQ(failure.reason(), "first");
   EXPECT_THROW(failure.throw_to_launcher(), RankFailed);
-  EXPECT_TRUE(SharedFailure().break_world(0, FailureKind::failure, std::string(10000, 'x')));
+  EXPECT_TRUE(FirstFailure().set(0, std::string(10000, 'x')));
 }
 
 }  // namespace

@@ -411,10 +411,19 @@ TEST_P(AllWorlds, OthersSeeWhatARankIsDoing) {
               "met");
       require(a.wait(forever), "met");
     };
+    const auto expect = [&](const RankStatus& seen, const RankStatus& expected) {
+      require(seen == expected, "the other's status: " + to_text(seen));
+    };
     world.set_status(world.rank() == 0 ? "backward of conv2" : std::string(100, 'x'));
+    if (world.rank() == 1) world.set_waiting_for(0);
     meet();
-    const std::string seen = world.status_of(1 - world.rank());
-    require(seen == (world.rank() == 1 ? "backward of conv2" : std::string(63, 'x')), "what the other does: " + seen);
+    const RankStatus first{.activity = "backward of conv2"}, second{std::string(63, 'x'), 0};
+    expect(world.status_of(1 - world.rank()), world.rank() == 1 ? first : second);
+    expect(world.status_of(world.rank()), world.rank() == 0 ? first : second);
+    meet();
+    if (world.rank() == 1) world.set_waiting_for(-1);
+    meet();
+    require(world.status_of(1).waiting_for == -1, "rank 1 no longer waits");
     meet();
   });
 }

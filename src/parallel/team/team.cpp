@@ -13,7 +13,7 @@ Team::Team(World& world, Cores& cores, bool apart)
     : world_(world), cores_(cores), waited_(static_cast<std::size_t>(world.size())), for_messages_(waited_.size()) {
   if (world.size() > 1)
     group_ = Group::everyone(
-        world, {.notice = [this](const std::string& text) { say_late(text); },
+        world, {.notice = [this](const WaitNotice& notice) { say_late(notice); },
                 .waited = [this](Rank r, double seconds) { for_messages_[static_cast<std::size_t>(r)] += seconds; }});
   SharedMemory* shared = apart || world.size() == 1 ? nullptr : world.shared_memory();
   if (!shared) return;
@@ -45,8 +45,8 @@ void Team::meet_ranks(const char* what) {
   try {
     // Late is what takes much longer than it usually does.
     for (double notice = std::max(2.0, 8 * usual_); !barrier_->wait(begin + std::min(notice, timeout)); notice *= 2) {
-      const std::string late = late_text(what, world_.now() - begin);
-      if (world_.now() - begin >= timeout) throw TooLate(late);
+      const WaitNotice late = late_notice(what, world_.now() - begin);
+      if (world_.now() - begin >= timeout) throw TooLate(late.text);
       say_late(late);
     }
   } catch (const PeerLost& lost) {
@@ -63,12 +63,12 @@ void Team::meet_ranks(const char* what) {
 }
 
 // The driving thread and the exchange task may both be waiting, most often for the same rank: one of them says so.
-void Team::say_late(const std::string& text) {
-  if (on_late) saying_.take_if_free([&] { on_late(text); });
+void Team::say_late(const WaitNotice& notice) {
+  if (on_late) saying_.take_if_free([&] { on_late(notice); });
 }
 
 void Team::say(const std::string& text) {
-  if (on_late) saying_.take([&] { on_late(text); });
+  if (on_late) saying_.take([&] { on_late({.waited_for = {}, .text = text}); });
 }
 
 void Team::share(std::span<double> values, std::span<const std::size_t> counts) {
@@ -121,14 +121,17 @@ double Team::clock_offset() {
   return offset;
 }
 
-std::string Team::late_text(const char* what, double waited) {
+WaitNotice Team::late_notice(const char* what, double waited) {
+  WaitNotice notice;
   std::string who, state;
   for (std::size_t r = 0; r < arrivals_.size(); ++r) {
     if (std::atomic_ref(arrivals_[r].number).load(std::memory_order_acquire) >= meetings_) continue;
     who += fmt::format("{}rank {}", who.empty() ? "" : " and ", r);
-    state += fmt::format("; rank {} is in {}", r, world_.status_of(static_cast<Rank>(r)));
+    state += fmt::format("; rank {} is in {}", r, to_text(world_.status_of(static_cast<Rank>(r))));
+    notice.waited_for.push_back(static_cast<Rank>(r));
   }
-  return fmt::format("waiting {:.1f} s for {}: {}{}", waited, who, what, state);
+  notice.text = fmt::format("waiting {:.1f} s for {}: {}{}", waited, who, what, state);
+  return notice;
 }
 
 }  // namespace echelon

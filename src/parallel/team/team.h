@@ -59,9 +59,9 @@ class Team {
   // messages (parallel/team/message_wait.h).
   double waited_for_messages(Rank rank) const { return for_messages_[static_cast<std::size_t>(rank)]; }
 
-  // Called (at growing intervals) while this rank waits for a long time, with a sentence about it; and with what `say`
-  // is given. By any task of this rank, never by two at once.
-  std::function<void(const std::string&)> on_late;
+  // Called (at growing intervals) while this rank waits for a long time; and with what `say` is given. By any task of
+  // this rank, never by two at once.
+  std::function<void(const WaitNotice&)> on_late;
   void say(const std::string& text);  // something that happens once, so it is never left out
   double timeout = 300;               // seconds
 
@@ -75,8 +75,8 @@ class Team {
   };
   void share(TypedSpan values, std::span<const std::size_t> counts);
   void meet_ranks(const char* what);
-  void say_late(const std::string& text);
-  std::string late_text(const char* what, double waited);
+  void say_late(const WaitNotice& notice);
+  WaitNotice late_notice(const char* what, double waited);
 
   World& world_;
   Cores& cores_;

@@ -44,7 +44,7 @@ std::span<float> Message::floats() {
 std::span<const float> Message::floats() const { return const_cast<Message&>(*this).floats(); }
 
 Mailbox::State::State(World& world, std::size_t most_bytes, const std::optional<std::vector<Rank>>& peers)
-    : world_(world), most_bytes_(most_bytes), leaving_(world.make_event()) {
+    : world_(world), most_bytes_(most_bytes), progress_(world.make_event()) {
   for (TagQueue& tag : tag_queues_) tag.changed = world.make_event();
   std::vector<Rank> others = peers.value_or(std::vector<Rank>());
   if (!peers)
@@ -82,14 +82,14 @@ void Mailbox::State::stop() {
 Mailbox::State::~State() {
   if (!closed_) {
     try {
-      if (std::uncaught_exceptions() <= exceptions_) world_.abort("it left the others without closing its mailbox");
+      if (std::uncaught_exceptions() <= exceptions_) world_.abort("it left without closing its mailbox");
     } catch (...) {  // a simulated rank that has crashed can say nothing
     }
   }
   stop();
-  // What is still on its way is let go before its memory.
+  // Sends that are not done are abandoned before their memory is freed.
   for (Peer& peer : peers_)
-    while (MessageBuffer* const buffer = peer.on_their_way.pop()) give_back(*buffer);
+    while (MessageBuffer* const buffer = peer.on_their_way.pop_front()) give_back(*buffer);
 }
 
 Mailbox::State::Peer* Mailbox::State::peer(Rank rank) {
@@ -99,14 +99,14 @@ Mailbox::State::Peer* Mailbox::State::peer(Rank rank) {
 
 // ---- taking
 
-// True with a message; else `over` says whether to wait for none, and `seen` what has happened to the tag so far.
+// True with a message; otherwise `over` says that none is to be waited for, and `seen` is the count of the tag's event.
 bool Mailbox::State::next(int number, Message& message, bool& over, std::uint64_t& seen) {
   TagQueue& from = tag(number);
   MessageBuffer* buffer = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
-    buffer = from.messages.pop();
+    buffer = from.messages.pop_front();
     over = from.shut || closed_;
     seen = from.changed->count();
   }
@@ -160,7 +160,7 @@ void Mailbox::State::close(double timeout) {
     sender_.reset();
   }
   tell_peers(WireHeader::goodbye);
-  wait_while(&Peer::writes, deadline);
+  wait_while(&Peer::posts, deadline);
   tell_peers(WireHeader::farewell);
   wait_while(&Peer::reading, deadline);
   readers_.clear();
@@ -168,7 +168,7 @@ void Mailbox::State::close(double timeout) {
     while (MessageBuffer* const buffer = peer.on_their_way.front()) {
       if (!buffer->header_sent.wait(deadline) || !buffer->payload_sent.wait(deadline))
         throw TooLate(fmt::format("rank {} has not taken its messages within {:g} s", peer.rank, timeout));
-      give_back(*peer.on_their_way.pop());
+      give_back(*peer.on_their_way.pop_front());
     }
   }
   {
@@ -197,11 +197,11 @@ void Mailbox::State::wait_for_sender(double deadline, double timeout) {
       if (failure_) std::rethrow_exception(failure_);
       if (!sending_) return;
       if (!waiting_.empty()) late = waiting_.front().to->rank;
-      seen = leaving_->count();
+      seen = progress_->count();
     }
-    if (!leaving_->wait(seen + 1, deadline))
+    if (!progress_->wait(seen + 1, deadline))
       throw TooLate(fmt::format("messages to rank {} have not left within {:g} s; it is in {}", late, timeout,
-                                world_.status_of(late)));
+                                to_text(world_.status_of(late))));
   }
 }
 
@@ -214,16 +214,16 @@ void Mailbox::State::wait_while(bool Peer::*state, double deadline) {
       if (failure_) std::rethrow_exception(failure_);
       const auto found = std::ranges::find(peers_, true, state);
       if (found != peers_.end()) late = &*found;
-      seen = leaving_->count();
+      seen = progress_->count();
     }
     if (!late) return;
-    if (!leaving_->wait(seen + 1, deadline))
-      throw TooLate(
-          fmt::format("rank {} does not close its mailbox; it is in {}", late->rank, world_.status_of(late->rank)));
+    if (!progress_->wait(seen + 1, deadline))
+      throw TooLate(fmt::format("rank {} does not close its mailbox; it is in {}", late->rank,
+                                to_text(world_.status_of(late->rank))));
   }
 }
 
-// ---- the face
+// ---- Mailbox
 
 Mailbox::Mailbox(World& world, std::size_t most_bytes, std::optional<std::vector<Rank>> peers)
     : state_(std::make_unique<State>(world, most_bytes, peers)) {}

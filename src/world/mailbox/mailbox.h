@@ -1,19 +1,20 @@
 #pragma once
-// Messages: messages from anybody, of any length, in the order of their arrival. For exchanges in which ranks do not
-// take turns (parameter servers, gossip); a collective knows whom it hears from and needs none of this.
+// Messages from any rank, of any length, in the order of their arrival. For exchanges in which ranks do not take turns
+// (parameter servers, gossip); a collective knows from whom it receives and needs none of this.
 //
 // A rank has one Mailbox. A message is addressed to a rank and one of its tags; a task takes the messages of a tag one
-// by one. Messages from one rank to one tag arrive in the order in which they were posted. A rank may write to itself:
-// that costs no message. `post` copies the payload into memory of its own (a pool that grows to what is on its way at
-// once), so the caller's may be used again; it never waits for the receiver. What has come waits in memory too, until
-// it is taken: who posts without ever being answered must be told when to stop by somebody.
+// by one. Messages from one rank to one tag arrive in the order in which they were posted. A rank may post to itself:
+// that sends nothing. `post` copies the payload into a buffer of the mailbox (from a pool that grows to the most that
+// is on its way at once), so the caller's memory may be used again; it never waits for the receiver. Messages that have
+// arrived wait in buffers too, until they are taken: nothing here stops a rank that posts faster than another one
+// takes.
 //
-// On the wire a message is one message of `header_bytes` and, if there is a payload, a second one with it. What comes
-// is checked before memory is taken for it: a payload is at most `most_bytes`.
+// On the channel a message is one transfer of `header_bytes` and, if there is a payload, a second one with that. A
+// header is checked before memory is taken for its payload, which has at most `most_bytes`.
 //
-// One reader task for each rank that may write, or one for all in a simulated world. Mailbox may be used by all tasks
-// of its rank, which must have left it before it is destroyed. Collective: all ranks of the world make one, and `close`
-// it; then they may make another.
+// One reader task for each rank that may post, or one for all in a simulated world. A Mailbox may be used by all tasks
+// of its rank, which must not use it any more when it is destroyed. Collective: all ranks of the world make one, and
+// `close` it; then they may make another.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +39,7 @@ struct MessageHeader {
   std::uint64_t second = 0;  // whatever else
 };
 
-// Owns its memory, which goes back to the pool with it (or when the next message is taken into it); may outlive the
+// Owns its buffer, which goes back to the pool with it (or when the next message is taken into it); may outlive the
 // Mailbox.
 class Message {
  public:
@@ -50,8 +51,8 @@ class Message {
   Rank from = 0;
   MessageHeader head;
   std::span<const std::byte> payload() const;  // aligned to 64 bytes
-  std::span<std::byte> payload();              // the taker may work in it
-  std::span<const float> floats() const;       // Failure if it is no whole number of them
+  std::span<std::byte> payload();              // whoever took it may change it
+  std::span<const float> floats() const;       // Failure if the payload is not a whole number of them
   std::span<float> floats();
 
  private:
@@ -64,44 +65,44 @@ class Mailbox {
  public:
   static constexpr int tags = 8;
   static constexpr std::size_t header_bytes = 48;
-  static constexpr int messages_of_close = 2;  // to each peer, of header_bytes
+  static constexpr int transfers_of_close = 2;  // to each peer, of header_bytes
 
   // `peers`: the other ranks with which this one exchanges messages, if not all; if A names B, B must name A.
   Mailbox(World& world, std::size_t most_bytes, std::optional<std::vector<Rank>> peers = {});
-  // If it was not closed, something went wrong: what the program throws will tell the others, and if it throws nothing,
-  // the world is given up, so that nobody waits for ever.
+  // If it was not closed, something went wrong: the program throws, which tells the others; if it does not, the job is
+  // aborted, so that nobody waits for ever.
   ~Mailbox();
 
-  // Failure if the payload is longer than `most_bytes` or the mailbox is closed. Whom an earlier message did not reach,
-  // `take` tells.
+  // Failure if the payload is longer than `most_bytes` or the mailbox is closed. That an earlier message did not reach
+  // its rank is thrown by `take`.
   void post(Rank to, const MessageHeader& head, std::span<const std::byte> payload = {});
   void post(Rank to, const MessageHeader& head, std::span<const float> payload) {
     post(to, head, std::as_bytes(payload));
   }
 
-  // Messages to that rank that have not left yet, or not come yet where the world cannot tell: how busy the link is.
+  // Messages to that rank whose sends are not done (in some worlds: that have not arrived): how busy the link is.
   std::size_t on_their_way(Rank to);
 
   // From now on messages with a payload wait in the mailbox while more than `window` bytes are on their way, and then
-  // leave in the order of their keys, the smallest first; those with the same key in the order of their posting.
-  // Messages without a payload go at once, so the order between the two kinds is lost, and so is that between keys.
-  // Once.
+  // leave in the order of their keys, the smallest first; those with the same key in the order in which they were
+  // posted. Messages without a payload leave at once. So there is no order between the two kinds, nor between keys.
+  // Call it once.
   void leave_by_key(std::size_t window);
 
-  // The next message of the tag. False at the deadline (of the world's clock), or when the tag is empty and either shut
-  // or the mailbox closed. Throws what a reader met (PeerLost, or Failure about a message that makes no sense), even if
-  // there are messages left.
+  // The next message of the tag. False at the deadline (of the world's clock), or when there is none and the tag is
+  // shut or the mailbox closed. Throws what went wrong in a reader (PeerLost, or Failure about a message that makes no
+  // sense), even if there are messages left.
   bool take(int tag, Message& message, double deadline);
   bool try_take(int tag, Message& message);  // never waits
-  void shut(int tag);                        // wakes who waits there; messages that come later are still kept
+  void shut(int tag);  // ends the waits of `take` for this tag; messages that arrive later are still kept
 
-  // Every rank has posted its last message: waits until all that were posted to this rank have come and all that it has
-  // posted are gone. Collective. Messages that came can still be taken. TooLate if a rank does not do so in `timeout`
-  // seconds.
+  // This rank posts no more: waits until all messages that were posted to it have arrived and all that it posted have
+  // been sent. Collective. Messages that have arrived can still be taken. TooLate if a rank does not close its mailbox
+  // within `timeout` seconds.
   void close(double timeout = 900);
 
-  struct Counts {  // to other ranks, without the goodbyes of `close` (two messages of header_bytes to each peer)
-    std::uint64_t messages = 0, transfers = 0, bytes = 0;  // bytes with headers
+  struct Counts {                                          // to other ranks, without what `close` sends
+    std::uint64_t messages = 0, transfers = 0, bytes = 0;  // bytes: with headers
   };
   Counts sent() const;
 

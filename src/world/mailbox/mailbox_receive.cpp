@@ -1,4 +1,4 @@
-// What comes: a reader takes a peer's messages one by one and puts them into their tags.
+// Messages that arrive: a reader receives a peer's messages one by one and puts them into the queues of their tags.
 
 #include <algorithm>
 #include <limits>
@@ -13,12 +13,12 @@ void Mailbox::State::read_all(Peer& from) {
     for (expect_message(from); wait(from.coming) && take_what_came(from);) {
     }
   } catch (const std::exception&) {
-    meet(std::current_exception());
+    report(std::current_exception());
   }
   left(from, &Peer::reading);
 }
 
-// The same for all peers in one task: thousands of simulated ranks would have millions of readers.
+// The same for all peers in one task: with one each, thousands of simulated ranks would have millions of readers.
 void Mailbox::State::read_everybody() {
   std::size_t open = peers_.size();
   try {
@@ -38,7 +38,7 @@ void Mailbox::State::read_everybody() {
       }
     }
   } catch (const std::exception&) {
-    meet(std::current_exception());
+    report(std::current_exception());
   }
   if (open > 0)
     for (Peer& peer : peers_) left(peer, &Peer::reading);
@@ -49,7 +49,7 @@ void Mailbox::State::left(Peer& peer, bool Peer::*state) {
     const std::lock_guard lock(mutex_);
     peer.*state = false;
   }
-  leaving_->notify();
+  progress_->notify();
 }
 
 void Mailbox::State::expect_message(Peer& from) {
@@ -61,8 +61,9 @@ bool Mailbox::State::take_what_came(Peer& from) {
   if (!from.buffer) {
     const WireHeader& wire = from.wire;
     if (wire.sequence != from.sequence || wire.what < WireHeader::message || wire.what > WireHeader::farewell)
-      fail("what came from rank {} as message {} is none", from.rank, from.sequence);
-    if (wire.what == WireHeader::goodbye) left(from, &Peer::writes);
+      fail("message {} from rank {} has an unknown type ({}) or another number ({})", from.sequence, from.rank,
+           static_cast<unsigned>(wire.what), wire.sequence);
+    if (wire.what == WireHeader::goodbye) left(from, &Peer::posts);
     if (wire.what == WireHeader::farewell) return false;
     if (wire.what == WireHeader::message) {
       take_header(from);
@@ -75,7 +76,7 @@ bool Mailbox::State::take_what_came(Peer& from) {
   return true;
 }
 
-// Its payload, if there is one, is expected next.
+// Then its payload, if there is one, is received next.
 void Mailbox::State::take_header(Peer& from) {
   const WireHeader& wire = from.wire;
   if (wire.tag >= tags || wire.bytes > most_bytes_)
@@ -95,8 +96,8 @@ void Mailbox::State::take_header(Peer& from) {
         world_.receive(from.rank, mailbox_channel, message_label(from.sequence, payload_step), buffer.payload());
 }
 
-// It is no fault if nobody writes for hours, so there is no deadline. But now and then, the rarer the longer nothing
-// has come, look whether this rank still wants to know.
+// A rank may post nothing for hours, so there is no deadline. But now and then, the rarer the longer nothing has
+// arrived, this looks whether the mailbox is being destroyed.
 template <typename Waits>
 bool Mailbox::State::wait_for(const Waits& waits) {
   const double longest = world_.place().threads ? 1 : 1e6;  // a look costs virtual time nothing, but a run time
@@ -115,18 +116,18 @@ void Mailbox::State::enqueue(MessageBuffer& buffer) {
   TagQueue& to = tag(buffer.head.tag);
   {
     const std::lock_guard lock(mutex_);
-    to.messages.push(buffer);
+    to.messages.push_back(buffer);
   }
   to.changed->notify();
 }
 
-void Mailbox::State::meet(std::exception_ptr failure) {
+void Mailbox::State::report(std::exception_ptr failure) {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::move(failure);
   }
   for (TagQueue& tag : tag_queues_) tag.changed->notify();
-  leaving_->notify();
+  progress_->notify();
 }
 
 }  // namespace echelon

@@ -1,4 +1,4 @@
-// What leaves: messages to oneself, to others at once, or by their keys through a window.
+// Messages that leave: to this rank itself, to others at once, or in the order of their keys through a window.
 
 #include <algorithm>
 #include <cstring>
@@ -65,11 +65,11 @@ void Mailbox::State::leave_by_key(std::size_t window) {
       const std::lock_guard lock(mutex_);
       sending_ = false;
     }
-    leaving_->notify();
+    progress_->notify();
   });
 }
 
-// In a task of its own. Only this one looks whether messages have left, so that nobody else waits for the same work.
+// In a task of its own, which alone waits for the sends of these messages: two tasks must not wait for the same Work.
 void Mailbox::State::send_by_key(std::size_t window) {
   struct OnItsWay {
     MessageBuffer* buffer;
@@ -108,15 +108,15 @@ void Mailbox::State::send_by_key(std::size_t window) {
       bytes += next.buffer->bytes;
     }
   } catch (const std::exception&) {
-    meet(std::current_exception());
+    report(std::current_exception());
   }
 }
 
-// That buffer has left, and so have those before it to the same peer.
-void Mailbox::State::collect(Peer& from, const MessageBuffer& last) {
+// The sends of that buffer are done, and so are those before it to the same peer.
+void Mailbox::State::collect(Peer& to, const MessageBuffer& last) {
   const std::lock_guard lock(mutex_);
   for (;;) {
-    MessageBuffer* const buffer = from.on_their_way.pop();
+    MessageBuffer* const buffer = to.on_their_way.pop_front();
     buffer->header_sent.wait(std::numeric_limits<double>::infinity());
     const bool was_last = buffer == &last;
     give_back(*buffer);
@@ -124,9 +124,9 @@ void Mailbox::State::collect(Peer& from, const MessageBuffer& last) {
   }
 }
 
-// Before the pool grows, all that has left is collected.
+// Before the pool grows, the buffers whose sends are done are given back.
 MessageBuffer& Mailbox::State::empty_buffer(std::size_t bytes) {
-  if (MessageBuffer* const used = pool_->take_used(bytes)) return *used;
+  if (MessageBuffer* const used = pool_->take_idle(bytes)) return *used;
   {
     const std::lock_guard lock(mutex_);
     for (Peer& peer : peers_) reap(peer);
@@ -136,7 +136,7 @@ MessageBuffer& Mailbox::State::empty_buffer(std::size_t bytes) {
 
 void Mailbox::State::send(Peer& to, MessageBuffer& buffer) {
   buffer.wire.sequence = to.sent++;
-  to.on_their_way.push(buffer);  // first, so that it is let go whatever happens
+  to.on_their_way.push_back(buffer);  // first, so that it is given back even if a send throws
   buffer.header_sent = world_.send(to.rank, mailbox_channel, message_label(buffer.wire.sequence, header_step),
                                    std::as_bytes(std::span(&buffer.wire, 1)));
   if (buffer.bytes == 0) return;
@@ -144,20 +144,20 @@ void Mailbox::State::send(Peer& to, MessageBuffer& buffer) {
       world_.send(to.rank, mailbox_channel, message_label(buffer.wire.sequence, payload_step), buffer.payload());
 }
 
-void Mailbox::State::reap(Peer& from) {
+void Mailbox::State::reap(Peer& to) {
   if (window_ > 0) return;
-  while (MessageBuffer* const buffer = from.on_their_way.front()) {
+  while (MessageBuffer* const buffer = to.on_their_way.front()) {
     if (!buffer->header_sent.finished() || !buffer->payload_sent.finished()) return;
     constexpr double at_once = std::numeric_limits<double>::infinity();
     buffer->header_sent.wait(at_once);
     buffer->payload_sent.wait(at_once);
-    give_back(*from.on_their_way.pop());
+    give_back(*to.on_their_way.pop_front());
   }
 }
 
 std::size_t Mailbox::State::on_their_way(Rank to) {
   Peer* const receiver = peer(to);
-  if (!receiver) return 0;  // to itself a rank has none
+  if (!receiver) return 0;  // a message to this rank itself is never on its way
   const std::lock_guard lock(mutex_);
   reap(*receiver);
   std::size_t count = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Where a rank's messages (world/mailbox/mailbox.h) are kept on their way. Private to mailbox.cpp (making, taking,
-// closing), mail_out.cpp (what leaves) and mail_in.cpp (what comes). One lock guards the state, and is never held
+// The inside of a Mailbox (world/mailbox/mailbox.h). Private to mailbox.cpp (making, taking, closing), mailbox_send.cpp
+// (messages that leave) and mailbox_receive.cpp (messages that arrive). One lock guards the state; it is never held
 // across a wait.
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace echelon {
 
-// A message's two messages, as their labels tell them apart.
+// The two transfers of a message, as their labels tell them apart.
 enum MessagePart : std::uint16_t { header_step = 0, payload_step = 1 };
 inline Label message_label(std::uint32_t sequence, MessagePart step) { return {.step = step, .number = sequence}; }
 
@@ -46,18 +46,18 @@ class Mailbox::State {
   };
   struct Peer {
     Rank rank = 0;
-    bool writes = true;      // its goodbye has not come
-    bool reading = true;     // by its reader
-    std::uint32_t sent = 0;  // messages
+    bool posts = true;       // its goodbye has not arrived
+    bool reading = true;     // its reader has not ended
+    std::uint32_t sent = 0;  // messages to it
     MessageQueue on_their_way;
-    // Its reader's: the message that comes next.
+    // Of its reader: the message that arrives next.
     std::uint32_t sequence = 0;
     WireHeader wire;
-    MessageBuffer* buffer = nullptr;  // with its header, while the payload is on its way
-    Work coming;
+    MessageBuffer* buffer = nullptr;  // with its header, while its payload is received
+    Work coming;                      // its header or payload
   };
 
-  struct Waiting {  // to leave by its key
+  struct Waiting {  // a message that waits to leave by its key
     MessageBuffer* buffer;
     Peer* to;
     std::uint64_t number;
@@ -75,9 +75,9 @@ class Mailbox::State {
   void enqueue(MessageBuffer& buffer);
   MessageBuffer& empty_buffer(std::size_t bytes);
   void send(Peer& to, MessageBuffer& buffer);
-  void reap(Peer& from);
+  void reap(Peer& to);
   void send_by_key(std::size_t window);
-  void collect(Peer& from, const MessageBuffer& last);
+  void collect(Peer& to, const MessageBuffer& last);
   void give_back(MessageBuffer& buffer);
   void tell_peers(WireHeader::What what);
   void wait_while(bool Peer::*state, double deadline);
@@ -90,10 +90,10 @@ class Mailbox::State {
   bool take_what_came(Peer& from);  // false: it was the last
   void take_header(Peer& from);
   template <typename Waits>
-  bool wait_for(const Waits& waits);  // false: the mailbox closes without it
+  bool wait_for(const Waits& waits);  // false: the mailbox is being destroyed
   bool wait(Work& work);              // the same
   void left(Peer& peer, bool Peer::*state);
-  void meet(std::exception_ptr failure);
+  void report(std::exception_ptr failure);
 
   World& world_;
   const std::size_t most_bytes_;
@@ -103,19 +103,19 @@ class Mailbox::State {
   // Guards everything below; never held while waiting, for in a simulated world tasks are not threads.
   mutable std::mutex mutex_;
   std::array<TagQueue, tags> tag_queues_;
-  std::unique_ptr<CompletionQueue> completions_;  // of what all peers write; null: each has a reader of its own
+  std::unique_ptr<CompletionQueue> completions_;  // of the receives from all peers; null: each has its own reader
   std::vector<Peer> peers_;                       // by rank
-  std::unique_ptr<Event> leaving_;                // a peer, or the last message that waited for its turn
+  std::unique_ptr<Event> progress_;               // a peer's `posts` or `reading`, or `sending_`, has changed
   std::exception_ptr failure_;
   Counts counts_;
   std::size_t window_ = 0;        // above 0: messages leave by key
   std::vector<Waiting> waiting_;  // a heap
   std::uint64_t numbered_ = 0;
-  bool sending_ = false;           // the task that lets them leave is at it
-  std::unique_ptr<Event> queued_;  // something waits to leave, or nothing will any more
+  bool sending_ = false;           // the task that sends them runs
+  std::unique_ptr<Event> queued_;  // a message was added to them, or none will be any more
   bool closing_ = false, closed_ = false, stopping_ = false;
   std::vector<std::unique_ptr<Task>> readers_;
-  std::unique_ptr<Task> sender_;  // of what waits
+  std::unique_ptr<Task> sender_;  // of those that wait
 };
 
 }  // namespace echelon

@@ -16,29 +16,29 @@ std::size_t class_of(std::size_t bytes) {
 
 }  // namespace
 
-MessageBuffer* MessagePool::take_used(std::size_t bytes) {
+MessageBuffer* MessagePool::take_idle(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  MessageBuffer* const buffer = idle_[class_of(bytes)].pop();
+  MessageBuffer* const buffer = pools_[class_of(bytes)].take_idle();
   if (buffer) buffer->bytes = bytes;
   return buffer;
 }
 
 MessageBuffer& MessagePool::take(std::size_t bytes) {
-  if (MessageBuffer* const used = take_used(bytes)) return *used;
-  auto buffer = std::make_unique<MessageBuffer>();
-  buffer->bytes = bytes;
-  buffer->size_class = class_of(bytes);
-  if (bytes > 0) {
-    const std::size_t room = std::size_t{1} << buffer->size_class;
-    buffer->memory.reset(static_cast<std::byte*>(::operator new[](room, MessageBuffer::alignment)));
-  }
   const std::lock_guard lock(mutex_);
-  return *all_.emplace_back(std::move(buffer));
+  const std::size_t size_class = class_of(bytes);
+  MessageBuffer& buffer = pools_[size_class].take();
+  buffer.bytes = bytes;
+  if (bytes > 0 && !buffer.memory) {
+    buffer.size_class = size_class;
+    buffer.memory.reset(
+        static_cast<std::byte*>(::operator new[](std::size_t{1} << size_class, MessageBuffer::alignment)));
+  }
+  return buffer;
 }
 
 void MessagePool::give_back(MessageBuffer& buffer) {
   const std::lock_guard lock(mutex_);
-  idle_[buffer.size_class].push(buffer);
+  pools_[buffer.size_class].give_back(buffer);
 }
 
 }  // namespace echelon

@@ -7,7 +7,7 @@
 #include <exception>
 #include <thread>
 
-#include "world/transport/memory/wake_up.h"
+#include "world/os/wake_up.h"
 
 namespace echelon {
 

@@ -12,13 +12,13 @@ namespace echelon {
 struct FaultPlan {
   static constexpr double forever = std::numeric_limits<double>::infinity();
 
-  // For each frame on the wire, the probability that it ...
-  double drop = 0;
+  // For each frame on the wire (world/sim/connections.h), the probability that it ...
+  double drop = 0;       // is lost
   double duplicate = 0;  // arrives twice
   double reorder = 0;    // is held back for up to `reorder_seconds`, so that others overtake it
-  double delay = 0;      // comes up to `delay_seconds` late
-  double corrupt = 0;    // has one to eight bits flipped
-  double stale = 0;      // is followed by one that an earlier incarnation of its sender had sent
+  double delay = 0;      // arrives up to `delay_seconds` late
+  double corrupt = 0;    // arrives with one to eight bits flipped
+  double stale = 0;      // arrives together with one that an earlier incarnation of its sender had sent
   double reorder_seconds = 0.001;
   double delay_seconds = 0.05;
   double begin = 0, end = forever;  // of all these
@@ -52,7 +52,7 @@ struct FaultPlan {
   std::vector<Partition> partitions;
   std::vector<DiskFull> full_disks;
 
-  // True if messages must travel as frames that can be lost and are sent again (world/transport/reliable.h).
+  // Whether messages must travel as frames that can be lost and are sent again.
   bool on_messages() const {
     return drop > 0 || duplicate > 0 || reorder > 0 || delay > 0 || corrupt > 0 || stale > 0 || !partitions.empty();
   }
@@ -64,7 +64,7 @@ struct FaultCounts {
   std::uint64_t crashes = 0, pauses = 0, slowed = 0, full_disks = 0;
 };
 
-// Bad weather by the seed for a run of about that many seconds: some of the faults above, mild enough that a run often
+// Some of the faults above, drawn from the seed, for a run of about that many seconds: mild enough that a run often
 // ends well. With `fatal`, also crashes and partitions that never heal.
 FaultPlan random_faults(std::uint64_t seed, int ranks, double seconds, bool fatal = true);
 

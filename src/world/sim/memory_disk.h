@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "world/os/disk.h"
-#include "world/planted_bugs.h"
+#include "world/sim/planted_bugs.h"
 
 namespace echelon {
 

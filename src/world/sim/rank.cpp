@@ -123,12 +123,11 @@ void SimRank::check_alive() const {
 }
 
 void SimRank::check_whole(const Scheduler::Describe& operation) const {
-  if (loss_) throw PeerLost(loss_->rank, loss_->reason, operation());
+  if (failure_.known()) failure_.throw_peer_lost(operation());
 }
 
 void SimRank::lose(int rank, const std::string& reason) {
-  if (loss_ || state_ != State::running || rank == place_.rank) return;
-  loss_ = {rank, reason};
+  if (state_ != State::running || rank == place_.rank || !failure_.set(rank, reason)) return;
   machinery_.scheduler().wake_all(place_.rank);
 }
 
@@ -185,10 +184,11 @@ Work SimRank::receive(Rank from, Channel channel, Label label, std::size_t bytes
   return machinery_.transport().receive(place_.rank, from, channel, label, bytes, {}, sink);
 }
 
-std::string SimRank::status_of(Rank rank) {
+RankStatus SimRank::status_of(Rank rank) {
   if (rank < 0 || rank >= place_.size) bad_input("there is no rank {} among {}", rank, place_.size);
   const SimRank& other = machinery_.rank(rank);
-  return other.state_ == State::ended ? "nothing: its program has ended" : other.status_;
+  if (other.state_ == State::ended) return {.activity = "nothing: its program has ended"};
+  return other.status_;
 }
 
 void SimRank::abort(std::string_view reason) {

@@ -2,12 +2,12 @@
 // One rank of a simulation: the World that its program sees, and its state of health.
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "world/sim/scheduler.h"
 #include "world/sim/simulation.h"
 #include "world/sim/transport.h"
+#include "world/transport/first_failure.h"
 #include "world/world.h"
 
 namespace echelon::sim {
@@ -34,19 +34,16 @@ class SimRank final : public World {
   Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override;
   Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) override;
   SharedMemory* shared_memory() override { return nullptr; }
-  void set_status(std::string_view what) override { status_ = what.substr(0, 63); }
-  std::string status_of(Rank rank) override;
+  void set_status(std::string_view activity) override {
+    status_.activity = activity.substr(0, RankStatus::activity_bytes);
+  }
+  void set_waiting_for(Rank rank) override { status_.waiting_for = rank; }
+  RankStatus status_of(Rank rank) override;
   void abort(std::string_view reason) override;
 
   // For the machinery.
   enum class State { running, ended, failed, crashed };
-  struct Loss {
-    int rank;
-    std::string reason;
-  };
   State state() const { return state_; }
-  bool whole() const { return !loss_; }
-  const std::optional<Loss>& loss() const { return loss_; }
   void set_state(State state) { state_ = state; }
   void lose(int rank, const std::string& reason);  // from now on every wait throws PeerLost
   void check_alive() const;                        // throws RankCrashed
@@ -64,8 +61,8 @@ class SimRank final : public World {
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Disk> disk_;
   State state_ = State::running;
-  std::optional<Loss> loss_;
-  std::string status_ = "its program";
+  FirstFailure failure_;  // that this rank has heard of
+  RankStatus status_;
   double core_free_at_ = 0;
   double clock_read_at_ = -1;
   std::uint64_t clock_reads_ = 0;

@@ -21,7 +21,7 @@ Machinery::Machinery(const SimCluster& cluster, const SimOptions& options, const
       transport_(
           scheduler_, network_, options_, cluster.ranks(), report_,
           {.check_alive = [this](int r) { rank(r).check_alive(); },
-           .gone = [this](int r) { return rank(r).state() == SimRank::State::crashed; },
+           .crashed = [this](int r) { return rank(r).state() == SimRank::State::crashed; },
            .check_whole = [this](int r, const Scheduler::Describe& operation) { rank(r).check_whole(operation); },
            .lost = [this](int at, int lost, const std::string& reason) { rank(at).lose(lost, reason); }}) {
   const int ranks = cluster.ranks();

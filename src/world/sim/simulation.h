@@ -11,15 +11,14 @@
 // else a program does. A program must not wait for anything but through its World: no threads, no spinning on the clock
 // (that is noticed). `World::disk` is a disk in memory for each machine.
 //
-// Messages. A send of at most `eager_bytes` is done when it has left; a longer one when the receiver has taken it,
-// so that a program which counts on buffering gets stuck here and not only on a real cluster. While the fault plan has
-// nothing on messages, they travel as they are; otherwise as real frames (world/transport/frame.h) through the
-// exactly-once stream (world/transport/reliable.h), each frame being dropped, repeated, corrupted, ... as the plan
-// says.
+// Messages. A send of at most `eager_bytes` is done when it has left; a longer one when the receiver has taken it, so
+// that a program which counts on buffering gets stuck here and not only on a real cluster. If the fault plan drops,
+// repeats, corrupts, ... messages, they travel as frames that are sent again until they arrive
+// (world/sim/connections.h).
 //
 // Failure. A rank whose program throws is lost to all others as soon as the news has travelled there; a crashed rank
-// after `detection_seconds`; a rank that does not answer when world/transport/reliable.h gives up on it. If nothing is
-// left to happen and ranks still wait, every wait throws `Deadlock`, which says who waits for what.
+// after `detection_seconds`; a rank that does not answer after `most_tries` of one frame. If nothing is left to happen
+// and ranks still wait, every wait throws `Deadlock`, which says who waits for what.
 //
 // Not thread-safe, but several simulations may run in several threads.
 
@@ -33,11 +32,10 @@
 
 #include "world/failure.h"
 #include "world/launch.h"
-#include "world/planted_bugs.h"
 #include "world/sim/cluster.h"
 #include "world/sim/faults.h"
 #include "world/sim/memory_disk.h"
-#include "world/transport/reliable.h"
+#include "world/sim/planted_bugs.h"
 
 namespace echelon {
 
@@ -53,7 +51,10 @@ struct SimOptions {
   std::size_t eager_bytes = 64 << 10;
   std::size_t stack_bytes = 512 << 10;  // of each fiber; only what is touched is used
   double longest_seconds = 1e7;         // virtual; then every wait throws
-  ReliableOptions reliable = {};        // its seconds_per_byte comes from the cluster if it is 0
+  // Of a frame that gets no answer: the timeout after the first try (besides the time on the wire), the longest one (it
+  // doubles with each try), and the tries until the peer counts as lost.
+  double least_timeout = 0.001, longest_timeout = 2;
+  int most_tries = 16;
   // The disk of each machine, to look at later or to start again with; missing ones are made new.
   std::vector<std::shared_ptr<MemoryDisk>> disks = {};
   std::function<void(std::string_view line)> log = {};  // faults and failures as they happen; may be empty
@@ -76,7 +77,7 @@ struct SimFailure {
 struct SimReport {
   double seconds = 0;                         // virtual, until the last rank ended
   std::uint64_t messages = 0, bytes = 0;      // sent by the program
-  std::uint64_t frames = 0, frame_bytes = 0;  // on the wire, with repetitions and acknowledgements; 0 without faults
+  std::uint64_t frames = 0, frame_bytes = 0;  // on the wire, with repetitions; 0 without faults on messages
   std::vector<SimRankReport> ranks;
   FaultCounts faults;  // that did happen
   std::uint64_t events = 0;

@@ -11,7 +11,7 @@ namespace echelon::sim {
 
 namespace {
 
-// Stands in the list of those to be woken, as long as it waits.
+// A strand is in the list of those to be woken as long as this lives.
 class Waiting {
  public:
   Waiting(std::vector<Strand*>& list, Strand* strand) : list_(list), strand_(strand) { list_.push_back(strand_); }
@@ -40,24 +40,20 @@ Transport::Transport(Scheduler& scheduler, Network& network, const SimOptions& o
       options_(options),
       report_(report),
       ranks_(std::move(callbacks)),
-      framed_(options.faults.on_messages()),
-      mailbox_(static_cast<std::size_t>(ranks)),
-      lines_(static_cast<std::size_t>(ranks)) {}
-
-Transport::~Transport() = default;
+      connections_(scheduler, network, options, ranks, report,
+                   {.deliver = [this](SimMessage message) { deliver(std::move(message)); },
+                    .crashed = ranks_.crashed,
+                    .lost = ranks_.lost}),
+      queues_(static_cast<std::size_t>(ranks)) {}
 
 // ---- operations
 
 SimOperation& Transport::start(int owner, int peer, Channel channel, const Label& label, std::size_t bytes) {
   ranks_.check_alive(owner);
-  if (peer < 0 || peer >= static_cast<int>(mailbox_.size()))
-    bad_input("{}: there is no rank {} among {}", to_string(label), peer, mailbox_.size());
-  if (unused_.empty()) {
-    operations_.emplace_back().transport_ = this;
-    unused_.push_back(&operations_.back());
-  }
-  SimOperation& op = *unused_.back();
-  unused_.pop_back();
+  if (peer < 0 || peer >= static_cast<int>(queues_.size()))
+    bad_input("{}: there is no rank {} among {}", to_string(label), peer, queues_.size());
+  SimOperation& op = operations_.take();
+  op.transport_ = this;
   op.state_ = SimOperation::State::pending;
   op.taken_ = false;
   op.owner_ = owner;
@@ -74,17 +70,19 @@ void Transport::finish(SimOperation& op) {
   if (SimCompletionQueue* const watcher = std::exchange(op.watcher_, nullptr)) watcher->happened(op.watched_as_);
 }
 
-bool Transport::alive(const Handle& handle) const {
+bool Transport::alive(const OperationHandle& handle) {
   return handle.operation && handle.operation->generation_ == handle.generation;
 }
 
 void Transport::release(SimOperation& op) {
+  if (!op.sending_ && op.state_ == SimOperation::State::pending)
+    queue_of(op.owner_, op.peer_, op.channel_).pending.remove(op);
   ++op.generation_;
   op.into_ = {};
   op.for_sink_ = {};
   op.waiting_.clear();
   op.watcher_ = nullptr;
-  unused_.push_back(&op);
+  operations_.give_back(op);
 }
 
 bool Transport::wait(SimOperation& op, double deadline) {
@@ -96,7 +94,7 @@ bool Transport::wait(SimOperation& op, double deadline) {
     ranks_.check_alive(op.owner_);
     ranks_.check_whole(op.owner_, describe);
     if (scheduler_.now() >= deadline && polled) break;
-    // Who only asks whether it is done, again and again, must not stop the time: a question costs a microsecond.
+    // A program that only asks whether it is done, again and again, must not stop the time: asking costs a microsecond.
     const double until = std::max(deadline, scheduler_.now() + 1e-6);
     polled = true;
     const Waiting waiting(op.waiting_, scheduler_.current());
@@ -120,24 +118,20 @@ Work Transport::send(int from, int to, Channel channel, const Label& label, std:
   ++mine.messages_sent;
   mine.bytes_sent += bytes.size();
   const bool eager = bytes.size() <= options_.eager_bytes;
-  const Handle handle{&op, op.generation_};
-  const Handle when_taken = eager ? Handle{} : handle;
-  if (framed_ && from != to) {
+  const OperationHandle handle{&op, op.generation_};
+  SimMessage message{from, to, channel, label, {bytes.begin(), bytes.end()}, eager ? OperationHandle{} : handle};
+  if (options_.faults.on_messages() && from != to) {
     if (eager) finish(op);
-    Line& l = line(from, to);
-    l.senders.push_back(when_taken);
-    l.link->send({channel, label, {bytes.begin(), bytes.end()}}, scheduler_.now());
-    pump(from, to);
+    connections_.send(std::move(message));
     return Work(&op);
   }
-  auto message =
-      std::make_shared<InFlight>(InFlight{from, to, channel, label, {bytes.begin(), bytes.end()}, when_taken});
   std::function<void()> left;
   if (eager)
     left = [this, handle] {
       if (alive(handle)) finish(*handle.operation);
     };
-  network_.carry(from, to, bytes.size(), std::move(left), [this, message] { deliver(std::move(*message)); });
+  network_.carry(from, to, bytes.size(), std::move(left),
+                 [this, shared = std::make_shared<SimMessage>(std::move(message))] { deliver(std::move(*shared)); });
   return Work(&op);
 }
 
@@ -147,37 +141,27 @@ Work Transport::receive(int at, int from, Channel channel, const Label& label, s
   op.sending_ = false;
   op.into_ = into;
   op.sink_ = sink;
-  MatchQueue& box = match_queue(at, from, channel);
-  if (box.arrived.empty()) {
-    box.expected.push_back({&op, op.generation_});
-  } else {
-    InFlight message = std::move(box.arrived.front());
-    box.arrived.pop_front();
-    match(op, std::move(message));
+  if (auto* const message = channels_.receive(queue_of(at, from, channel), op)) {
+    match(op, std::move(*message));
+    channels_.done_with(*message);
   }
   return Work(&op);
 }
 
-Transport::MatchQueue& Transport::match_queue(int at, int from, Channel channel) {
-  return mailbox_[static_cast<std::size_t>(at)][(static_cast<std::uint64_t>(from) << 32) | channel];
+Transport::Channels::Queue& Transport::queue_of(int at, int from, Channel channel) {
+  return queues_[static_cast<std::size_t>(at)][(static_cast<std::uint64_t>(from) << 32) | channel];
 }
 
-void Transport::deliver(InFlight message) {
-  if (ranks_.gone(message.to)) return;
+void Transport::deliver(SimMessage message) {
+  if (ranks_.crashed(message.to)) return;
   scheduler_.mix((static_cast<std::uint64_t>(message.from) << 32) | static_cast<std::uint64_t>(message.to));
   scheduler_.mix((static_cast<std::uint64_t>(crc32c(message.bytes)) << 32) | message.label.number);
-  MatchQueue& box = match_queue(message.to, message.from, message.channel);
-  while (!box.expected.empty()) {
-    const Handle handle = box.expected.front();
-    box.expected.pop_front();
-    if (!alive(handle)) continue;  // its rank has lost interest
-    match(*handle.operation, std::move(message));
-    return;
-  }
-  box.arrived.push_back(std::move(message));
+  Channels::Queue& queue = queue_of(message.to, message.from, message.channel);
+  if (SimOperation* const op = channels_.arrive(queue)) return match(*op, std::move(message));
+  channels_.keep(queue) = std::move(message);
 }
 
-void Transport::match(SimOperation& op, InFlight message) {
+void Transport::match(SimOperation& op, SimMessage message) {
   auto& mine = report_.ranks[static_cast<std::size_t>(op.owner_)];
   ++mine.messages_received;
   mine.bytes_received += message.bytes.size();

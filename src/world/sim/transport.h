@@ -1,31 +1,30 @@
 #pragma once
-// What lies between a send and the receive that it belongs to: the operations of all ranks, the match queues in which
-// they meet, and the two ways between them: as they are, or as frames through the exactly-once stream on a bad wire.
+// The sends and receives of all ranks. A message goes straight through the network if the fault plan has nothing
+// against messages, and through world/sim/connections.h otherwise.
 
 #include <deque>
-#include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
-#include "world/sim/network.h"
-#include "world/sim/scheduler.h"
-#include "world/sim/simulation.h"
+#include "world/sim/connections.h"
+#include "world/transport/matcher.h"
 
 namespace echelon::sim {
 
 class Transport;
 class SimCompletionQueue;
 
-// One send or receive. Belongs to the Transport's pool; `generation` tells a late message that it has been released.
+// One send or receive, from the Transport's pool. `generation` tells a late message that it was released.
 class SimOperation final : public Operation {
  public:
   bool wait(double deadline) override;
   bool finished() override { return state_ != State::pending; }
   void release() override;
   std::string describe() const;
+
+  SimOperation *next = nullptr, *previous = nullptr;  // in its channel's queue
 
  private:
   friend class Transport;
@@ -44,11 +43,11 @@ class SimOperation final : public Operation {
   std::vector<std::byte> for_sink_;
   std::string mismatch_;
   std::vector<Strand*> waiting_;
-  SimCompletionQueue* watcher_ = nullptr;  // and what it calls this one:
-  std::size_t watched_as_ = 0;
+  SimCompletionQueue* watcher_ = nullptr;
+  std::size_t watched_as_ = 0;  // its number there
 };
 
-// One fiber for all that a rank may hear, instead of one for each.
+// Lets one fiber of a rank wait for many operations.
 class SimCompletionQueue final : public CompletionQueue {
  public:
   SimCompletionQueue(Transport& transport, int owner) : transport_(transport), owner_(owner) {}
@@ -70,68 +69,42 @@ class Transport {
   // What the transport asks of the ranks.
   struct Ranks {
     std::function<void(int rank)> check_alive;                                        // throws if it has crashed
-    std::function<bool(int rank)> gone;                                               // whether it has
+    std::function<bool(int rank)> crashed;                                            // whether it has
     std::function<void(int rank, const Scheduler::Describe& operation)> check_whole;  // throws PeerLost
-    std::function<void(int at, int lost, const std::string& reason)> lost;            // at gives up on lost
+    std::function<void(int at, int lost, const std::string& reason)> lost;            // `at` has given up on `lost`
   };
   Transport(Scheduler& scheduler, Network& network, const SimOptions& options, int ranks, SimReport& report,
             Ranks callbacks);
-  ~Transport();
 
   Work send(int from, int to, Channel channel, const Label& label, std::span<const std::byte> bytes);
   Work receive(int at, int from, Channel channel, const Label& label, std::size_t bytes, std::span<std::byte> into,
                Sink sink);
   std::unique_ptr<CompletionQueue> completions(int at) { return std::make_unique<SimCompletionQueue>(*this, at); }
-  bool cut(int from, int to) const;  // by a partition, now
+  bool cut(int from, int to) const { return connections_.cut(from, to); }  // by a partition, now
 
  private:
   friend class SimOperation;
   friend class SimCompletionQueue;
-  struct Handle {
-    SimOperation* operation = nullptr;
-    std::uint64_t generation = 0;
-  };
-  struct InFlight {
-    int from = 0, to = 0;
-    Channel channel = 0;
-    Label label;
-    std::vector<std::byte> bytes;
-    Handle sender;  // whose operation is done when this is taken
-  };
-  struct MatchQueue {
-    std::deque<InFlight> arrived;
-    std::deque<Handle> expected;
-  };
-  struct Line {  // one end of a link with frames
-    std::unique_ptr<ReliableLink> link;
-    double timer = never;
-    std::uint64_t frames = 0;
-    std::deque<Handle> senders;  // of what is on its way to the other end
-  };
+  using Channels = Matcher<SimOperation, SimMessage>;
 
   SimOperation& start(int owner, int peer, Channel channel, const Label& label, std::size_t bytes);
   void finish(SimOperation& operation);
-  bool alive(const Handle& handle) const;
+  static bool alive(const OperationHandle& handle);
   bool wait(SimOperation& operation, double deadline);
   void release(SimOperation& operation);
-  void deliver(InFlight message);
-  void match(SimOperation& operation, InFlight message);
-  MatchQueue& match_queue(int at, int from, Channel channel);
-  Line& line(int at, int peer);
-  void pump(int at, int peer);
-  void put_on_wire(int from, int to, std::vector<std::byte> frame);
-  void fly(int from, int to, std::vector<std::byte> frame, double late);
+  void deliver(SimMessage message);
+  void match(SimOperation& operation, SimMessage message);
+  Channels::Queue& queue_of(int at, int from, Channel channel);
 
   Scheduler& scheduler_;
   Network& network_;
   const SimOptions& options_;
   SimReport& report_;
-  Ranks ranks_;
-  bool framed_;
-  std::deque<SimOperation> operations_;
-  std::vector<SimOperation*> unused_;
-  std::vector<std::unordered_map<std::uint64_t, MatchQueue>> mailbox_;  // of each rank, by sender and channel
-  std::vector<std::map<int, Line>> lines_;                              // of each rank, by peer
+  const Ranks ranks_;
+  Connections connections_;
+  Pool<SimOperation> operations_;
+  Channels channels_;
+  std::vector<std::unordered_map<std::uint64_t, Channels::Queue>> queues_;  // of each rank, by sender and channel
 };
 
 }  // namespace echelon::sim

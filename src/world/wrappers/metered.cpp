@@ -38,8 +38,9 @@ class Metered : public MeteredWorld {
     return over_link(from, channel, label, inner_.receive(from, channel, label, bytes, sink), bytes);
   }
   SharedMemory* shared_memory() override { return link_ ? nullptr : inner_.shared_memory(); }
-  void set_status(std::string_view what) override { inner_.set_status(what); }
-  std::string status_of(Rank rank) override { return inner_.status_of(rank); }
+  void set_status(std::string_view activity) override { inner_.set_status(activity); }
+  void set_waiting_for(Rank rank) override { inner_.set_waiting_for(rank); }
+  RankStatus status_of(Rank rank) override { return inner_.status_of(rank); }
   void abort(std::string_view reason) override { inner_.abort(reason); }
 
  private:

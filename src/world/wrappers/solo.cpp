@@ -24,8 +24,9 @@ class Solo : public World {
   Work receive(Rank, Channel, Label label, std::span<std::byte>) override { nobody(label); }
   Work receive(Rank, Channel, Label label, std::size_t, Sink) override { nobody(label); }
   SharedMemory* shared_memory() override { return nullptr; }
-  void set_status(std::string_view what) override { inner_.set_status(what); }
-  std::string status_of(Rank) override { return inner_.status_of(inner_.rank()); }
+  void set_status(std::string_view activity) override { inner_.set_status(activity); }
+  void set_waiting_for(Rank rank) override { inner_.set_waiting_for(rank); }
+  RankStatus status_of(Rank) override { return inner_.status_of(inner_.rank()); }
   void abort(std::string_view reason) override { inner_.abort(reason); }
 
  private:

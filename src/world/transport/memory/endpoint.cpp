@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace echelon {
@@ -28,19 +29,18 @@ Endpoint::Endpoint(Segment& segment, int rank, std::vector<Rank> names)
       mine_(segment.rank(rank)),
       spin_policy_(spin_policy_for(segment.ranks())),
       idle_receipts_(RankBlock::receipt_count) {
+  // In a collective a peer is at most one operation ahead, of which it sends a few small messages: with room for these
+  // from the start, it does not depend on who is late whether a round allocates.
+  constexpr int messages_ahead = 8, busy_peers = 8;
+  channels_.reserve(static_cast<std::size_t>(messages_ahead * std::min(segment.ranks(), busy_peers)),
+                    [](Arrival& arrival) { arrival.bytes.reserve(small_bytes); });
   for (int r = 0; r < segment.ranks(); ++r) peers_.emplace_back(segment.ring(rank, r), segment.ring(r, rank));
   std::iota(idle_receipts_.rbegin(), idle_receipts_.rend(), 0u);
 }
 
 MemoryOperation& Endpoint::get(bool is_send, int peer, Channel channel, Label label, std::size_t bytes) {
   invariant(peer >= 0 && peer < segment_.ranks(), "the other side of a message is a rank of this world");
-  if (idle_.empty()) {
-    pool_.emplace_back(*this, static_cast<std::uint32_t>(pool_.size()));
-    idle_.reserve(pool_.size());
-    idle_.push_back(&pool_.back());
-  }
-  MemoryOperation& m = *idle_.back();
-  idle_.pop_back();
+  MemoryOperation& m = operations_.take(*this, static_cast<std::uint32_t>(operations_.size()));
   m.is_send = is_send;
   m.peer = peer;
   m.channel = channel;
@@ -67,12 +67,12 @@ Work Endpoint::receive(int from, Channel channel, Label label, std::size_t bytes
   MemoryOperation& m = get(false, from, channel, label, bytes);
   m.into = into;
   m.sink = sink;
-  m.state = MemoryOperation::State::posted;
-  Line& line = peer(from).lines[channel];
-  if (line.first_early)  // then nothing else is posted
-    take_early(m, line);
-  else
-    line.posted.push_back(m);
+  m.state = MemoryOperation::State::pending;
+  if (auto* const message = channels_.receive(peer(from).channels[channel], m)) {
+    match(m, message->record, message->bytes.data());
+    channels_.done_with(*message);
+    if (ready_count_.load(std::memory_order_relaxed) != 0) mine_.wake_up.wake();  // a task that sleeps could read it
+  }
   return Work(&m);
 }
 
@@ -89,7 +89,7 @@ bool Endpoint::wait_loop(const std::atomic<bool>& done, double deadline, Describ
                          BeforeSleep&& before_sleep) {
   SpinWait timeout(spin_policy_, deadline);
   for (;;) {
-    if (segment_.failure().broken()) segment_.failure().throw_peer_lost(describe());
+    if (segment_.failure().known()) segment_.failure().throw_peer_lost(describe());
     if (done.load(std::memory_order_acquire)) return true;
     if (something_came()) {
       progress();
@@ -103,7 +103,7 @@ bool Endpoint::wait_loop(const std::atomic<bool>& done, double deadline, Describ
       case SpinWait::Advice::sleep:
         before_sleep();
         mine_.wake_up.sleep(timeout.seconds_to_sleep(), [&] {
-          return done.load(std::memory_order_seq_cst) || segment_.failure().broken() || something_came();
+          return done.load(std::memory_order_seq_cst) || segment_.failure().known() || something_came();
         });
     }
   }
@@ -133,7 +133,7 @@ void Endpoint::look_for_ended_peer(MemoryOperation& m) {
   if (segment_.rank(m.peer).ended.load(std::memory_order_acquire) == 0) return;
   progress();  // what it sent before its end
   const std::lock_guard lock(lock_);
-  if (m.state == MemoryOperation::State::posted || m.state == MemoryOperation::State::queued ||
+  if (m.state == MemoryOperation::State::pending || m.state == MemoryOperation::State::queued ||
       m.state == MemoryOperation::State::offered)
     throw PeerLost(name(m.peer), "its program has ended", describe(m));
 }
@@ -143,10 +143,10 @@ void Endpoint::release(MemoryOperation& m) {
   if (m.state != MemoryOperation::State::finished && m.state != MemoryOperation::State::abandoned) let_go(m, lock);
   if (m.state != MemoryOperation::State::finished) return;
   m.state = MemoryOperation::State::idle;
-  idle_.push_back(&m);
+  operations_.give_back(m);
 }
 
-// Ends the use of the memory that an unfinished message names. Afterwards it is finished or abandoned.
+// Ends the use of the memory that an unfinished operation names. Afterwards it is finished or abandoned.
 void Endpoint::let_go(MemoryOperation& m, std::unique_lock<std::mutex>& lock) {
   using State = MemoryOperation::State;
   const auto wait_while = [&](auto&& condition) {  // another task, or another thread of this process, is copying
@@ -159,7 +159,7 @@ void Endpoint::let_go(MemoryOperation& m, std::unique_lock<std::mutex>& lock) {
   switch (m.state) {
     case State::queued: peer(m.peer).queue.remove(m); break;
     case State::sending: peer(m.peer).sending.remove(m); break;
-    case State::posted: peer(m.peer).lines[m.channel].posted.remove(m); break;
+    case State::pending: peer(m.peer).channels[m.channel].pending.remove(m); break;
     case State::ready:
       ready_.remove(m);
       ready_count_.fetch_sub(1);

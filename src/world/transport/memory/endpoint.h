@@ -1,19 +1,19 @@
 #pragma once
-// One rank's end of the messages that go through a Segment, whether the others are threads or processes.
+// One rank's sends and receives through a Segment, whether the other ranks are threads or processes.
 //
-// A message of at most `small_bytes` travels inside its record in the ring and is sent as soon as it is there. A larger
-// one is only announced. If the receiver can see the bytes (threads: always; processes: when they lie in the segment)
-// it reads them in place, or lets its Sink do so, and writes a receipt. Otherwise it asks for them once it has
-// somewhere to put them, and they follow in pieces. So nobody stores more than a bounded number of small messages for
-// later, and what is in a ring can always be taken out at once, whatever channel it is for: large messages both ways,
-// or a channel that nobody listens to yet, never block another.
+// A message of at most `small_bytes` travels inside its record in the ring; its send is done as soon as it is there. A
+// larger message is only announced. If the receiver can see the bytes (threads: always; processes: when they lie in the
+// segment), it reads them in place, or lets its Sink do so, and writes a receipt. Otherwise it asks for them once its
+// receive has begun, and they follow in pieces. So a receiver keeps at most a bounded number of unexpected small
+// messages, and a record can always be taken out of its ring at once, whatever its channel: neither large messages both
+// ways nor a channel on which nobody receives yet block another channel.
 //
-// Progress is made by whoever waits, for all messages of the rank. Any number of tasks may wait at once: one lock
-// guards the state, and is not held while the bytes of a message are read in place.
+// The task that waits makes progress for all sends and receives of the rank. Any number of tasks may wait at once: one
+// lock guards the state; it is not held while bytes are read in place.
 //
-// For worlds in which only some ranks share a machine (tcp, mpi): ranks here are the segment's own, 0 to ranks-1,
-// `names` says what the program calls them; `wait_until` lets other kinds of operations be waited for without stopping
-// the messages here.
+// For worlds in which only some ranks share a machine (tcp, mpi): ranks here are those of the segment, 0 to ranks-1;
+// `names` are their numbers in the world. `wait_until` waits for another transport's operation and makes progress here
+// meanwhile.
 
 #include <atomic>
 #include <deque>
@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "world/transport/matcher.h"
 #include "world/transport/memory/operation.h"
 #include "world/transport/memory/segment.h"
 
@@ -33,38 +34,33 @@ class Endpoint {
  public:
   static constexpr std::size_t small_bytes = 2048;
 
-  // `names` are the ranks' numbers in messages to people; empty: as in the segment. The segment outlives the endpoint.
+  // `names` are the ranks' numbers in texts; empty: as in the segment. The segment outlives the endpoint.
   Endpoint(Segment& segment, int rank, std::vector<Rank> names = {});
 
   Work send(int to, Channel channel, Label label, std::span<const std::byte> bytes);
   Work receive(int from, Channel channel, Label label, std::size_t bytes, std::byte* into, Sink sink);
 
-  // Waits until `done` is true, making progress meanwhile; false at the deadline. Throws PeerLost (with the words of
-  // `operation`) if the world breaks. Who sets `done` does so sequentially consistently and then calls `wake`.
+  // Waits until `done` is true, making progress meanwhile; false at the deadline. Throws PeerLost (during what
+  // `operation` returns) if the job fails. Whoever sets `done` does so sequentially consistently and then calls `wake`.
   bool wait_until(const std::atomic<bool>& done, double deadline, const std::function<std::string()>& operation);
   void wake() { mine_.wake_up.wake(); }
-  void progress();  // takes what has come and sends what can be sent, without waiting
+  void progress();  // takes what has arrived and sends what can be sent, without waiting
 
  private:
   friend struct MemoryOperation;
 
-  // A message that came before anybody asked for it.
-  struct Early {
+  struct Arrival {  // an unexpected message
     Record record;
-    std::vector<std::byte> bytes;
-    Early* next = nullptr;
+    std::vector<std::byte> bytes;  // if it is a small one; has room for any
   };
-  struct Line {  // a channel from one peer
-    OperationList posted;
-    Early *first_early = nullptr, *last_early = nullptr;
-  };
+  using Channels = Matcher<MemoryOperation, Arrival>;
   struct Peer {
     Peer(RingMemory& to, RingMemory& from) : out(to), in(from) {}
     RingWriter out;
     RingReader in;
     OperationList queue;    // to be put into the ring, in order
     OperationList sending;  // by pieces
-    std::unordered_map<Channel, Line> lines;
+    std::unordered_map<Channel, Channels::Queue> channels;
   };
 
   bool wait(MemoryOperation& m, double deadline);
@@ -83,14 +79,13 @@ class Endpoint {
   bool put_piece(MemoryOperation& m);
   void read_receipts();
   void match(MemoryOperation& m, const Record& record, const std::byte* payload);
-  void keep_early(Line& line, const Record& record, const std::byte* payload);
-  void take_early(MemoryOperation& m, Line& line);
+  void keep(Channels::Queue& queue, const Record& record, const std::byte* payload);
   void take_piece(const Record& record);
   void deliver_ready(std::unique_lock<std::mutex>& lock);
   void hand_over(MemoryOperation& m, std::size_t offset, std::span<const std::byte> piece);
   void finish(MemoryOperation& m);
   void write_receipt(int sender, std::uint32_t receipt, Receipt::State state, std::uint32_t token);
-  void tell(int rank);  // that there is news
+  void tell(int rank);  // that a receipt was written or its full ring has room
 
   MemoryOperation& get(bool is_send, int peer, Channel channel, Label label, std::size_t bytes);
   Rank name(int rank) const { return names_[static_cast<std::size_t>(rank)]; }
@@ -105,10 +100,8 @@ class Endpoint {
 
   mutable std::mutex lock_;
   std::deque<Peer> peers_;
-  std::deque<MemoryOperation> pool_;
-  std::vector<MemoryOperation*> idle_;
-  std::deque<Early> early_pool_;
-  Early* idle_early_ = nullptr;
+  Pool<MemoryOperation> operations_;
+  Channels channels_;
   std::vector<std::uint32_t> idle_receipts_;
   OperationList offered_;
   OperationList ready_;

@@ -18,7 +18,9 @@ class MemoryWorld : public World {
         clock_(make_real_clock()),
         disk_(make_real_disk()),
         shared_(make_shared_memory(segment)),
-        endpoint_(segment, rank) {}
+        endpoint_(segment, rank) {
+    status_.activity.reserve(RankStatus::activity_bytes);
+  }
 
   const RankPlace& place() const override { return place_; }
   Clock& clock() override { return *clock_; }
@@ -43,21 +45,28 @@ class MemoryWorld : public World {
 
   SharedMemory* shared_memory() override { return shared_.get(); }
 
-  void set_status(std::string_view what) override {
-    const std::lock_guard lock(status_);  // tasks of this rank may all say something; the status has one writer
-    segment_.rank(rank()).status.write(what);
+  void set_status(std::string_view activity) override {
+    const std::lock_guard lock(status_mutex_);
+    status_.activity.assign(activity.substr(0, RankStatus::activity_bytes));
+    segment_.rank(rank()).status.write(status_);
   }
-  std::string status_of(Rank rank) override { return segment_.rank(rank).status.read(); }
-  void abort(std::string_view reason) override { segment_.break_world(rank(), FailureKind::failure, reason); }
+  void set_waiting_for(Rank other) override {
+    const std::lock_guard lock(status_mutex_);
+    status_.waiting_for = other;
+    segment_.rank(rank()).status.write(status_);
+  }
+  RankStatus status_of(Rank rank) override { return segment_.rank(rank).status.read(); }
+  void abort(std::string_view reason) override { segment_.fail_world(rank(), reason); }
 
  private:
-  std::mutex status_;
   Segment& segment_;
   RankPlace place_;
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Disk> disk_;
   std::unique_ptr<SharedMemory> shared_;
   Endpoint endpoint_;
+  std::mutex status_mutex_;  // tasks of this rank may all say something; the status in the segment has one writer
+  RankStatus status_;
 };
 
 }  // namespace
@@ -70,11 +79,11 @@ void run_rank(const std::string& world, Segment& segment, int rank, std::uint64_
   try {
     program(*make_memory_world(world, segment, rank, seed));
   } catch (const BadInput& error) {
-    segment.break_world(rank, FailureKind::bad_input, error.what());
+    segment.fail_world(rank, error.what(), FailureKind::bad_input);
   } catch (const std::exception& error) {
-    segment.break_world(rank, FailureKind::failure, error.what());
+    segment.fail_world(rank, error.what());
   } catch (...) {
-    segment.break_world(rank, FailureKind::failure, "it threw something that is no exception");
+    segment.fail_world(rank, "it threw something that is no exception");
   }
   segment.rank(rank).ended.store(1, std::memory_order_release);
   for (int r = 0; r < segment.ranks(); ++r) segment.rank(r).wake_up.wake();

@@ -1,4 +1,4 @@
-// How an Endpoint's messages move. All of it under the endpoint's lock, except where it says so.
+// How an Endpoint makes progress. Everything here runs under the endpoint's lock unless it says otherwise.
 
 #include <algorithm>
 #include <cstring>
@@ -14,7 +14,7 @@ void Endpoint::progress() {
   read_receipts();
   for (int r = 0; r < segment_.ranks(); ++r) flush(r);
   deliver_ready(lock);
-  // Other tasks of this rank may be asleep until one of these is done.
+  // Other tasks of this rank may sleep until one of these is done.
   if (std::exchange(finished_any_, false)) mine_.wake_up.wake();
 }
 
@@ -73,7 +73,7 @@ bool Endpoint::put_piece(MemoryOperation& m) {
 
 void Endpoint::flush(int to) {
   Peer& p = peer(to);
-  while (MemoryOperation* m = p.queue.first()) {
+  while (MemoryOperation* m = p.queue.front()) {
     p.queue.remove(*m);
     if (!put(*m)) {
       m->state = MemoryOperation::State::queued;
@@ -95,7 +95,7 @@ void Endpoint::flush(int to) {
 }
 
 void Endpoint::read_receipts() {
-  for (MemoryOperation *m = offered_.first(), *next = nullptr; m; m = next) {
+  for (MemoryOperation *m = offered_.front(), *next = nullptr; m; m = next) {
     next = m->next;
     Receipt& receipt = mine_.receipts[m->receipt];
     const std::uint32_t state = receipt.state.load(std::memory_order_acquire);
@@ -120,38 +120,26 @@ void Endpoint::drain(int from) {
     if (record->kind == Record::piece) {
       take_piece(*record);
     } else {
-      Line& line = p.lines[record->channel];
-      if (MemoryOperation* m = line.posted.pop_front())
+      Channels::Queue& queue = p.channels[record->channel];
+      if (MemoryOperation* m = channels_.arrive(queue))
         match(*m, *record, payload_of(record));
       else
-        keep_early(line, *record, payload_of(record));
+        keep(queue, *record, payload_of(record));
     }
     if (p.in.pop()) tell(from);
   }
   if (p.in.publish()) tell(from);
 }
 
-void Endpoint::keep_early(Line& line, const Record& record, const std::byte* payload) {
-  if (!idle_early_) idle_early_ = &early_pool_.emplace_back();
-  Early* early = std::exchange(idle_early_, idle_early_->next);
-  early->record = record;
-  early->next = nullptr;
-  if (record.kind == Record::small) early->bytes.assign(payload, payload + record.bytes);
-  (line.last_early ? line.last_early->next : line.first_early) = early;
-  line.last_early = early;
+void Endpoint::keep(Channels::Queue& queue, const Record& record, const std::byte* payload) {
+  Arrival& arrival = channels_.keep(queue);
+  arrival.record = record;
+  if (record.kind != Record::small) return;
+  arrival.bytes.reserve(small_bytes);
+  arrival.bytes.assign(payload, payload + record.bytes);
 }
 
-void Endpoint::take_early(MemoryOperation& m, Line& line) {
-  Early* early = line.first_early;
-  line.first_early = early->next;
-  if (!line.first_early) line.last_early = nullptr;
-  match(m, early->record, early->bytes.data());
-  early->next = idle_early_;
-  idle_early_ = early;
-  if (ready_count_.load(std::memory_order_relaxed) != 0) mine_.wake_up.wake();  // a task that sleeps could do it
-}
-
-// A message and the one who asked for it have found each other.
+// The message of that record belongs to the receive `m`.
 void Endpoint::match(MemoryOperation& m, const Record& record, const std::byte* payload) {
   m.came = record;
   m.mismatched = record.label != m.label || record.bytes != m.bytes;
@@ -178,14 +166,14 @@ void Endpoint::match(MemoryOperation& m, const Record& record, const std::byte* 
 }
 
 void Endpoint::take_piece(const Record& record) {
-  MemoryOperation& m = pool_[record.token];
+  MemoryOperation& m = operations_[record.token];
   if (m.state != MemoryOperation::State::filling) return;  // abandoned
   hand_over(m, m.moved, {payload_of(&record), record.bytes});
   m.moved += record.bytes;
   if (m.moved == m.bytes) finish(m);
 }
 
-// Reads what lies in the senders' memory, without the lock: other tasks may go on meanwhile.
+// Reads messages in the senders' memory, without the lock: other tasks may go on meanwhile.
 void Endpoint::deliver_ready(std::unique_lock<std::mutex>& lock) {
   while (MemoryOperation* m = ready_.pop_front()) {
     ready_count_.fetch_sub(1);
@@ -205,7 +193,7 @@ void Endpoint::deliver_ready(std::unique_lock<std::mutex>& lock) {
     if (there)
       finish(*m);
     else
-      m->state = MemoryOperation::State::abandoned;  // the sender has let go of it: its world is about to break
+      m->state = MemoryOperation::State::abandoned;  // the sender has withdrawn it: the job is about to fail
   }
 }
 

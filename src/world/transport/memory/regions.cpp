@@ -39,14 +39,14 @@ class Barrier : public SharedBarrier {
       seen_ = 0;
       if (all_are_here()) {  // we may be the last, for whom the others sleep
         wake_up_.wake();
-        if (segment_.failure().broken()) lost();
+        if (segment_.failure().known()) lost();
         return true;
       }
       here_ = true;
     }
     SpinWait timeout(spin_policy_, deadline);
     for (;;) {
-      if (segment_.failure().broken()) lost();
+      if (segment_.failure().known()) lost();
       if (all_are_here()) {
         here_ = false;
         return true;
@@ -55,7 +55,7 @@ class Barrier : public SharedBarrier {
         case SpinWait::Advice::look_again: break;
         case SpinWait::Advice::too_late: return false;
         case SpinWait::Advice::sleep:  // at most a tenth of a second: nobody rings here when the world breaks
-          wake_up_.sleep(timeout.seconds_to_sleep(), [&] { return all_are_here() || segment_.failure().broken(); });
+          wake_up_.sleep(timeout.seconds_to_sleep(), [&] { return all_are_here() || segment_.failure().known(); });
       }
     }
   }

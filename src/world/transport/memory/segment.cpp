@@ -22,11 +22,6 @@ constexpr std::size_t page = 4096, large_page = std::size_t{2} << 20;
 
 std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
 
-struct Region {
-  char name[80];
-  std::uint64_t offset, bytes;
-};
-
 std::byte* map(int descriptor, std::size_t bytes, int flags) {
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, descriptor, 0);
   if (base == MAP_FAILED) {
@@ -40,10 +35,14 @@ std::byte* map(int descriptor, std::size_t bytes, int flags) {
 }  // namespace
 
 struct Segment::Header {
+  struct Region {
+    char name[80];
+    std::uint64_t offset, bytes;
+  };
   std::atomic<std::uint64_t> ready{0};  // the magic number once the rest is there
   std::uint64_t bytes = 0, rank_blocks = 0, rings = 0, arena = 0;
   int ranks = 0;
-  SharedFailure failure;
+  FirstFailure failure;
   std::atomic<std::uint32_t> locked{0};  // guards the regions
   std::uint32_t region_count = 0;
   std::uint64_t arena_end = 0;
@@ -112,7 +111,7 @@ std::string Segment::path() const {
 
 Segment::Header& Segment::header() const { return *std::launder(reinterpret_cast<Header*>(base_)); }
 int Segment::ranks() const { return header().ranks; }
-SharedFailure& Segment::failure() const { return header().failure; }
+FirstFailure& Segment::failure() const { return header().failure; }
 
 RankBlock& Segment::rank(int rank) const {
   std::byte* blocks = base_ + header().rank_blocks;
@@ -124,8 +123,8 @@ RingMemory& Segment::ring(int from, int to) const {
   return *std::launder(reinterpret_cast<RingMemory*>(base_ + header().rings + index * sizeof(RingMemory)));
 }
 
-bool Segment::break_world(int rank, FailureKind kind, std::string_view reason, bool writer_is_dead) const {
-  if (!failure().break_world(rank, kind, reason, writer_is_dead)) return false;
+bool Segment::fail_world(int rank, std::string_view reason, FailureKind kind, bool writer_is_dead) const {
+  if (!failure().set(rank, reason, kind, writer_is_dead)) return false;
   for (int r = 0; r < ranks(); ++r) this->rank(r).wake_up.wake_always();
   return true;
 }
@@ -137,10 +136,10 @@ bool Segment::contains(std::span<const std::byte> bytes) const {
 
 std::span<std::byte> Segment::region(std::string_view name, std::size_t bytes) {
   Header& h = header();
-  invariant(name.size() < sizeof(Region::name), "a region's name has fewer than 80 messages");
+  invariant(name.size() < sizeof(Header::Region::name), "a region's name has fewer than 80 characters");
   WakeUp never;  // whoever holds the lock is quick; if he died in here, the world is broken and we are told
   while (h.locked.exchange(1, std::memory_order_acquire) != 0) {
-    if (failure().broken()) failure().throw_peer_lost(fmt::format("shared memory `{}`", name));
+    if (failure().known()) failure().throw_peer_lost(fmt::format("shared memory `{}`", name));
     never.sleep(1e-5, [&] { return h.locked.load(std::memory_order_relaxed) == 0; });
   }
   struct Unlock {
@@ -149,7 +148,7 @@ std::span<std::byte> Segment::region(std::string_view name, std::size_t bytes) {
   } unlock{h.locked};
 
   const auto end = h.regions.begin() + h.region_count;
-  auto found = std::find_if(h.regions.begin(), end, [&](const Region& r) { return name == r.name; });
+  auto found = std::find_if(h.regions.begin(), end, [&](const Header::Region& r) { return name == r.name; });
   if (found != end) {
     if (found->bytes != bytes)
       throw Mismatch(

@@ -22,10 +22,10 @@
 #include <string>
 #include <string_view>
 
+#include "world/os/wake_up.h"
+#include "world/transport/first_failure.h"
 #include "world/transport/memory/ring.h"
-#include "world/transport/memory/shared_failure.h"
-#include "world/transport/memory/shared_text.h"
-#include "world/transport/memory/wake_up.h"
+#include "world/transport/memory/shared_status.h"
 
 namespace echelon {
 
@@ -43,7 +43,7 @@ struct RankBlock {
   alignas(64) WakeUp wake_up;                       // all waiting tasks of the rank sleep on it
   alignas(64) std::atomic<std::uint32_t> news{0};   // one more for each receipt written and each full ring made free
   alignas(64) std::atomic<std::uint32_t> ended{0};  // its program has returned
-  SharedText status;
+  SharedStatus status;
   std::array<Receipt, receipt_count> receipts;
 };
 
@@ -63,9 +63,10 @@ class Segment {
 
   RankBlock& rank(int rank) const;
   RingMemory& ring(int from, int to) const;
-  SharedFailure& failure() const;
-  // Writes the first failure down and wakes everybody who waits. False if it was not the first.
-  bool break_world(int rank, FailureKind kind, std::string_view reason, bool writer_is_dead = false) const;
+  FirstFailure& failure() const;
+  // Records a failure (FirstFailure::set) and, if it is the first, wakes everybody who waits.
+  bool fail_world(int rank, std::string_view reason, FailureKind kind = FailureKind::failure,
+                  bool writer_is_dead = false) const;
 
   // A region of the arena, made by whoever asks first; zero-filled, aligned to a page (to 2 MiB if that large). Lives
   // as long as the segment. Mismatch if the name is known with another size; Failure if the arena is full.

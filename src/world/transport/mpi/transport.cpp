@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "world/os/tasks.h"
-#include "world/transport/memory/wake_up.h"
+#include "world/os/wake_up.h"
 #include "world/transport/mpi/library.h"
 
 namespace echelon::mpi {
@@ -22,7 +22,7 @@ bool MpiOperation::wait(double deadline) {
   const bool in_time = transport->wait_for(deadline, [this] {
     const std::lock_guard lock(transport->mutex_);
     if (!done && transport->failure_.known()) transport->failure_.throw_peer_lost(to_string(label));
-    // What it sent before its end may still be on its way; and this rank itself has not ended while it waits.
+    // The `bye` of a rank comes after all that it sent. (This rank has not ended: it waits.)
     if (!done && !sends && requests.empty() && peer != transport->api_.rank &&
         transport->ended_[static_cast<std::size_t>(peer)])
       ended = true;
@@ -41,7 +41,7 @@ bool MpiOperation::finished() {
 
 void MpiOperation::release() {
   const std::lock_guard lock(transport->mutex_);
-  if (done && requests.empty()) return transport->give_back(*this);
+  if (done && requests.empty()) return transport->operations_.give_back(*this);
   // Nobody waits any more and the memory may go away; MPI cannot be told, so the job is over if it still uses it.
   if (!requests.empty()) {
     for (auto& request : requests) transport->api_.cancel(&request);
@@ -49,16 +49,17 @@ void MpiOperation::release() {
     std::erase(transport->active_, this);
     return;  // never used again
   }
-  auto& posted = transport->channel_state(peer, channel).posted;
-  std::erase(posted, this);
-  transport->give_back(*this);
+  transport->queue_of(peer, channel).pending.remove(*this);
+  transport->operations_.give_back(*this);
 }
 
-MpiTransport::MpiTransport(EchelonMpiApi& api, FirstFailure& failure, Clock& clock, std::function<void()> idle)
+MpiTransport::MpiTransport(EchelonMpiApi& api, FirstFailure& failure, Clock& clock, std::function<void()> idle,
+                           std::function<void(Rank, const RankStatus&)> status)
     : api_(api),
       failure_(failure),
       clock_(clock),
       idle_(std::move(idle)),
+      status_(std::move(status)),
       ended_(static_cast<std::size_t>(api.size)),
       heard_(frame_header_bytes + inline_bytes) {
   ended_[static_cast<std::size_t>(api.rank)] = 1;
@@ -72,37 +73,30 @@ void MpiTransport::listen() {
 }
 
 MpiOperation& MpiTransport::take() {
-  if (free_.empty()) {
-    free_.push_back(&all_.emplace_back());
-    free_.back()->transport = this;
-    free_.reserve(all_.size());
-  }
-  MpiOperation& l = *free_.back();
-  free_.pop_back();
-  l.done = l.mismatched = l.ended = l.dropped = false;
-  return l;
+  MpiOperation& op = operations_.take();
+  op.transport = this;
+  op.done = op.mismatched = op.ended = op.dropped = false;
+  return op;
 }
 
-void MpiTransport::give_back(MpiOperation& operation) { free_.push_back(&operation); }
-
-void MpiTransport::begin_send(MpiOperation& l, const FrameHeader& header, std::span<const std::byte> payload) {
+void MpiTransport::begin_send(MpiOperation& op, const FrameHeader& header, std::span<const std::byte> payload) {
   const auto bytes = encode_header(header);
-  l.buffer.assign(bytes.begin(), bytes.end());
-  l.buffer.insert(l.buffer.end(), payload.begin(), payload.end());
-  l.requests.resize(1);
-  check(api_, api_.send(l.buffer.data(), static_cast<int>(l.buffer.size()), l.peer, header_tag, &l.requests[0]),
+  op.buffer.assign(bytes.begin(), bytes.end());
+  op.buffer.insert(op.buffer.end(), payload.begin(), payload.end());
+  op.requests.resize(1);
+  check(api_, api_.send(op.buffer.data(), static_cast<int>(op.buffer.size()), op.peer, header_tag, &op.requests[0]),
         "sending");
-  active_.push_back(&l);
+  active_.push_back(&op);
 }
 
 Work MpiTransport::send(Rank to, Channel channel, const Label& label, std::span<const std::byte> bytes) {
   const std::lock_guard lock(mutex_);
-  MpiOperation& l = take();
-  l.sends = true;
-  l.peer = to;
-  l.channel = channel;
-  l.label = label;
-  l.bytes = bytes.size();
+  MpiOperation& op = take();
+  op.sends = true;
+  op.peer = to;
+  op.channel = channel;
+  op.label = label;
+  op.bytes = bytes.size();
   FrameHeader h;
   h.from = static_cast<std::uint32_t>(api_.rank);
   h.to = static_cast<std::uint32_t>(to);
@@ -111,104 +105,101 @@ Work MpiTransport::send(Rank to, Channel channel, const Label& label, std::span<
   h.message_bytes = bytes.size();
   if (bytes.size() <= inline_bytes) {
     seal(h, bytes);
-    l.dropped = true;  // copied: the program need not wait for it
-    begin_send(l, h, bytes);
+    op.dropped = true;  // copied: the program need not wait for it
+    begin_send(op, h, bytes);
     return Work();
   }
   h.sequence = first_data_tag + next_tag_++ % data_tags;
   seal(h, {});
-  begin_send(l, h, {});
+  begin_send(op, h, {});
   for (std::size_t at = 0; at < bytes.size(); at += piece_bytes) {
     const auto piece = bytes.subspan(at, std::min(piece_bytes, bytes.size() - at));
     check(api_,
           api_.send(piece.data(), static_cast<int>(piece.size()), to, static_cast<int>(h.sequence),
-                    &l.requests.emplace_back()),
+                    &op.requests.emplace_back()),
           "sending");
   }
-  return Work(&l);
+  return Work(&op);
 }
 
-void MpiTransport::say(FrameKind kind, Rank to, std::string_view text, std::uint64_t sequence) {
+void MpiTransport::say(FrameKind kind, Rank to, std::span<const std::byte> payload, std::uint64_t sequence) {
   const std::lock_guard lock(mutex_);
-  MpiOperation& l = take();
-  l.sends = true;
-  l.peer = to;
-  l.dropped = true;
-  const auto payload = std::as_bytes(std::span(text.substr(0, inline_bytes)));
+  MpiOperation& op = take();
+  op.sends = true;
+  op.peer = to;
+  op.dropped = true;
+  payload = payload.first(std::min(payload.size(), inline_bytes));
   FrameHeader h;
   h.kind = kind;
   h.from = static_cast<std::uint32_t>(api_.rank);
   h.to = static_cast<std::uint32_t>(to);
   h.sequence = sequence;
   seal(h, payload);
-  begin_send(l, h, payload);
+  begin_send(op, h, payload);
 }
 
 Work MpiTransport::receive(Rank from, Channel channel, const Label& label, std::byte* into, std::size_t bytes,
                            Sink sink) {
   const std::lock_guard lock(mutex_);
-  MpiOperation& l = take();
-  l.sends = false;
-  l.peer = from;
-  l.channel = channel;
-  l.label = label;
-  l.bytes = bytes;
-  l.into = into;
-  l.sink = sink;
-  ChannelState& waiting = channel_state(from, channel);
-  if (waiting.early.empty()) {
-    waiting.posted.push_back(&l);
-  } else {
-    const Early early = std::move(waiting.early.front());
-    waiting.early.pop_front();
-    match(l, early.header, early.payload);
+  MpiOperation& op = take();
+  op.sends = false;
+  op.peer = from;
+  op.channel = channel;
+  op.label = label;
+  op.bytes = bytes;
+  op.into = into;
+  op.sink = sink;
+  if (auto* const message = channels_.receive(queue_of(from, channel), op)) {
+    match(op, message->header, message->payload);
+    channels_.done_with(*message);
   }
-  return Work(&l);
+  return Work(&op);
 }
 
-void MpiTransport::match(MpiOperation& l, const FrameHeader& h, std::span<const std::byte> payload) {
-  if (h.label != l.label || h.message_bytes != l.bytes) {
-    l.problem = fmt::format("rank {} sent {}, {} bytes; rank {} expected {}, {} bytes (channel {})", l.peer,
-                            to_string(h.label), h.message_bytes, api_.rank, to_string(l.label), l.bytes, l.channel);
-    l.mismatched = l.done = true;
+void MpiTransport::match(MpiOperation& op, const FrameHeader& h, std::span<const std::byte> payload) {
+  if (h.label != op.label || h.message_bytes != op.bytes) {
+    op.problem = fmt::format("rank {} sent {}, {} bytes; rank {} expected {}, {} bytes (channel {})", op.peer,
+                             to_string(h.label), h.message_bytes, api_.rank, to_string(op.label), op.bytes, op.channel);
+    op.mismatched = op.done = true;
     return;
   }
-  if (l.bytes <= inline_bytes) {
-    if (l.sink.take)
-      l.sink.take(l.sink.self, 0, payload);
+  if (op.bytes <= inline_bytes) {
+    if (op.sink.take)
+      op.sink.take(op.sink.self, 0, payload);
     else
-      std::copy(payload.begin(), payload.end(), l.into);
-    l.done = true;
+      std::copy(payload.begin(), payload.end(), op.into);
+    op.done = true;
     return;
   }
-  if (l.sink.take) l.buffer.resize(l.bytes);
-  std::byte* const into = l.sink.take ? l.buffer.data() : l.into;
-  for (std::size_t at = 0; at < l.bytes; at += piece_bytes) {
+  if (op.sink.take) op.buffer.resize(op.bytes);
+  std::byte* const into = op.sink.take ? op.buffer.data() : op.into;
+  for (std::size_t at = 0; at < op.bytes; at += piece_bytes) {
     check(api_,
-          api_.receive(into + at, static_cast<int>(std::min(piece_bytes, l.bytes - at)), l.peer,
-                       static_cast<int>(h.sequence), &l.requests.emplace_back()),
+          api_.receive(into + at, static_cast<int>(std::min(piece_bytes, op.bytes - at)), op.peer,
+                       static_cast<int>(h.sequence), &op.requests.emplace_back()),
           "receiving");
   }
-  active_.push_back(&l);
+  active_.push_back(&op);
 }
 
 void MpiTransport::handle(Rank from, std::span<const std::byte> message) {
   const FrameHeader h = decode_header(message);
   const auto payload = message.subspan(frame_header_bytes);
   check_payload(h, payload);
-  const std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
+  const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
   switch (h.kind) {
     case FrameKind::data: {
-      ChannelState& l = channel_state(from, h.channel);
-      if (l.posted.empty()) {
-        l.early.push_back({h, {payload.begin(), payload.end()}});
+      Channels::Queue& queue = queue_of(from, h.channel);
+      if (MpiOperation* const op = channels_.arrive(queue)) {
+        match(*op, h, payload);
       } else {
-        MpiOperation& operation = *l.posted.front();
-        l.posted.pop_front();
-        match(operation, h, payload);
+        Arrival& arrival = channels_.keep(queue);
+        arrival.header = h;
+        arrival.payload.assign(payload.begin(), payload.end());
       }
       break;
     }
+    case FrameKind::status: status_(from, decode_status(payload, api_.size)); break;
     case FrameKind::bye: ended_[static_cast<std::size_t>(from)] = 1; break;
     case FrameKind::abort:
       ended_[static_cast<std::size_t>(from)] = 1;
@@ -218,16 +209,16 @@ void MpiTransport::handle(Rank from, std::span<const std::byte> message) {
       ended_[static_cast<std::size_t>(from)] = 1;
       failure_.set(static_cast<int>(h.sequence), text);
       break;
-    default: fail("rank {} sent a frame of a kind that has no business here", from);
+    default: fail("rank {} sent a frame of kind {}, which no rank sends through MPI", from, static_cast<int>(h.kind));
   }
 }
 
-bool MpiTransport::advance(MpiOperation& l) {
-  while (!l.requests.empty()) {
+bool MpiTransport::advance(MpiOperation& op) {
+  while (!op.requests.empty()) {
     int done = 0, from = 0, count = 0;
-    check(api_, api_.test(&l.requests.back(), &done, &from, &count), "a message");
+    check(api_, api_.test(&op.requests.back(), &done, &from, &count), "a message");
     if (!done) return false;
-    l.requests.pop_back();
+    op.requests.pop_back();
   }
   return true;
 }
@@ -241,16 +232,16 @@ void MpiTransport::progress_locked() {
     listen();
   }
   for (std::size_t i = 0; i < active_.size();) {
-    MpiOperation& l = *active_[i];
-    if (!advance(l)) {
+    MpiOperation& op = *active_[i];
+    if (!advance(op)) {
       ++i;
       continue;
     }
     active_[i] = active_.back();
     active_.pop_back();
-    if (!l.sends && l.sink.take) l.sink.take(l.sink.self, 0, l.buffer);
-    l.done = true;
-    if (l.dropped) give_back(l);
+    if (!op.sends && op.sink.take) op.sink.take(op.sink.self, 0, op.buffer);
+    op.done = true;
+    if (op.dropped) operations_.give_back(op);
   }
 }
 
@@ -281,7 +272,7 @@ bool MpiTransport::all_have_ended() {
 
 bool MpiTransport::nothing_left() {
   const std::lock_guard lock(mutex_);
-  return std::none_of(active_.begin(), active_.end(), [](const MpiOperation* l) { return l->sends; });
+  return std::none_of(active_.begin(), active_.end(), [](const MpiOperation* op) { return op->sends; });
 }
 
 }  // namespace echelon::mpi

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "world/os/signals.h"
-#include "world/transport/memory/wake_up.h"
+#include "world/os/wake_up.h"
 #include "world/transport/processes/children.h"
 
 namespace echelon {
@@ -73,7 +73,7 @@ struct RankProcess {
   if (signals) pthread_sigmask(SIG_SETMASK, signals, nullptr);  // otherwise they wait for StopSignals
   body(index);
   std::fflush(nullptr);
-  _exit(segment.failure().broken() ? exit_failed : exit_ended);
+  _exit(segment.failure().known() ? exit_failed : exit_ended);
 }
 
 class ChildProcesses {
@@ -117,7 +117,7 @@ class ChildProcesses {
       for (std::size_t i = 0; i < children_.size(); ++i)
         if (looks[i].revents != 0) bury(static_cast<int>(i));
 
-      if (!segment_.failure().broken()) continue;
+      if (!segment_.failure().known()) continue;
       const double now = monotonic_seconds();
       if (broken_since < 0) broken_since = now;
       if (now - broken_since > options_.grace_seconds)
@@ -151,11 +151,11 @@ class ChildProcesses {
     child.descriptor = -1;
     const bool ended = segment_.rank(index).ended.load(std::memory_order_acquire) != 0;
     if (WIFSIGNALED(status))
-      segment_.break_world(name(index), FailureKind::failure, fmt::format("killed by signal {}", WTERMSIG(status)),
-                           true);
+      segment_.fail_world(name(index), fmt::format("killed by signal {}", WTERMSIG(status)), FailureKind::failure,
+                          true);
     else if (!ended)
-      segment_.break_world(name(index), FailureKind::failure,
-                           fmt::format("exited with code {} before its program's end", WEXITSTATUS(status)), true);
+      segment_.fail_world(name(index), fmt::format("exited with code {} before its program's end", WEXITSTATUS(status)),
+                          FailureKind::failure, true);
   }
 
   static void end(RankProcess& child) {

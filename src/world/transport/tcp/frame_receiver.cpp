@@ -7,7 +7,7 @@ namespace echelon::tcp {
 
 namespace {
 
-constexpr std::size_t early_bytes = std::size_t{64} << 10;
+constexpr std::size_t unparsed_bytes = std::size_t{64} << 10;
 constexpr std::size_t longest_note = 4096;
 
 [[noreturn]] void refuse(const std::string& text) { throw BadFrame(FrameFault::length, text); }
@@ -20,27 +20,16 @@ FrameReceiver::FrameReceiver(int from, int to, std::uint32_t epoch, FrameSender&
       epoch_(epoch),
       sender_(sender),
       hear_(std::move(hear)),
-      early_(early_bytes),
+      unparsed_(unparsed_bytes),
       bounce_(piece_bytes) {
   limits_.payload_bytes = piece_bytes;
 }
 
 FrameReceiver::ChannelState& FrameReceiver::channel_state(Channel channel) {
   if (const auto it = channels_.find(channel); it != channels_.end()) return *it->second;
-  if (channels_.size() >= most_channels) refuse("a channel too many");
-  auto& channel_state = channels_[channel] = std::make_unique<ChannelState>();
-  channel_state->waiting.reserve(16);
-  return *channel_state;
-}
-
-std::vector<std::byte> FrameReceiver::buffer(std::size_t bytes) {
-  std::vector<std::byte> b;
-  if (!spare_.empty()) {
-    b = std::move(spare_.back());
-    spare_.pop_back();
-  }
-  b.resize(bytes);
-  return b;
+  if (channels_.size() >= most_channels)
+    refuse(fmt::format("more than {} channels from rank {}", most_channels, from_));
+  return *(channels_[channel] = std::make_unique<ChannelState>());
 }
 
 bool FrameReceiver::fits(Transfer& t, const Label& label, std::uint64_t bytes) {
@@ -60,84 +49,77 @@ void FrameReceiver::deliver(Transfer& t, const Label& label, std::span<const std
   t.finish(Transfer::done);
 }
 
-// Who waits for that message, if he still does.
-Transfer* FrameReceiver::asked_for(ChannelState& l, std::uint64_t number) {
-  Transfer* const t = l.queue.front();
+// The receive of that message, if it has begun and was not abandoned.
+Transfer* FrameReceiver::receive_of(ChannelState& c, std::uint64_t number) {
+  Transfer* const t = c.queue.pending.front();
   return t && t->number == number ? t : nullptr;
 }
 
-// A short message has left our hands: from time to time the sender must know.
-void FrameReceiver::take(Channel channel, ChannelState& l, std::uint64_t bytes) {
+// A short message was taken: from time to time the sender is told.
+void FrameReceiver::take(Channel channel, ChannelState& c, std::uint64_t bytes) {
   if (bytes > eager_bytes) return;
-  l.taken += cost_of(bytes);
-  if (l.taken - l.told < window_bytes / 4) return;
-  l.told = l.taken;
-  sender_.acknowledge(channel, l.taken);
+  c.taken += cost_of(bytes);
+  if (c.taken - c.told < window_bytes / 4) return;
+  c.told = c.taken;
+  sender_.acknowledge(channel, c.taken);
 }
 
-void FrameReceiver::post(Transfer& t) {
-  ChannelState& l = channel_state(t.channel);
-  t.number = l.posted++;
-  if (!l.waiting.empty()) {
-    Waiting message = std::move(l.waiting[l.first_waiting++]);
-    if (l.first_waiting == l.waiting.size()) {
-      l.waiting.clear();
-      l.first_waiting = 0;
-    }
-    l.waiting_cost -= cost_of(message.bytes.size());
-    take(t.channel, l, message.bytes.size());
+void FrameReceiver::receive(Transfer& t) {
+  ChannelState& c = channel_state(t.channel);
+  t.number = c.asked++;
+  if (!c.queue.unexpected.empty()) {
+    Channels::Unexpected& message = *matcher_.receive(c.queue, t);
+    c.unexpected_cost -= cost_of(message.bytes.size());
+    take(t.channel, c, message.bytes.size());
     deliver(t, message.label, message.bytes);
-    spare_.push_back(std::move(message.bytes));
-    return;
+    return matcher_.done_with(message);
   }
-  if (l.announced && l.announced->sequence == t.number) {
-    const FrameHeader announced = *l.announced;
-    l.announced.reset();
+  if (c.announced && c.announced->sequence == t.number) {
+    const FrameHeader announced = *c.announced;
+    c.announced.reset();
     if (!fits(t, announced.label, announced.message_bytes)) return;
   }
-  l.queue.push(t);
+  matcher_.receive(c.queue, t);
   if (t.bytes > eager_bytes) sender_.ready(t.channel, t.number);
 }
 
 void FrameReceiver::abandon(Transfer& t) {
-  ChannelState& l = channel_state(t.channel);
-  if (l.receiving == &t) {
-    l.receiving = nullptr;
-    l.discarding = true;
-    if (in_payload_ && channel_state_ == &l) {  // in the middle of a frame: the rest is read and thrown away
+  ChannelState& c = channel_state(t.channel);
+  if (c.receiving == &t) {
+    c.receiving = nullptr;
+    c.discarding = true;
+    if (in_payload_ && channel_state_ == &c) {  // in the middle of a frame: the rest is read and thrown away
       target_ = bounce_.data();
       checked_ = false;
     }
-    l.queue.remove(t);
-    return;
   }
-  l.queue.remove(t);  // its message will find nobody and be thrown away
+  c.queue.pending.remove(t);  // the rest of its message, or all of it, will be thrown away
 }
 
 void FrameReceiver::fail_all(Transfer::State state) {
-  for (auto& [channel, l] : channels_) {
-    if (l->receiving) {
-      Transfer& t = *l->receiving;
+  for (auto& [channel, c] : channels_) {
+    if (c->receiving) {
+      Transfer& t = *c->receiving;
       abandon(t);
       t.finish(state);
     }
-    while (!l->queue.empty()) l->queue.pop().finish(state);
+    while (Transfer* const t = matcher_.arrive(c->queue)) t->finish(state);
   }
 }
 
 std::size_t FrameReceiver::room(std::span<iovec, 2> pieces) {
   const std::size_t left = in_payload_ ? header_.payload_bytes - have_ : 0;
-  if (early_at_ == early_end_) early_at_ = early_end_ = 0;
-  if (early_at_ > 0 && early_.size() - early_end_ < frame_header_bytes) {
-    std::memmove(early_.data(), early_.data() + early_at_, early_end_ - early_at_);
-    early_end_ -= std::exchange(early_at_, 0);
+  if (unparsed_at_ == unparsed_end_) unparsed_at_ = unparsed_end_ = 0;
+  if (unparsed_at_ > 0 && unparsed_.size() - unparsed_end_ < frame_header_bytes) {
+    std::memmove(unparsed_.data(), unparsed_.data() + unparsed_at_, unparsed_end_ - unparsed_at_);
+    unparsed_end_ -= std::exchange(unparsed_at_, 0);
   }
-  std::size_t early_room = early_.size() - early_end_;
-  // In the middle of a long message the next frame's payload should not come into `early_`: only its header.
-  if (left > early_bytes / 4) early_room = std::min(early_room, frame_header_bytes);
+  std::size_t unparsed_room = unparsed_.size() - unparsed_end_;
+  // In the middle of a long message only the next frame's header should go to `unparsed_`, not its payload.
+  if (left > unparsed_bytes / 4) unparsed_room = std::min(unparsed_room, frame_header_bytes);
   std::size_t n = 0;
   if (left > 0) pieces[n++] = {target_ + have_, left};
-  if (early_room > 0) pieces[n++] = {early_.data() + early_end_, early_room};
+  if (unparsed_room > 0) pieces[n++] = {unparsed_.data() + unparsed_end_, unparsed_room};
   return n;
 }
 
@@ -147,24 +129,24 @@ void FrameReceiver::advance(std::size_t bytes) {
     have_ += direct;
     bytes -= direct;
   }
-  early_end_ += bytes;
+  unparsed_end_ += bytes;
   parse();
 }
 
 void FrameReceiver::parse() {
   for (;;) {
     if (in_payload_) {
-      const std::size_t n = std::min<std::size_t>(early_end_ - early_at_, header_.payload_bytes - have_);
-      if (n > 0) std::memcpy(target_ + have_, early_.data() + early_at_, n);
-      early_at_ += n;
+      const std::size_t n = std::min<std::size_t>(unparsed_end_ - unparsed_at_, header_.payload_bytes - have_);
+      if (n > 0) std::memcpy(target_ + have_, unparsed_.data() + unparsed_at_, n);
+      unparsed_at_ += n;
       have_ += n;
       if (have_ < header_.payload_bytes) return;
       in_payload_ = false;
       finish_frame();
     }
-    if (early_end_ - early_at_ < frame_header_bytes) return;
-    const auto bytes = std::span<const std::byte>(early_).subspan(early_at_, frame_header_bytes);
-    early_at_ += frame_header_bytes;
+    if (unparsed_end_ - unparsed_at_ < frame_header_bytes) return;
+    const auto bytes = std::span<const std::byte>(unparsed_).subspan(unparsed_at_, frame_header_bytes);
+    unparsed_at_ += frame_header_bytes;
     begin(decode_header(bytes, limits_));
   }
 }
@@ -180,39 +162,40 @@ void FrameReceiver::begin(const FrameHeader& header) {
   have_ = 0;
   channel_state_ = nullptr;
   if (header.kind == FrameKind::data) return begin_data();
-  if (header.payload_bytes > longest_note) refuse(fmt::format("a note of {} bytes", header.payload_bytes));
+  if (header.payload_bytes > longest_note) refuse(fmt::format("a control frame of {} bytes", header.payload_bytes));
   target_ = bounce_.data();
 }
 
 void FrameReceiver::begin_data() {
-  ChannelState& l = channel_state(header_.channel);
-  channel_state_ = &l;
-  if (header_.sequence != l.arrived || header_.offset != l.offset) {
+  ChannelState& c = channel_state(header_.channel);
+  channel_state_ = &c;
+  if (header_.sequence != c.arrived || header_.offset != c.offset) {
     refuse(fmt::format("message {} from {} on where message {} from {} on was due", header_.sequence, header_.offset,
-                       l.arrived, l.offset));
+                       c.arrived, c.offset));
   }
-  if (l.receiving && (l.receiving->bytes != header_.message_bytes || l.receiving->label != header_.label))
-    refuse(fmt::format("a message of {} bytes that had begun with {}", header_.message_bytes, l.receiving->bytes));
-  l.announced.reset();
-  if (header_.offset == 0 && !l.receiving && header_.sequence < l.posted) {
-    Transfer* const t = asked_for(l, header_.sequence);
+  if (c.receiving && (c.receiving->bytes != header_.message_bytes || c.receiving->label != header_.label))
+    refuse(
+        fmt::format("a part of a message of {} bytes in a message of {}", header_.message_bytes, c.receiving->bytes));
+  c.announced.reset();
+  if (header_.offset == 0 && !c.receiving && header_.sequence < c.asked) {
+    Transfer* const t = receive_of(c, header_.sequence);
     if (t && t->label == header_.label && t->bytes == header_.message_bytes) {
-      l.receiving = t;
+      c.receiving = t;
     } else {
-      l.discarding = true;
-      if (t) fits(l.queue.pop(), header_.label, header_.message_bytes);
+      c.discarding = true;
+      if (t) fits(*matcher_.arrive(c.queue), header_.label, header_.message_bytes);
     }
   }
-  if (l.discarding) {
+  if (c.discarding) {
     target_ = bounce_.data();
-  } else if (l.receiving) {
-    target_ = l.receiving->sink.take ? bounce_.data() : l.receiving->into + header_.offset;
+  } else if (c.receiving) {
+    target_ = c.receiving->sink.take ? bounce_.data() : c.receiving->into + header_.offset;
   } else {
     if (header_.message_bytes > eager_bytes || header_.payload_bytes != header_.message_bytes ||
-        l.waiting_cost + cost_of(header_.message_bytes) > window_bytes) {
-      refuse(fmt::format("{} bytes that nobody asked for", header_.message_bytes));
+        c.unexpected_cost + cost_of(header_.message_bytes) > window_bytes) {
+      refuse(fmt::format("an unexpected message of {} bytes, more than may be sent unasked", header_.message_bytes));
     }
-    arriving_ = buffer(header_.payload_bytes);
+    arriving_.resize(header_.payload_bytes);
     target_ = arriving_.data();
   }
 }
@@ -229,45 +212,43 @@ void FrameReceiver::finish_frame() {
 }
 
 void FrameReceiver::finish_data() {
-  ChannelState& l = *channel_state_;
-  Transfer* t = l.receiving;
+  ChannelState& c = *channel_state_;
+  Transfer* t = c.receiving;
   if (t && t->sink.take) t->sink.take(t->sink.self, header_.offset, {target_, header_.payload_bytes});
-  l.offset += header_.payload_bytes;
-  if (l.offset < header_.message_bytes) return;
+  c.offset += header_.payload_bytes;
+  if (c.offset < header_.message_bytes) return;
   // The message is complete.
-  ++l.arrived;
-  l.offset = 0;
-  l.receiving = nullptr;
-  if (std::exchange(l.discarding, false)) return take(header_.channel, l, header_.message_bytes);
+  ++c.arrived;
+  c.offset = 0;
+  c.receiving = nullptr;
+  if (std::exchange(c.discarding, false)) return take(header_.channel, c, header_.message_bytes);
   if (t) {
-    take(header_.channel, l, header_.message_bytes);
-    l.queue.pop();
+    take(header_.channel, c, header_.message_bytes);
+    matcher_.arrive(c.queue);
     return t->finish(Transfer::done);
   }
-  if (header_.sequence >= l.posted) {
-    l.waiting_cost += cost_of(arriving_.size());
-    if (l.first_waiting > l.waiting.size() / 2 && l.waiting.size() == l.waiting.capacity()) {
-      l.waiting.erase(l.waiting.begin(), l.waiting.begin() + static_cast<std::ptrdiff_t>(l.first_waiting));
-      l.first_waiting = 0;
-    }
-    l.waiting.push_back({header_.label, std::move(arriving_)});
+  if (header_.sequence >= c.asked) {
+    c.unexpected_cost += cost_of(arriving_.size());
+    Arrival& arrival = matcher_.keep(c.queue);
+    arrival.label = header_.label;
+    std::swap(arrival.bytes, arriving_);
     return;
   }
-  take(header_.channel, l, header_.message_bytes);
-  if (asked_for(l, header_.sequence)) deliver(l.queue.pop(), header_.label, arriving_);  // asked for while it arrived
-  spare_.push_back(std::move(arriving_));
+  take(header_.channel, c, header_.message_bytes);
+  if (receive_of(c, header_.sequence))  // began while the message arrived
+    deliver(*matcher_.arrive(c.queue), header_.label, arriving_);
 }
 
 void FrameReceiver::hear_control() {
   const auto what = header_.payload_bytes == 1 ? static_cast<Note>(bounce_[0]) : Note{};
   if (what == Note::ready) return sender_.hear_ready(header_.channel, header_.sequence);
-  if (what != Note::announce) refuse("an unknown note");
-  // A long message waits for its place. If one is there already, we have told; only look whether the two agree.
-  ChannelState& l = channel_state(header_.channel);
-  if (header_.sequence == l.posted) l.announced = header_;
-  Transfer* const t = asked_for(l, header_.sequence);
+  if (what != Note::announce) refuse("a control frame with an unknown note");
+  // A long message waits for its receive. If that has begun, `ready` was sent; here the two are compared.
+  ChannelState& c = channel_state(header_.channel);
+  if (header_.sequence == c.asked) c.announced = header_;
+  Transfer* const t = receive_of(c, header_.sequence);
   if (!t || (t->label == header_.label && t->bytes == header_.message_bytes)) return;
-  fits(l.queue.pop(), header_.label, header_.message_bytes);
+  fits(*matcher_.arrive(c.queue), header_.label, header_.message_bytes);
 }
 
 }  // namespace echelon::tcp

@@ -14,9 +14,9 @@ FrameSender::ChannelState& FrameSender::channel_state(Channel channel) {
   // The other side may name channels that we have not used yet, but not without end.
   if (channels_.size() >= most_channels)
     fail("more than {} channels between ranks {} and {}", most_channels, from_, to_);
-  auto& channel_state = channels_[channel] = std::make_unique<ChannelState>();
-  channel_state->channel = channel;
-  return *channel_state;
+  auto& made = channels_[channel] = std::make_unique<ChannelState>();
+  made->channel = channel;
+  return *made;
 }
 
 FrameHeader FrameSender::stamp(FrameKind kind) const {
@@ -57,35 +57,35 @@ void FrameSender::acknowledge(Channel channel, std::uint64_t cost) {
 }
 
 bool FrameSender::send_copy(Channel channel, const Label& label, std::span<const std::byte> bytes) {
-  ChannelState& l = channel_state(channel);
-  if (bytes.size() > copied_bytes || !l.queue.empty() || l.dead || notes_.size() - notes_at_ > window_bytes)
+  ChannelState& c = channel_state(channel);
+  if (bytes.size() > copied_bytes || !c.queue.empty() || c.dead || notes_.size() - notes_at_ > window_bytes)
     return false;
-  if (l.sent - l.taken + cost_of(bytes.size()) > window_bytes) return false;
+  if (c.sent - c.taken + cost_of(bytes.size()) > window_bytes) return false;
   FrameHeader h = stamp(FrameKind::data);
   h.channel = channel;
   h.label = label;
-  h.sequence = l.next++;
+  h.sequence = c.next++;
   append(h, bytes);
-  l.sent += cost_of(bytes.size());
+  c.sent += cost_of(bytes.size());
   return true;
 }
 
 void FrameSender::send(Transfer& transfer) {
-  ChannelState& l = channel_state(transfer.channel);
-  transfer.number = l.next++;
-  l.queue.push(transfer);
-  list(l);
+  ChannelState& c = channel_state(transfer.channel);
+  transfer.number = c.next++;
+  c.queue.push_back(transfer);
+  list(c);
 }
 
-// May the first message of the channel_state go on now? If it has to be asked for, says so to the other side.
-bool FrameSender::may_go(ChannelState& l) {
-  const Transfer& t = *l.queue.front();
-  if (l.dead) return false;
-  if (l.at > 0 || t.number < l.granted) return true;
-  if (t.bytes <= eager_bytes) return l.sent - l.taken + cost_of(t.bytes) <= window_bytes;
-  if (!std::exchange(l.announced, true)) {
+// Whether the first message of the channel may go on now. Announces it to the other side if that has to ask for it.
+bool FrameSender::may_go(ChannelState& c) {
+  const Transfer& t = *c.queue.front();
+  if (c.dead) return false;
+  if (c.at > 0 || t.number < c.granted) return true;
+  if (t.bytes <= eager_bytes) return c.sent - c.taken + cost_of(t.bytes) <= window_bytes;
+  if (!std::exchange(c.announced, true)) {
     FrameHeader h = stamp(FrameKind::control);
-    h.channel = l.channel;
+    h.channel = c.channel;
     h.label = t.label;
     h.sequence = t.number;
     h.message_bytes = t.bytes;
@@ -95,43 +95,43 @@ bool FrameSender::may_go(ChannelState& l) {
   return false;
 }
 
-void FrameSender::list(ChannelState& l) {
-  if (l.listed || l.queue.empty() || !may_go(l)) return;
-  l.listed = true;
-  ready_.push_back(&l);
+void FrameSender::list(ChannelState& c) {
+  if (c.listed || c.queue.empty() || !may_go(c)) return;
+  c.listed = true;
+  ready_.push_back(&c);
 }
 
 void FrameSender::hear_ready(Channel channel, std::uint64_t number) {
-  ChannelState& l = channel_state(channel);
-  l.granted = std::max(l.granted, number + 1);
-  list(l);
+  ChannelState& c = channel_state(channel);
+  c.granted = std::max(c.granted, number + 1);
+  list(c);
 }
 
 void FrameSender::hear_acknowledge(Channel channel, std::uint64_t cost) {
-  ChannelState& l = channel_state(channel);
-  if (cost > l.sent || cost < l.taken) fail("an acknowledgement of {} bytes where {} were sent", cost, l.sent);
-  l.taken = cost;
-  list(l);
+  ChannelState& c = channel_state(channel);
+  if (cost > c.sent || cost < c.taken) fail("an acknowledgement of {} bytes where {} were sent", cost, c.sent);
+  c.taken = cost;
+  list(c);
 }
 
 bool FrameSender::next_frame() {
   if (ready_.empty()) return false;
-  ChannelState& l = *ready_.front();
-  const Transfer& t = *l.queue.front();
-  const std::size_t size = std::min(t.bytes - l.at, piece_bytes);
-  payload_ = {t.from + l.at, size};
+  ChannelState& c = *ready_.front();
+  const Transfer& t = *c.queue.front();
+  const std::size_t size = std::min(t.bytes - c.at, piece_bytes);
+  payload_ = {t.from + c.at, size};
   FrameHeader h = stamp(FrameKind::data);
-  h.channel = l.channel;
+  h.channel = c.channel;
   h.label = t.label;
   h.sequence = t.number;
   h.message_bytes = t.bytes;
-  h.offset = l.at;
+  h.offset = c.at;
   seal(h, payload_);
   header_ = encode_header(h);
-  if (t.bytes <= eager_bytes) l.sent += cost_of(t.bytes);
+  if (t.bytes <= eager_bytes) c.sent += cost_of(t.bytes);
   written_ = 0;
   framed_ = true;
-  frame_channel_ = &l;
+  frame_channel_ = &c;
   return true;
 }
 
@@ -164,32 +164,32 @@ void FrameSender::advance(std::size_t bytes) {
   if (written_ < frame_header_bytes + payload_.size()) return;
   framed_ = false;
   if (!frame_channel_) return;
-  ChannelState& l = *frame_channel_;
-  ready_.erase(std::find(ready_.begin(), ready_.end(), &l));
-  l.listed = false;
-  l.at += payload_.size();
+  ChannelState& c = *frame_channel_;
+  ready_.erase(std::find(ready_.begin(), ready_.end(), &c));
+  c.listed = false;
+  c.at += payload_.size();
   Transfer* finished = nullptr;
-  if (l.at == l.queue.front()->bytes) {
-    finished = &l.queue.pop();
-    l.at = 0;
-    l.announced = false;
+  if (c.at == c.queue.front()->bytes) {
+    finished = c.queue.pop_front();
+    c.at = 0;
+    c.announced = false;
   }
-  list(l);  // behind the others
+  list(c);  // behind the others
   if (finished) finished->finish(Transfer::done);
 }
 
 void FrameSender::abandon(Transfer& transfer) {
-  ChannelState& l = channel_state(transfer.channel);
-  const bool in_flight = framed_ && frame_channel_ == &l && l.queue.front() == &transfer;
+  ChannelState& c = channel_state(transfer.channel);
+  const bool in_flight = framed_ && frame_channel_ == &c && c.queue.front() == &transfer;
   if (in_flight) {  // what has been promised to the other side must still come
     spare_.assign(payload_.begin(), payload_.end());
     payload_ = spare_;
     frame_channel_ = nullptr;
   }
-  if (!l.queue.remove(transfer)) return;
-  l.dead = true;  // a gap in the numbers: nothing more can come on this channel
-  std::erase(ready_, &l);
-  l.listed = false;
+  c.queue.remove(transfer);
+  c.dead = true;  // a gap in the numbers: nothing more can come on this channel
+  std::erase(ready_, &c);
+  c.listed = false;
 }
 
 void FrameSender::fail_all(Transfer::State state) {
@@ -198,19 +198,19 @@ void FrameSender::fail_all(Transfer::State state) {
     abandon(current);
     current.finish(state);
   }
-  for (auto& [channel, l] : channels_) {
-    while (!l->queue.empty()) l->queue.pop().finish(state);
-    l->listed = false;
-    l->dead = true;
+  for (auto& [channel, c] : channels_) {
+    while (Transfer* const t = c->queue.pop_front()) t->finish(state);
+    c->listed = false;
+    c->dead = true;
   }
   ready_.clear();
 }
 
 void FrameSender::fail_unasked(Transfer::State state) {
-  for (auto& [channel, l] : channels_) {
-    if (l->listed) continue;
-    while (!l->queue.empty()) l->queue.pop().finish(state);
-    l->dead = true;
+  for (auto& [channel, c] : channels_) {
+    if (c->listed) continue;
+    while (Transfer* const t = c->queue.pop_front()) t->finish(state);
+    c->dead = true;
   }
 }
 

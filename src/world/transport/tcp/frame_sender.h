@@ -1,10 +1,11 @@
 #pragma once
-// What is to be written on one connection: messages cut into frames, and the small notes between the two ends. It knows
-// nothing of sockets: `gather` says what to write next, `advance` hears how much has been written.
+// The sending half of a connection: cuts messages into frames and adds the control frames (notes) of this side. It has
+// no socket: `gather` gives the bytes to write next, `advance` is told how many of them were written.
 //
-// Nobody is asked to buffer without limit. A message of at most `eager_bytes` may be sent before the other side has
-// asked for it, as long as what it has not yet taken of this channel stays below `window_bytes`. A longer one waits for
-// the other side's `ready`, and its bytes then go straight to where they belong. Channels take turns, a frame each.
+// Flow control: the receiver buffers a bounded number of bytes. A message of at most `eager_bytes` is sent before the
+// other side has begun to receive it, as long as the bytes of this channel that the other side has not yet taken stay
+// below `window_bytes`. A longer message waits for the other side's `ready` note; its bytes then go straight into the
+// receiver's memory. Channels take turns, a frame each.
 //
 // For one thread at a time (Link locks).
 
@@ -35,13 +36,13 @@ class FrameSender {
  public:
   FrameSender(int from, int to, std::uint32_t epoch);
 
-  // True if the message was short and is as good as sent.
+  // Copies a short message, whose send is then done. False if it is too long for that, or must wait for its turn.
   bool send_copy(Channel channel, const Label& label, std::span<const std::byte> bytes);
   void send(Transfer& transfer);  // finishes it when its last byte has been written
 
   void note(FrameKind kind, std::span<const std::byte> payload, std::uint64_t sequence = 0);
-  void ready(Channel channel, std::uint64_t number);      // we have a place for this message
-  void acknowledge(Channel channel, std::uint64_t cost);  // so much of the channel's short messages has been taken
+  void ready(Channel channel, std::uint64_t number);      // its receive has begun
+  void acknowledge(Channel channel, std::uint64_t cost);  // of the channel's short messages that were taken so far
 
   void hear_ready(Channel channel, std::uint64_t number);
   void hear_acknowledge(Channel channel, std::uint64_t cost);
@@ -50,23 +51,23 @@ class FrameSender {
   std::size_t gather(std::span<iovec, 3> pieces);  // how many of them are used; 0: nothing to write now
   void advance(std::size_t bytes);
 
-  void abandon(Transfer& transfer);          // its memory will go away
-  void fail_all(Transfer::State state);      // all that are waiting
-  void fail_unasked(Transfer::State state);  // those for which the other side would have to do something
+  void abandon(Transfer& transfer);          // ends the use of its memory
+  void fail_all(Transfer::State state);      // ends all transfers
+  void fail_unasked(Transfer::State state);  // ends those that wait for something from the other side
 
  private:
   struct ChannelState {
     Channel channel = 0;
     std::uint64_t next = 0;             // number of the next message
-    std::uint64_t granted = 0;          // the other side has places for all messages below
+    std::uint64_t granted = 0;          // the other side receives all messages with lower numbers
     std::uint64_t sent = 0, taken = 0;  // cost of short messages
     TransferQueue queue;
     std::size_t at = 0;  // bytes of the first that have been written
     bool announced = false, listed = false, dead = false;
   };
   ChannelState& channel_state(Channel channel);
-  void list(ChannelState& channel_state);
-  bool may_go(ChannelState& channel_state);
+  void list(ChannelState& channel);
+  bool may_go(ChannelState& channel);
   bool next_frame();
   void append(FrameHeader header, std::span<const std::byte> payload);
   FrameHeader stamp(FrameKind kind) const;
@@ -82,7 +83,7 @@ class FrameSender {
   FrameHeaderBytes header_;
   std::span<const std::byte> payload_;
   std::size_t written_ = 0;                // of header and payload
-  ChannelState* frame_channel_ = nullptr;  // null: its transfer was abandoned
+  ChannelState* frame_channel_ = nullptr;  // of that frame; null: its transfer was abandoned
   std::vector<std::byte> spare_;
 };
 

@@ -29,7 +29,7 @@
 
 namespace echelon::tcp {
 
-constexpr std::uint16_t protocol_version = 2;
+constexpr std::uint16_t protocol_version = 3;
 constexpr std::byte entered{1};
 
 enum class Role : std::uint8_t {

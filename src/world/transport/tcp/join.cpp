@@ -8,9 +8,9 @@
 #include "world/os/host.h"
 #include "world/os/host_identity.h"
 #include "world/os/tasks.h"
-#include "world/rank_result.h"
 #include "world/transport/memory/segment.h"
 #include "world/transport/processes/children.h"
+#include "world/transport/rank_result.h"
 #include "world/transport/tcp/tcp_world.h"
 
 namespace echelon {
@@ -180,14 +180,14 @@ void live(Segment& status, int first_rank, int local, const std::function<void()
   } catch (const PeerLost& e) {
     const bool here = e.rank() >= first_rank && e.rank() < first_rank + status.ranks();
     // Should nobody know more for a while (it stands still, it is not dead), then this is what there is to say.
-    for (int i = 0; here && e.rank() != me && i < 100 && !status.failure().broken(); ++i) sleep_really(0.01);
-    if (!status.failure().broken()) status.break_world(e.rank(), FailureKind::failure, e.reason());
+    for (int i = 0; here && e.rank() != me && i < 100 && !status.failure().known(); ++i) sleep_really(0.01);
+    if (!status.failure().known()) status.fail_world(e.rank(), e.reason());
   } catch (const BadInput& e) {
-    status.break_world(me, FailureKind::bad_input, e.what());
+    status.fail_world(me, e.what(), FailureKind::bad_input);
   } catch (const std::exception& e) {
-    status.break_world(me, FailureKind::failure, e.what());
+    status.fail_world(me, e.what());
   } catch (...) {
-    status.break_world(me, FailureKind::failure, "it threw something that is no exception");
+    status.fail_world(me, "it threw something that is no exception");
   }
   status.rank(local).ended.store(1, std::memory_order_release);
 }

@@ -6,7 +6,7 @@ namespace echelon::tcp {
 
 namespace {
 
-constexpr std::size_t turn_bytes = std::size_t{2} << 20;  // moved before others have their turn
+constexpr std::size_t turn_bytes = std::size_t{2} << 20;  // moved before other links have their turn
 
 using Socket = asio::ip::tcp::socket;
 
@@ -68,7 +68,7 @@ Work Link::receive(Channel channel, const Label& label, std::byte* into, std::si
   t.sink = sink;
   const std::lock_guard lock(mutex_);
   if (failed_) return failed(t, Transfer::lost);
-  receiver_.post(t);
+  receiver_.receive(t);
   if (!t.settled() && peer_bye_) {
     receiver_.abandon(t);
     return failed(t, Transfer::ended);
@@ -77,7 +77,7 @@ Work Link::receive(Channel channel, const Label& label, std::byte* into, std::si
   return Work(&t);
 }
 
-// The program's thread writes a little by itself, which saves waking the I/O thread; the rest is for that one.
+// The program's thread writes a little by itself, which saves waking the I/O thread; that one writes the rest.
 void Link::write_from_program() {
   if (writing_ || write_locked(eager_bytes)) return;
   wants_pump_.store(true);
@@ -93,13 +93,13 @@ void Link::abandon(Transfer& transfer) {
     receiver_.abandon(transfer);
 }
 
-std::string Link::status() {
+RankStatus Link::status() {
   const std::lock_guard lock(mutex_);
   return status_;
 }
 
-// Under TLS the first messages may have been read together with the last words of the handshake: the socket would not
-// tell, so look without being asked.
+// Under TLS the first frames may have been read together with the end of the handshake: the socket would not tell, so
+// this does not wait for it.
 void Link::start() {
   asio::post(wire_.socket().get_executor(), [this] { on_readable(); });
 }
@@ -201,11 +201,10 @@ void Link::pump() {
   write();
 }
 
-// Before a message: so that who has it also knows what we did when we sent it.
+// Before a message, so that its receiver knows this rank's status at the time of the send.
 void Link::tell_status() {
   if (host_.status_version() == status_told_ || closed_ || hung_up_) return;
-  const std::string text = host_.status_now(status_told_);
-  sender_.note(FrameKind::status, std::as_bytes(std::span(text)));
+  sender_.note(FrameKind::status, encode(host_.status_now(status_told_)));
 }
 
 void Link::beat() {
@@ -234,7 +233,7 @@ void Link::say(FrameKind kind, std::string_view text, std::uint64_t sequence) {
 void Link::hear(const FrameHeader& header, std::span<const std::byte> payload) {
   switch (header.kind) {
     case FrameKind::alive: break;
-    case FrameKind::status: status_ = text_of(payload); break;
+    case FrameKind::status: status_ = decode_status(payload, host_.ranks()); break;
     case FrameKind::bye:
       if (lost_rank_ >= 0) break;  // not a good end
       peer_bye_ = true;
@@ -249,7 +248,8 @@ void Link::hear(const FrameHeader& header, std::span<const std::byte> payload) {
       lost_rank_ = static_cast<int>(header.sequence);
       lost_reason_ = text_of(payload);
       break;
-    default: throw BadFrame(FrameFault::kind, "a frame of a kind that has no business here");
+    default:
+      throw BadFrame(FrameFault::kind, fmt::format("a frame of kind {} between ranks", static_cast<int>(header.kind)));
   }
 }
 

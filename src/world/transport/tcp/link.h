@@ -1,8 +1,8 @@
 #pragma once
-// The connection to one other rank: an FrameReceiver and an FrameSender on a Wire, moved by the world's I/O thread.
+// The connection to one other rank: a FrameReceiver and a FrameSender on a Wire, moved by the mesh's I/O thread.
 //
-// send, receive, abandon, doing: any thread. The rest: the I/O thread only. Nothing throws on the program's side; what
-// goes wrong shows in the Transfers.
+// send, receive, abandon, status: any thread. The rest: the I/O thread only. Nothing is thrown to the program here: a
+// failure ends its Transfers.
 
 #include <atomic>
 #include <functional>
@@ -15,14 +15,15 @@
 
 namespace echelon::tcp {
 
-// The world, as its links see it.
+// What a link asks of the mesh that owns it.
 class LinkHost {
  public:
   virtual void wake() = 0;                                     // any thread: have the I/O thread call pump()
   virtual void lost(int rank, const std::string& reason) = 0;  // I/O thread
-  virtual void changed() = 0;                                  // I/O thread: somebody may wait for `bye` or `quiet`
-  virtual std::uint64_t status_version() const = 0;            // any thread: one more for each new text
-  virtual std::string status_now(std::uint64_t& version) = 0;
+  virtual void changed() = 0;                        // I/O thread: over(), quiet() or closed() may have changed
+  virtual std::uint64_t status_version() const = 0;  // any thread: one more for each change of this rank's status
+  virtual RankStatus status_now(std::uint64_t& version) = 0;
+  virtual int ranks() const = 0;
 
  protected:
   ~LinkHost() = default;
@@ -35,20 +36,20 @@ class Link final : public Carrier {
   Work send(Channel channel, const Label& label, std::span<const std::byte> bytes);
   Work receive(Channel channel, const Label& label, std::byte* into, std::size_t bytes, Sink sink);
   void abandon(Transfer& transfer) override;
-  std::string status();
+  RankStatus status();  // as the peer last told it
 
   int peer() const { return peer_; }
   void start();
-  void pump();  // writes what can be written, if somebody asked for it
+  void pump();  // writes what can be written, if wake() was called for this link
   void say(FrameKind kind, std::string_view text, std::uint64_t sequence = 0);
-  void beat();                                     // a sign of life, with what we are doing
-  void watch(double now, double silence_seconds);  // lost if it has been silent for so long
-  void forgive(double now) { last_heard_ = now; }  // we were not listening
+  void beat();                                     // sends a sign of life, with this rank's status if that is new
+  void watch(double now, double silence_seconds);  // reports the peer as lost if it was silent for that long
+  void forgive(double now) { last_heard_ = now; }  // its silence so far does not count
   void fail_all();                                 // the job has failed: ends all Transfers
   bool closed() const { return closed_; }
   bool over() const { return closed_ || peer_bye_; }
-  bool quiet();    // nothing left to write, or nobody to write to
-  void hang_up();  // after the last word: nothing more will be written
+  bool quiet();    // there is nothing left to write, or nobody to write to
+  void hang_up();  // nothing more will be written
   void close(Transfer::State state = Transfer::ended);
 
  private:
@@ -73,11 +74,11 @@ class Link final : public Carrier {
   Wire wire_;
   FrameSender sender_;
   FrameReceiver receiver_;
-  bool writing_ = false;  // somebody is waiting for the socket to take more
+  bool writing_ = false;  // the I/O thread waits until the socket takes more
   bool closed_ = false, hung_up_ = false, peer_bye_ = false, failed_ = false;
-  std::string status_;
+  RankStatus status_;
   std::uint64_t status_told_ = 0;
-  int lost_rank_ = -1;  // what the peer has told us, until the lock is released
+  int lost_rank_ = -1;  // told by the peer; reported once the lock is released
   std::string lost_reason_;
 
   std::atomic<bool> wants_pump_ = false;

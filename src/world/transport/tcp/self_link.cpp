@@ -45,7 +45,7 @@ Work SelfLink::receive(Channel channel, const Label& label, std::byte* into, std
   if (failed_)
     t.finish(Transfer::lost);
   else
-    receiver_.post(t);
+    receiver_.receive(t);
   move();
   return Work(&t);
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Messages of a rank to itself: the same boxes as on a connection, with no connection between them. Thread-safe.
+// Messages of a rank to itself: the two halves of a connection (FrameSender, FrameReceiver) without a socket between
+// them. Thread-safe.
 
 #include <mutex>
 

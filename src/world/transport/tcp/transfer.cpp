@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "world/transport/memory/wake_up.h"
+#include "world/os/wake_up.h"
 
 namespace echelon::tcp {
 
@@ -51,43 +51,23 @@ void Transfer::release() {
 }
 
 TransferPool::TransferPool(const FirstFailure& failure, Clock& clock) : failure_(failure), clock_(clock) {
-  for (int i = 0; i < 64; ++i) {  // as many as most programs ever have at once
-    Transfer& t = all_.emplace_back();
-    t.pool = this;
-    give_back(t);
-  }
+  TransferQueue made;
+  while (pool_.size() < 64) made.push_back(pool_.take());  // as many as most programs ever have at once
+  while (Transfer* const transfer = made.pop_front()) pool_.give_back(*transfer);
 }
 
 Transfer& TransferPool::take() {
   const std::lock_guard lock(mutex_);
-  Transfer* t = free_;
-  if (t) {
-    free_ = t->next;
-  } else {
-    t = &all_.emplace_back();
-    t->pool = this;
-  }
-  t->state.store(Transfer::pending, std::memory_order_relaxed);
-  t->over.store(false, std::memory_order_relaxed);
-  t->next = nullptr;
-  return *t;
+  Transfer& transfer = pool_.take();
+  transfer.pool = this;
+  transfer.state.store(Transfer::pending, std::memory_order_relaxed);
+  transfer.over.store(false, std::memory_order_relaxed);
+  return transfer;
 }
 
 void TransferPool::give_back(Transfer& transfer) {
   const std::lock_guard lock(mutex_);
-  transfer.next = free_;
-  free_ = &transfer;
-}
-
-bool TransferQueue::remove(Transfer& t) {
-  Transfer* before = nullptr;
-  for (Transfer* i = first_; i; before = i, i = i->next) {
-    if (i != &t) continue;
-    (before ? before->next : first_) = t.next;
-    if (last_ == &t) last_ = before;
-    return true;
-  }
-  return false;
+  pool_.give_back(transfer);
 }
 
 }  // namespace echelon::tcp

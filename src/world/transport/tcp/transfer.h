@@ -1,16 +1,17 @@
 #pragma once
-// A message on its way over TCP, as the program's side sees it (a Work) and as the I/O thread's side does. They come
-// from a pool that belongs to the world and are used again and again: no message allocates one.
+// One send or receive over TCP: an Operation for the program's tasks, a queue entry for the connection that moves its
+// bytes. Transfers come from a pool of the world, so that starting one allocates nothing.
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
 
-#include "world/first_failure.h"
+#include "world/intrusive_list.h"
+#include "world/pool.h"
+#include "world/transport/first_failure.h"
 #include "world/transport/memory/endpoint.h"
 #include "world/world.h"
 
@@ -19,10 +20,10 @@ namespace echelon::tcp {
 struct Transfer;
 class TransferPool;
 
-// Who moves the bytes of a Transfer.
+// The connection that moves the bytes of a Transfer.
 class Carrier {
  public:
-  virtual void abandon(Transfer& transfer) = 0;  // its memory will go away
+  virtual void abandon(Transfer& transfer) = 0;  // ends the use of its memory
 
  protected:
   ~Carrier() = default;
@@ -34,7 +35,7 @@ struct Transfer final : Operation {
   bool wait(double deadline) override;
   bool finished() override { return settled(); }
   void release() override;
-  void finish(State how);  // wakes who waits; do not touch it afterwards
+  void finish(State how);  // wakes the task that waits; do not touch the transfer afterwards
   bool settled() const;    // finished, one way or another
 
   Carrier* carrier = nullptr;
@@ -47,21 +48,21 @@ struct Transfer final : Operation {
   std::byte* into = nullptr;
   std::size_t bytes = 0;
   Sink sink;
-  std::uint64_t number = 0;  // of the message on its channel
-  std::string problem;       // of a mismatch
-  Transfer* next = nullptr;  // in a queue, or in the pool
+  std::uint64_t number = 0;                       // of the message on its channel
+  std::string problem;                            // of a mismatch
+  Transfer *next = nullptr, *previous = nullptr;  // in a TransferQueue
   std::atomic<std::uint32_t> state = pending;
-  std::atomic<bool> over = false;  // with host_ranks: what their Endpoint looks at while it waits
+  std::atomic<bool> over = false;  // where ranks share memory: what their Endpoint looks at while it waits
 };
 
 std::string describe(const Label& label, std::uint64_t bytes);  // "all-reduce 7, step 2, of float32 (4096 bytes)"
 
-class TransferPool {
+class TransferPool {  // thread-safe
  public:
   TransferPool(const FirstFailure& failure, Clock& clock);
   Transfer& take();
   void give_back(Transfer& transfer);
-  // Who waits for a Transfer must also move the messages of the ranks on this machine. Before the first `take`.
+  // A task that waits for a Transfer then makes progress for the ranks on this machine too. Before any task waits.
   void wait_with(Endpoint* endpoint) { endpoint_ = endpoint; }
 
  private:
@@ -69,30 +70,10 @@ class TransferPool {
   const FirstFailure& failure_;
   Clock& clock_;
   std::mutex mutex_;
-  std::deque<Transfer> all_;
-  Transfer* free_ = nullptr;
+  Pool<Transfer> pool_;
   Endpoint* endpoint_ = nullptr;
 };
 
-// First come, first served, through Transfer::next.
-class TransferQueue {
- public:
-  bool empty() const { return first_ == nullptr; }
-  Transfer* front() const { return first_; }
-  void push(Transfer& t) {
-    t.next = nullptr;
-    (first_ ? last_->next : first_) = &t;
-    last_ = &t;
-  }
-  Transfer& pop() {
-    Transfer& t = *first_;
-    first_ = t.next;
-    return t;
-  }
-  bool remove(Transfer& t);
-
- private:
-  Transfer *first_ = nullptr, *last_ = nullptr;
-};
+using TransferQueue = IntrusiveList<Transfer>;  // first come, first served
 
 }  // namespace echelon::tcp

@@ -1,4 +1,4 @@
-#include "world/transport/memory/wake_up.h"
+#include "world/os/wake_up.h"
 
 #include <linux/futex.h>
 #include <sched.h>
