@@ -1,5 +1,5 @@
 #pragma once
-// A world with one rank: this thread, with the machine's own clock and disk. There is nobody to send to.
+// A world with one rank: this process, with the machine's own clock and disk. There is no other rank to send to.
 
 #include <memory>
 

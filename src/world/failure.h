@@ -1,5 +1,6 @@
 #pragma once
-// What can go wrong between ranks. All are `Failure`s: the run ends (resumable from its last checkpoint), exit code 1.
+// What can go wrong between ranks. All are `Failure`s: the run ends with exit code 1, resumable from its last
+// checkpoint.
 
 #include <string>
 
@@ -7,7 +8,7 @@
 
 namespace echelon {
 
-// A rank is gone (killed, unreachable, or it gave up), noticed during an operation.
+// A rank is lost (killed, unreachable, or it aborted the job), noticed during an operation.
 class PeerLost : public Failure {
  public:
   // "rank 3 was lost (killed by signal 9) during all-reduce 7, step 2"
@@ -25,17 +26,17 @@ class PeerLost : public Failure {
   std::string reason_, operation_;
 };
 
-// Two ranks do different things: the message that came is not the one that was expected.
+// Two ranks do different things: a message is not the one that its receiver expected.
 class Mismatch : public Failure {
   using Failure::Failure;
 };
 
-// A deadline has passed and there is no sign that anybody has gone.
+// A deadline has passed, and no rank is known to be lost.
 class TooLate : public Failure {
   using Failure::Failure;
 };
 
-// A program that ran on several ranks failed; this is what the first of them said.
+// A program that ran on several ranks failed: the first failure, and its rank.
 class RankFailed : public Failure {
  public:
   RankFailed(int rank, const std::string& text) : Failure("rank " + std::to_string(rank) + ": " + text), rank_(rank) {}

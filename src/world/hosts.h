@@ -1,6 +1,6 @@
 #pragma once
-// On which machine each rank of a world is. A copy shares the list with its original, so that thousands of simulated
-// ranks have one. Immutable; may be read by all threads.
+// The machine of each rank of a world. A copy shares the list with its original, so that thousands of simulated ranks
+// have one list. Immutable; all threads may read it.
 
 #include <cstddef>
 #include <initializer_list>

@@ -21,16 +21,16 @@ struct LaunchOptions {
   std::uint64_t seed = 0;
   // The most that shared memory may grow to; pages are taken when used.
   std::size_t shared_bytes = std::size_t{1} << 36;
-  double grace_seconds = 5;  // processes: after a failure the other ranks have that long to end by themselves
-  // The program makes StopSignals (world/os/signals.h). A rank in a process of its own keeps what it was told before,
-  // while it still starts or connects, until then; without this an early signal ends it.
+  double grace_seconds = 5;  // processes: after a failure the other ranks have that long to end before they are killed
+  // The program makes StopSignals (world/os/signals.h). In a rank with a process of its own, a signal that arrives
+  // before that, while the rank starts or connects, is kept until then; without this an early signal ends the process.
   bool hears_signals = false;
 };
 
 void run_in_threads(int ranks, const LaunchOptions& options, const Program& program);
 
 // Forks: call it while this process has one thread. The parent only watches: rank 0 is a child too. If the parent dies,
-// so do the ranks. SIGTERM and SIGINT are passed on to them.
+// the ranks are killed. SIGTERM and SIGINT are passed on to them.
 void run_in_processes(int ranks, const LaunchOptions& options, const Program& program);
 
 }  // namespace echelon

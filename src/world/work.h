@@ -1,17 +1,17 @@
 #pragma once
-// A message on its way. Move-only; letting go of one that is not done waits for nothing and leaves the memory it names
-// in use, so do not: wait for it first (an exception from wait() ends the use of the memory).
+// A send or receive that has begun. Move-only. Wait for it before it is destroyed and before the memory that it names
+// is used again (an exception from wait() ends the use of the memory): the destructor does not wait.
 
 #include <utility>
 
 namespace echelon {
 
-// The world's side of it, taken from a pool of the world's: starting and finishing a Work allocates nothing.
+// The world's side of it, from a pool of the world: starting and finishing a Work allocates nothing.
 class Operation {
  public:
   // True when done; false if the deadline (of the world's clock) came first. Throws PeerLost or Mismatch.
   virtual bool wait(double deadline) = 0;
-  // Whether `wait` would return true or throw at once. Never waits, and moves nothing: somebody else has to.
+  // Whether `wait` would return true or throw at once. Never waits, and makes no progress.
   virtual bool finished() = 0;
   virtual void release() = 0;  // back to the pool
 

@@ -5,11 +5,11 @@
 //
 // Messages. Between two ranks there are any number of channels; on a channel messages arrive in the order in which they
 // were sent. Both sides say what the message is (`Label`) and how long: if the two do not agree, the receiver's wait
-// throws `Mismatch` with both descriptions. Nobody is asked to buffer: `send` and `receive` return at once, and the
-// memory named there must stay as it is (send) or is not to be read (receive) until the `Work` is done.
+// throws `Mismatch` with both descriptions. `send` and `receive` return at once; the memory named there must not be
+// changed (send) or read (receive) until the `Work` is done.
 //
-// Failure. A world is whole or broken: as soon as one rank is lost, every wait of every other rank throws `PeerLost`
-// naming it (world/failure.h). A wait always has a deadline.
+// Failure. As soon as one rank is lost, every wait of every other rank throws `PeerLost` naming it (world/failure.h): a
+// job goes on with all its ranks or not at all. A wait always has a deadline.
 //
 // Threads. A `World` may be used by all tasks of its rank at once; a channel by one sender and one receiver task.
 
@@ -36,19 +36,19 @@ namespace echelon {
 
 using Channel = std::uint32_t;
 
-struct RankPlace {    // where a rank stands; the same on all ranks but for `rank`
+struct RankPlace {    // a rank's place in its world; the same on all ranks but for `rank`
   std::string world;  // "alone", "threads", "processes", "mpi", "tcp", "sim"
   Rank rank = 0;
   int size = 1;
   Hosts host;              // of every rank: ranks with the same number share a machine
   std::uint64_t seed = 0;  // of the job's random streams
-  bool threads = true;     // whether tasks run beside each other, on threads of the machine
+  bool threads = true;     // whether tasks are threads of the machine
 };
 
 // Whether other ranks live in the same process.
 inline bool shares_process(const RankPlace& place) { return place.world == "threads" || place.world == "sim"; }
 
-// Something to wait for within one rank: a counter that only grows.
+// Something that the tasks of one rank wait for: a counter that only grows.
 class Event {
  public:
   virtual ~Event() = default;
@@ -65,19 +65,19 @@ class Task {
   virtual void join() = 0;
 };
 
-// Takes a message in pieces, in order, where the bytes happen to lie: in the sender's own memory if it can be seen from
-// here. Called by the world before the wait returns, by one thread at a time. Must outlive the Work.
+// Is given a message in pieces, in order, wherever the bytes lie: in the sender's own memory if this rank can see that.
+// Called by the world before the wait returns, by one thread at a time. Must outlive the Work.
 struct Sink {
   void* self = nullptr;
   void (*take)(void* self, std::size_t offset, std::span<const std::byte> piece) = nullptr;
 };
 
-// For a task that waits for whichever of many messages comes first. One task uses it, and it outlives what is watched.
+// For a task that waits for whichever of many operations finishes first. One task uses it; it outlives the operations.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
-  virtual void watch(const Work& work, std::size_t number) = 0;  // until it is finished, which `next` tells once
-  // The number of a work that is finished, in the order in which they were; false at the deadline. Throws PeerLost.
+  virtual void watch(const Work& work, std::size_t number) = 0;  // `next` returns the number once, when it is finished
+  // The number of a Work that is finished, in the order in which they finished; false at the deadline. Throws PeerLost.
   virtual bool next(std::size_t& number, double deadline) = 0;
 };
 
@@ -92,7 +92,7 @@ class World {
   virtual Clock& clock() = 0;
   double now() { return clock().seconds(); }
   virtual void sleep(double seconds) = 0;
-  // Says that this rank has just done that much arithmetic. Only a simulated world takes time for it.
+  // Says that this rank does that much arithmetic. Takes time only in a simulated world.
   virtual void compute(double flops) = 0;
   virtual Disk& disk() = 0;
   // The rank's own stream of random numbers for one purpose.
@@ -102,14 +102,14 @@ class World {
 
   virtual std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
-  // Null where a task for each message that may come is no trouble.
+  // Null in worlds where a task for each operation is cheap enough.
   virtual std::unique_ptr<CompletionQueue> make_completion_queue() { return nullptr; }
 
   virtual Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) = 0;
   virtual Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) = 0;
   virtual Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) = 0;
 
-  // Memory that all ranks see, or null where they have none in common.
+  // Memory that all ranks see, or null if they share none.
   virtual SharedMemory* shared_memory() = 0;
 
   // The world's own all-reduce over all its ranks, in place: MPI's; false where there is none, or not for these

@@ -1,10 +1,9 @@
 #pragma once
-// Work done ahead of its consumer. An `Ahead` produces numbered items 0, 1, 2, ... into a ring of slots that the
-// owner allocated, at most `depth` items ahead of the one that the consumer holds; `take(n)` waits for item n. Which
-// thread produced an item, and when, cannot be seen in the result: `produce` must be a pure function of the number.
+// Prefetching: an `Ahead` produces numbered items 0, 1, 2, ... into a ring of slots that the owner allocated, at most
+// `depth` items ahead of the one that the consumer holds; `take(n)` waits for item n. The result must not depend on
+// which thread produced an item, or when: `produce` is a pure function of the number.
 //
-// Depth 0 means no thread at all: `take` produces the item itself. Then, and in a world without threads, everything
-// still works, only without overlap.
+// Depth 0 means no thread: `take` produces the item itself. Programs for worlds without threads use that.
 //
 // Errors: what `produce` throws is parked and rethrown by the `take` of that number; taking it again tries it again.
 // Thread safety: one consumer. `produce` runs on up to `threads` threads at once, each for another number and slot;

@@ -1,10 +1,10 @@
 #pragma once
-// Work beside the work: a named worker that does jobs one after another, in the order in which they were given, so that
-// nobody above world/ needs a thread of his own. The queue is bounded; who must not wait uses `try_post`.
+// A named background thread that runs jobs one after another, in the order in which they were posted, so that code
+// above world/ needs no thread of its own. The queue is bounded; a caller that must not wait uses `try_post`.
 //
-// A job's failure is parked in its future and rethrown by `get()`; a future that is dropped drops the failure.
-// Thread-safe: any thread may post. The destructor does what was accepted, then ends the worker. What a job touches
-// must outlive it. The worker receives no signals.
+// A job's failure is kept in its future and rethrown by `get()`; a future that is dropped drops the failure.
+// Thread-safe: any thread may post. The destructor runs the jobs that were accepted, then ends the thread. What a job
+// uses must outlive it. The thread receives no signals.
 
 #include <cstddef>
 #include <functional>

@@ -1,6 +1,6 @@
 #pragma once
-// Time as the program sees it. Nobody above world/ asks the operating system, so that a test can hold the hands of the
-// clock and the simulated world can have a time of its own. Thread-safe.
+// Time as the program sees it. Code above world/ never asks the operating system, so that a test can stop the clock and
+// the simulated world can have a time of its own. Thread-safe.
 
 #include <memory>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Another program, run to its end: started by its arguments (no shell sees them), with nothing on its input, what it
-// says collected, and a limit after which it is killed. Thread-safe.
+// Runs another program to its end: started with its arguments (no shell), with empty input, its output collected, and
+// killed after a time limit. Thread-safe.
 
 #include <atomic>
 #include <functional>
@@ -14,8 +14,8 @@ struct Command {
   std::string directory = ".";    // where it runs
   double limit_seconds = 600;
   std::function<void()> tick;  // if set: called about ten times a second while waiting
-  // If set: once it is true the program is asked to end (SIGTERM), and awaited as before. Ctrl-C then reaches it only
-  // this way, and not a second time from the terminal.
+  // If set: once it is true the program is asked to end (SIGTERM), and waited for as before. Ctrl-C then reaches it
+  // only this way, and not a second time from the terminal.
   const std::atomic<bool>* stop = nullptr;
 };
 

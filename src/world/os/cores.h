@@ -1,10 +1,10 @@
 #pragma once
-// The cores of one worker: a team that does the same piece of work together and meets again. Core 0 is the calling
-// thread; the others are threads that spin briefly and then sleep while there is nothing to do (waking one costs tens
-// of microseconds, spinning a tenth of one). The math libraries are kept at one thread on every core.
+// The cores of one worker: threads that run the same function together. Core 0 is the calling thread; the others spin
+// briefly and then sleep while there is nothing to do (waking one costs tens of microseconds, spinning a tenth of one).
+// The math libraries are kept at one thread on every core.
 //
-// One team at a time runs one piece of work; run() is not re-entrant. If a core's work throws, the others are let out
-// of their barriers with `Abandoned`, and run() rethrows the first real failure once all have returned.
+// run() is not re-entrant. If it throws on one core, the barriers of the others end with `Abandoned`, and run()
+// rethrows the first real failure once all have returned.
 
 #include <memory>
 #include <type_traits>
@@ -23,7 +23,7 @@ class Cores {
   void run(Work&& work) {
     run_job([](void* job, int core) { (*static_cast<std::remove_reference_t<Work>*>(job))(core); }, &work);
   }
-  // Only inside run(): returns when every core of the team has called it.
+  // Only inside run(): returns when every core has called it.
   void barrier();
 
  private:

@@ -1,10 +1,10 @@
 #pragma once
 // The disk as the rest of the program sees it: a handful of calls, each of which can fail and says what and where.
-// Nobody above world/ opens a file by itself, so a test can put a disk under the program that fills up, tears writes or
+// Code above world/ never opens a file by itself, so a test can give the program a disk that fills up, tears writes or
 // flips bits (a decorator of the same type), and the simulated world can have disks of its own.
 //
 // Errors: every call throws DiskError naming the call, the path and the reason. Thread-safe as far as the operating
-// system is: several threads may `read_at` the same `File` at once; writing to it is for one at a time.
+// system is: several threads may `read_at` the same `File` at once; one at a time may write to it.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +34,7 @@ class File {
   // Fills as much of `into` as the file has from `offset` on; returns the count (short only at the end of the file).
   virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
   virtual void append(std::span<const std::byte> bytes) = 0;  // writes all of it or throws
-  virtual void sync() = 0;                                    // until the bytes are on the medium
+  virtual void sync() = 0;                                    // returns when the bytes are on the medium
 };
 
 class Disk {

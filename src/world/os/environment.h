@@ -1,7 +1,7 @@
 #pragma once
-// Which rank a process is, as whoever started it says in the environment: torchrun (RANK, WORLD_SIZE, ...), Open MPI
-// (OMPI_COMM_WORLD_*), Slurm (SLURM_*) and MPICH's relatives (PMI_*). And the other way round: the variables that we
-// set for the ranks that we start, named as torchrun names them.
+// Which rank a process is, according to the environment variables of its launcher: torchrun (RANK, WORLD_SIZE, ...),
+// Open MPI (OMPI_COMM_WORLD_*), Slurm (SLURM_*) and MPICH's relatives (PMI_*). And the variables that are set for ranks
+// started here, named as torchrun names them.
 
 #include <functional>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace echelon {
 
 struct RankEnvironment {
-  std::string from;  // "torchrun", "Open MPI", "Slurm", "PMI"; empty if nobody has said anything
+  std::string from;  // "torchrun", "Open MPI", "Slurm", "PMI"; empty if no launcher has set any
   int rank = 0;
   int size = 1;
   int local_rank = 0;
@@ -26,7 +26,7 @@ struct RankEnvironment {
 
 using ReadVariable = std::function<std::string(const std::string& name)>;  // "" if it is not set
 
-// BadInput naming the variable if one is no number, or if the numbers do not fit together.
+// BadInput naming the variable if one is no number, or if the numbers contradict each other.
 RankEnvironment read_rank_environment(const ReadVariable& variable);
 RankEnvironment read_rank_environment();  // of this process
 

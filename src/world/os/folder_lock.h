@@ -1,6 +1,6 @@
 #pragma once
-// A folder in which one process at a time works. The lock is the kernel's: it is gone with the process, however that
-// ends, and leaves nothing behind.
+// A lock on a folder, so that one process at a time works in it. The kernel holds it: it ends with the process, however
+// that ends, and leaves no file behind.
 
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@ class FolderLock {
   virtual ~FolderLock() = default;
 };
 
-// Null if somebody has it. File systems that know no locks give one that keeps nobody away.
+// Null if another process has it. On a file system without locks it is given to everybody.
 std::unique_ptr<FolderLock> lock_folder(const std::string& path);
 
 }  // namespace echelon

@@ -1,6 +1,6 @@
 #pragma once
-// What several tasks of a process do with one thing, one after the other, such as writing to the same terminal. For
-// short work: who comes meanwhile is blocked.
+// Mutual exclusion between the tasks of a process, for short work such as writing to the same terminal: other tasks are
+// blocked meanwhile.
 
 #include <mutex>
 
@@ -13,7 +13,7 @@ class Mutex {
     const std::lock_guard mine(mutex_);
     f();
   }
-  // Leaves it if it is somebody else's turn.
+  // Does nothing if another task has the mutex.
   template <typename F>
   void take_if_free(const F& f) {
     if (const std::unique_lock mine(mutex_, std::try_to_lock); mine) f();

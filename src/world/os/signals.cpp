@@ -29,7 +29,7 @@ void on_signal(int signal) {
   if (first_signal.compare_exchange_strong(none, signal)) {
     first_time = seconds_now();
     stop_wanted = true;
-  } else if (!launcher_counts && stop_wanted && seconds_now() - first_time > same_wish_seconds) {
+  } else if (!launcher_counts && stop_wanted && seconds_now() - first_time > same_request_seconds) {
     _exit(128 + signal);
   }
 }
@@ -68,6 +68,6 @@ std::string StopSignals::name() const {
   }
 }
 
-void leave_timeouts_to_launcher() { launcher_counts = true; }
+void leave_second_signal_to_launcher() { launcher_counts = true; }
 
 }  // namespace echelon

@@ -1,5 +1,5 @@
 #pragma once
-// Tasks and events as threads of this process have them: for every world but the simulated one.
+// Tasks and events on threads of this process: for every world but the simulated one.
 
 #include <functional>
 #include <memory>

@@ -14,7 +14,7 @@
 
 namespace echelon {
 
-// Not the private kind of futex: the word may lie in memory of several processes.
+// Not FUTEX_PRIVATE: the word may lie in memory of several processes.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, double seconds) {
   if (seconds <= 0) return;
   timespec limit{};
@@ -48,8 +48,8 @@ SpinWait::Advice SpinWait::pause() {
   if (now_ >= deadline_) return Advice::too_late;
   if (begun_ < 0) begun_ = now_;
   if (now_ - begun_ >= spin_policy_.spin_seconds) return Advice::sleep;
-  // The one we wait for may be ready to run on this very core: the scheduler puts those who wake each other together.
-  // Not too often, for others may be ready as well and keep the core for milliseconds.
+  // The thread that is waited for may be ready to run on this core: the scheduler puts threads that wake each other
+  // together. Not too often, for others may be ready as well and keep the core for milliseconds.
   if (now_ - begun_ > next_yield_) {
     sched_yield();
     next_yield_ += 10e-6;

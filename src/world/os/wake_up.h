@@ -1,51 +1,50 @@
 #pragma once
-// How one who waits is woken, by threads of this process or by other processes that see the same memory. Waking a
-// sleeper costs 12 to 45 us here and spinning a tenth of one, so everybody spins first (`SpinWait`) and sleeps on a
-// `WakeUp` (a futex) when nothing has come.
+// Waiting for something in memory that threads of this process, or other processes, write. Waking a sleeping thread
+// costs 12 to 45 us here and spinning a tenth of one, so a waiter spins first (`SpinWait`) and then sleeps on a
+// `WakeUp` (a futex).
 //
-// The rule that no wake-up is lost: who publishes something does so with a sequentially consistent write and then calls
-// `ring`; who waits looks again, with sequentially consistent reads, inside `sleep`. Ringing costs one load while
-// nobody sleeps.
+// No wake-up is lost if the writer publishes with a sequentially consistent write and then calls `wake`, and the
+// waiter's `ready` in `sleep` looks with sequentially consistent reads. `wake` costs one load while nobody sleeps.
 
 #include <atomic>
 #include <cstdint>
 
 namespace echelon {
 
-// Until `word` is no longer `expected` and somebody wakes us, or the time is over, or for no reason at all.
+// Sleeps while `word` is `expected`, until futex_wake_all or the timeout; may also return for no reason.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, double seconds);
 void futex_wake_all(std::atomic<std::uint32_t>& word);
 
-// Lies in memory that both sides see. All zero is a good one.
+// Lies in memory that both sides see. All zero: nobody sleeps.
 struct WakeUp {
-  std::atomic<std::uint32_t> rings{0};
+  std::atomic<std::uint32_t> wakes{0};
   std::atomic<std::uint32_t> asleep{0};
 
   void wake() {
     if (asleep.load(std::memory_order_seq_cst) != 0) wake_always();
   }
   void wake_always() {
-    rings.fetch_add(1, std::memory_order_seq_cst);
-    futex_wake_all(rings);
+    wakes.fetch_add(1, std::memory_order_seq_cst);
+    futex_wake_all(wakes);
   }
-  // Returns when rung, when the time is over or when `ready()` is true already.
+  // Returns when woken, at the timeout, or at once if `ready()` is true already.
   template <typename Ready>
   void sleep(double seconds, Ready&& ready) {
-    const std::uint32_t seen = rings.load(std::memory_order_seq_cst);
+    const std::uint32_t seen = wakes.load(std::memory_order_seq_cst);
     asleep.fetch_add(1, std::memory_order_seq_cst);
-    if (!ready()) futex_wait(rings, seen, seconds);
+    if (!ready()) futex_wait(wakes, seen, seconds);
     asleep.fetch_sub(1, std::memory_order_seq_cst);
   }
 };
 
-// How long to try before sleeping. With more ranks than cores spinning only keeps the awaited from running, and a yield
-// gives the core away for a whole slice of time if others want it too, while a sleeper is run as soon as it is woken.
+// How long to spin before sleeping. With more ranks than cores spinning only keeps the rank that is waited for from
+// running, and a yield may give the core away for a whole time slice, while a sleeper runs as soon as it is woken.
 struct SpinPolicy {
   double spin_seconds = 50e-6;
 };
 SpinPolicy spin_policy_for(int ranks);
 
-// One wait: counts what has been tried so far.
+// The spinning of one wait.
 class SpinWait {
  public:
   SpinWait(const SpinPolicy& spin_policy, double deadline) : spin_policy_(spin_policy), deadline_(deadline) {}
@@ -53,8 +52,8 @@ class SpinWait {
   enum class Advice { look_again, sleep, too_late };
   // After each look that found nothing: waits a moment, then says what to do. Reads the clock now and then.
   Advice pause();
-  Advice start_again();       // something has come, though not what we wait for: spin as long again
-  double seconds_to_sleep();  // until the deadline, at most a tenth of a second; only after `sleep` was advised
+  Advice start_again();       // something arrived, though not what is waited for: spins as long again
+  double seconds_to_sleep();  // until the deadline, at most a tenth of a second; only after Advice::sleep
 
  private:
   static constexpr double first_yield = 5e-6;
@@ -66,6 +65,6 @@ class SpinWait {
   int count_ = 0;
 };
 
-double monotonic_seconds();  // what the real clock says
+double monotonic_seconds();  // of the real clock
 
 }  // namespace echelon

@@ -2,7 +2,7 @@
 // A function that can stop in the middle and go on later, on a stack of its own, within one thread. Built on
 // Boost.Context; what we add are stacks that are only as expensive as they are deep (pages are taken when touched, a
 // guard page below each turns an overflow into a crash at once), each fiber's own chain of exceptions in flight, and
-// the words that AddressSanitizer and ThreadSanitizer want to hear.
+// the annotations that AddressSanitizer and ThreadSanitizer need.
 //
 // Not thread-safe: fibers and their pool belong to one thread. A fiber must have ended before it is destroyed.
 

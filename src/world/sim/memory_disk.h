@@ -1,7 +1,7 @@
 #pragma once
-// A disk in memory, with what disks do to people: it can be full, and when the power fails it forgets what was not
-// synced: bytes of files after their last `sync`, names after the last `sync_directory` of their directory. Takes no
-// time. Relative and absolute paths mean the same tree. Not thread-safe: it belongs to the simulation's thread.
+// A disk in memory with the faults of real ones: it can be full, and at a loss of power it forgets what was not synced:
+// bytes of files after their last `sync`, names after the last `sync_directory` of their directory. Takes no time.
+// Relative and absolute paths mean the same tree. Not thread-safe: it belongs to the simulation's thread.
 
 #include <cstdint>
 #include <map>

@@ -1,5 +1,5 @@
 #pragma once
-// The wires of a simulated cluster: when does a message leave, when does it arrive? The model is in sim/cluster.h.
+// The network of a simulated cluster: when a message leaves and when it arrives. The model is in sim/cluster.h.
 
 #include <functional>
 #include <memory>

@@ -1,5 +1,5 @@
 #pragma once
-// One rank of a simulation: the World that its program sees, and its state of health.
+// One rank of a simulation as its program's World, and what all ranks of a simulation share.
 
 #include <memory>
 #include <string>
@@ -41,7 +41,7 @@ class SimRank final : public World {
   RankStatus status_of(Rank rank) override;
   void abort(std::string_view reason) override;
 
-  // For the machinery.
+  // For Machinery.
   enum class State { running, ended, failed, crashed };
   State state() const { return state_; }
   void set_state(State state) { state_ = state; }

@@ -51,7 +51,7 @@ class Scheduler {
  public:
   using Describe = std::function<std::string()>;
 
-  // `longest` is the virtual time after which all waits are declared hopeless.
+  // `longest` is the virtual time after which every wait throws.
   Scheduler(std::size_t stack_bytes, int owners, double longest);
   ~Scheduler();
 

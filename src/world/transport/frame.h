@@ -1,5 +1,6 @@
 #pragma once
-// The one binary form of what travels on a wire between ranks: a header of fixed size, little-endian, then the payload.
+// The binary form of what travels between ranks of different machines: a header of fixed size, little-endian, then the
+// payload.
 //
 //   at  bytes                         at  bytes
 //    0  4  magic "ECHF"               32  8  sequence number of the sender
@@ -12,8 +13,8 @@
 //   20  4  channel                    80     the payload
 //   24  8  label (kind, type, step, number)
 //
-// The header has a checksum of its own, which covers that of the payload: so a receiver can believe lengths and numbers
-// before the payload has come, and may let it arrive where it belongs. A message may travel in several frames.
+// The header has a checksum of its own, which covers that of the payload: so a receiver can trust lengths and numbers
+// before the payload has arrived, and receive that where it belongs. A message may travel in several frames.
 //
 // Nothing here allocates. Thread-safe: no state.
 
@@ -29,22 +30,22 @@
 namespace echelon {
 
 enum class FrameKind : std::uint8_t {
-  hello,    // first words of a connection
+  hello,    // not used: the handshake has a form of its own
   data,     // a message, or a piece of one
-  ack,      // says only what has arrived
-  alive,    // says only that somebody is there
-  status,   // payload: what the sender is busy with
-  abort,    // payload: why the sender gives up
-  lost,     // payload: why `sequence` (a rank) is lost
-  bye,      // nothing more will come
-  control,  // everything else; the payload says what
+  ack,      // how much of the channel's short messages was taken
+  alive,    // the sender lives
+  status,   // payload: the sender's RankStatus
+  abort,    // payload: why the sender aborts the job
+  lost,     // payload: why the rank `sequence` is lost
+  bye,      // nothing more will be sent
+  control,  // the payload says what (world/transport/tcp/frame_sender.h)
 };
 constexpr int frame_kinds = 9;
 
 struct FrameHeader {
   FrameKind kind = FrameKind::data;
   std::uint32_t from = 0, to = 0;
-  std::uint32_t epoch = 0;  // of the job: frames of another one are strangers
+  std::uint32_t epoch = 0;  // of the job; frames of another one are refused
   std::uint32_t channel = 0;
   Label label = {};
   std::uint64_t sequence = 0;
@@ -63,7 +64,7 @@ using FrameHeaderBytes = std::array<std::byte, frame_header_bytes>;
 
 enum class FrameFault { too_short, magic, header_checksum, version, kind, rank, too_long, length, payload_checksum };
 
-// What was wrong with a frame. A wire may do that, so it is a Failure, not a BadInput.
+// What is wrong with a frame. A Failure: a damaged wire is no mistake of the user.
 class BadFrame : public Failure {
  public:
   BadFrame(FrameFault fault, const std::string& text) : Failure(text), fault_(fault) {}
@@ -73,7 +74,7 @@ class BadFrame : public Failure {
   FrameFault fault_;
 };
 
-// What a receiver is willing to believe; looked at before anything is allocated.
+// What a receiver accepts; checked before anything is allocated.
 struct FrameLimits {
   std::uint64_t payload_bytes = std::uint64_t{1} << 20;
   std::uint64_t message_bytes = std::uint64_t{1} << 40;

@@ -1,6 +1,6 @@
 #pragma once
-// What a process that is one rank of a job tells whoever called it (world/launch.h): RankFailed with the first
-// failure's rank and text. BadInput stays BadInput.
+// What a process that is one rank of a job throws to its caller (world/launch.h): RankFailed with the rank and the text
+// of the first failure. BadInput stays BadInput.
 
 #include "world/failure.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// The world of ranks that all live on one machine and share a Segment: threads of a process or processes.
+// The world of ranks that share a Segment: threads of one process, or processes of one machine.
 
 #include <exception>
 #include <memory>
@@ -13,7 +13,7 @@ namespace echelon {
 // Rank `rank` of the segment's world, called `world` in its RankPlace. The segment outlives it.
 std::unique_ptr<World> make_memory_world(const std::string& world, Segment& segment, int rank, std::uint64_t seed);
 
-// Runs the program as that rank, to its end. What it throws becomes the world's first failure, unless there is one.
+// Runs the program as that rank, to its end. What it throws is recorded as the segment's failure, unless there is one.
 void run_rank(const std::string& world, Segment& segment, int rank, std::uint64_t seed, const Program& program);
 
 }  // namespace echelon

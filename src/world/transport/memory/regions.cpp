@@ -9,8 +9,8 @@ namespace echelon {
 
 namespace {
 
-// Everybody writes down the round that he has reached and looks at the others: each line of memory has one writer, and
-// two who meet need one exchange of lines (a common counter needs three).
+// Each party writes the round that it has reached and reads those of the others: each cache line has one writer, so two
+// parties need one transfer of a line each way (with a common counter it would be three).
 struct BarrierMemory {
   struct alignas(64) Party {
     std::atomic<std::uint32_t> round;
@@ -37,7 +37,7 @@ class Barrier : public SharedBarrier {
     if (!here_) {
       mine_.store(++round_, std::memory_order_seq_cst);
       seen_ = 0;
-      if (all_are_here()) {  // we may be the last, for whom the others sleep
+      if (all_are_here()) {  // this party may be the last one, for which the others sleep
         wake_up_.wake();
         if (segment_.failure().known()) lost();
         return true;
@@ -54,14 +54,14 @@ class Barrier : public SharedBarrier {
       switch (timeout.pause()) {
         case SpinWait::Advice::look_again: break;
         case SpinWait::Advice::too_late: return false;
-        case SpinWait::Advice::sleep:  // at most a tenth of a second: nobody rings here when the world breaks
+        case SpinWait::Advice::sleep:  // at most a tenth of a second: a failure wakes nobody here
           wake_up_.sleep(timeout.seconds_to_sleep(), [&] { return all_are_here() || segment_.failure().known(); });
       }
     }
   }
 
  private:
-  // Who has been seen here once need not be looked at again. Somebody may already be in the next round.
+  // A party that was seen to have arrived need not be looked at again. One may already be in the next round.
   bool all_are_here() {
     while (seen_ < parties_.size() &&
            static_cast<std::int32_t>(parties_[seen_].round.load(std::memory_order_seq_cst) - round_) >= 0)
@@ -77,7 +77,7 @@ class Barrier : public SharedBarrier {
   std::atomic<std::uint32_t>& mine_;
   const SpinPolicy spin_policy_;
   std::uint32_t round_;
-  std::size_t seen_ = 0;  // the first of whom we do not know yet whether he is here
+  std::size_t seen_ = 0;  // parties below this are known to have arrived
   bool here_ = false;     // arrived in an earlier call, which came to its deadline
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// A ring of records from one rank to another in memory that both see. A record says what it is and may carry bytes. One
-// writer and one reader at a time; neither ever waits here.
+// A ring buffer of records from one rank to another, in memory that both see. A record describes a message and may
+// carry its bytes. One writer and one reader at a time; neither ever waits here.
 //
 //   RingMemory   what lies in the segment; all zero is an empty ring
 //   RingWriter   the writer's view: reserve room, fill it, publish
@@ -16,16 +16,16 @@ namespace echelon {
 
 struct Record {
   enum Kind : std::uint32_t {
-    skip,       // nothing: the rest of the ring up to its end
+    skip,       // padding up to the end of the ring
     small,      // a message with its bytes
     in_place,   // a message whose bytes the receiver can read where they are
-    by_pieces,  // a message whose bytes follow in pieces once the receiver asks for them
+    by_pieces,  // a message whose bytes follow in pieces when the receiver asks for them
     piece,      // such a piece
   };
   std::uint32_t size;  // of the record in the ring
   Kind kind;
   std::uint32_t channel;
-  std::uint32_t token;  // in_place, by_pieces: the sender's receipt; piece: the receiver's name for the message
+  std::uint32_t token;  // in_place, by_pieces: the sender's receipt; piece: the receiver's operation
   Label label;
   std::uint64_t bytes;  // of the message; piece: of the piece
   std::uint64_t where;  // in_place: address or offset; piece: its place in the message
@@ -36,8 +36,8 @@ struct RingMemory {
 
   alignas(64) std::atomic<std::uint64_t> tail;     // bytes ever written
   alignas(64) std::atomic<std::uint64_t> head;     // bytes ever read
-  std::atomic<std::uint64_t> small_taken;          // small messages that found their receiver
-  alignas(64) std::atomic<std::uint32_t> starved;  // the writer has found no room and wants to hear when there is some
+  std::atomic<std::uint64_t> small_taken;          // small messages that were matched with a receive
+  alignas(64) std::atomic<std::uint32_t> starved;  // the writer found no room and is to be told when there is some
   alignas(64) std::byte data[capacity];
 };
 
@@ -47,12 +47,12 @@ class RingWriter {
  public:
   explicit RingWriter(RingMemory& memory) : memory_(&memory) {}
 
-  // Room for a record with that many bytes behind it, or null when the ring is full; then the reader will tell
-  // (RingReader::publish) when it has made room.
+  // Room for a record with that many bytes behind it, or null if the ring is full: then RingReader::publish returns
+  // true when there is room.
   Record* reserve(std::size_t bytes);
   void publish();  // the record that was reserved, with the `kind` and so on filled in
 
-  // Whether one more small message may be buffered by a receiver that does not wait for it yet.
+  // Whether the receiver has room for one more unexpected small message.
   bool may_send_small();
   void small_was_sent() { ++small_sent_; }
 

@@ -137,7 +137,7 @@ bool Segment::contains(std::span<const std::byte> bytes) const {
 std::span<std::byte> Segment::region(std::string_view name, std::size_t bytes) {
   Header& h = header();
   invariant(name.size() < sizeof(Header::Region::name), "a region's name has fewer than 80 characters");
-  WakeUp never;  // whoever holds the lock is quick; if he died in here, the world is broken and we are told
+  WakeUp never;  // the lock is held briefly; if its holder died, the job has failed
   while (h.locked.exchange(1, std::memory_order_acquire) != 0) {
     if (failure().known()) failure().throw_peer_lost(fmt::format("shared memory `{}`", name));
     never.sleep(1e-5, [&] { return h.locked.load(std::memory_order_relaxed) == 0; });

@@ -1,17 +1,17 @@
 #pragma once
-// A piece of memory that the ranks of one machine share, and everything they need to talk in it: whether the world is
-// whole, one block for each rank (wake_up, receipts, what it is doing), one ring for each ordered pair of ranks, and an
-// arena of named regions. All zero pages cost nothing until they are used, so it may be far larger than the machine.
+// The memory that the ranks of one machine share: the first failure, a block for each rank (wake-up, status, receipts),
+// a ring for each ordered pair of ranks, and an arena of named regions. Pages cost nothing until they are used, so a
+// segment may be far larger than the machine's memory.
 //
 // Three ways to get one:
 //   create(Reach::process, ...)   memory of this process, for ranks that are threads
-//   create(Reach::machine, ...)   a memfd. Forked children inherit the mapping; any other process of the same user can
-//   attach(path())                while a process that has the segment lives. Then addresses may differ: everything in
-//                                 the segment refers to itself by offsets.
-// A memfd has no name in /dev/shm or elsewhere and is gone with the last process that maps it.
+//   create(Reach::machine, ...)   a memfd. Forked children inherit the mapping
+//   attach(path())                another process of the same user, while one that has the segment lives. Addresses may
+//                                 then differ: everything in the segment refers to itself by offsets.
+// A memfd has no name in /dev/shm or elsewhere and is freed with the last process that maps it.
 //
-// Thread-safe, also across processes. Throws Failure naming the system call, and BadInput if `attach` is shown
-// something else.
+// Thread-safe, also across processes. Throws Failure naming the system call, and BadInput if the path of `attach` is
+// not a segment.
 
 #include <array>
 #include <atomic>
@@ -29,19 +29,19 @@
 
 namespace echelon {
 
-// How the sender of a message that is not copied hears of it. Written by the receiver, taken back by the sender.
+// The receiver's answer to the announcement of a large message. It belongs to the sender, who may withdraw the message.
 struct alignas(64) Receipt {
   enum State : std::uint32_t { waiting, reading, taken, send_pieces, withdrawn };
   std::atomic<std::uint32_t> state{waiting};
-  std::uint32_t token = 0;  // with send_pieces: what the receiver calls the message
+  std::uint32_t token = 0;  // with send_pieces: the receiver's number of its operation
 };
 
-// What belongs to one rank.
+// What the segment has for one rank.
 struct RankBlock {
   static constexpr std::uint32_t receipt_count = 1024;
 
-  alignas(64) WakeUp wake_up;                       // all waiting tasks of the rank sleep on it
-  alignas(64) std::atomic<std::uint32_t> news{0};   // one more for each receipt written and each full ring made free
+  alignas(64) WakeUp wake_up;                       // the waiting tasks of the rank sleep on it
+  alignas(64) std::atomic<std::uint32_t> news{0};   // one more for each receipt, and when its full ring has room again
   alignas(64) std::atomic<std::uint32_t> ended{0};  // its program has returned
   SharedStatus status;
   std::array<Receipt, receipt_count> receipts;

@@ -1,6 +1,7 @@
 #pragma once
-// MPI as Echelon needs it: a handful of functions, found at run time in libechelon_mpi.so (src/world/mpi/plugin.cpp),
-// so that the program also runs where there is no MPI, and those who do not use it load none of its twelve libraries.
+// MPI as Echelon needs it: a handful of functions, found at run time in libechelon_mpi.so
+// (world/transport/mpi/plugin.cpp), so that the program also runs where there is no MPI, and those who do not use it
+// load none of its twelve libraries.
 //
 // Plain C types only: the two sides may be built by different compilers. All functions return 0 or an MPI error code;
 // `explain` says what it means. Thread-safe as far as `threads` says.

@@ -41,8 +41,8 @@ EchelonMpiApi& start() {
   if (!library) {
     bad_input("no MPI here: libechelon_mpi.so cannot be loaded (built when libopenmpi-dev is installed):{}", tried);
   }
-  using GetFace = EchelonMpiApi* (*)();
-  const auto get = reinterpret_cast<GetFace>(::dlsym(library, "echelon_mpi_api"));
+  using GetApi = EchelonMpiApi* (*)();
+  const auto get = reinterpret_cast<GetApi>(::dlsym(library, "echelon_mpi_api"));
   EchelonMpiApi* const api = get ? get() : nullptr;
   if (!api || api->version != echelon_mpi_api_version) {
     bad_input("libechelon_mpi.so belongs to another version of Echelon: build both together");

@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<int, 3> passed_on{SIGINT, SIGTERM, SIGUSR1};
 constexpr int exit_ended = 0, exit_failed = 1;
 
-// Takes the signals that are to be passed on out of the air, as something to poll. As before when it goes.
+// Blocks the signals that are to be passed on and makes them readable from a descriptor. The destructor unblocks them.
 class CaughtSignals {
  public:
   CaughtSignals() {
@@ -64,12 +64,12 @@ struct RankProcess {
   int descriptor = -1;  // readable once it has ended; -1 once that was seen
 };
 
-// The life of a rank's process. Nothing of the parent's is destroyed or written out here.
+// What a rank's process does, from fork to exit. The parent's objects are neither destroyed nor flushed here.
 [[noreturn]] void live(Segment& segment, int index, pid_t parent, const sigset_t* signals,
                        const std::function<void(int)>& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(exit_failed);  // it died before we could ask to be told
-  leave_timeouts_to_launcher();
+  if (getppid() != parent) _exit(exit_failed);  // it died before the call above
+  leave_second_signal_to_launcher();
   if (signals) pthread_sigmask(SIG_SETMASK, signals, nullptr);  // otherwise they wait for StopSignals
   body(index);
   std::fflush(nullptr);
@@ -129,12 +129,12 @@ class ChildProcesses {
  private:
   int name(int index) const { return options_.first_rank + index; }
 
-  // The first is a wish that the ranks fulfil. The terminal, or whoever signals the whole group, tells it them as well,
-  // so only here is known whether one more is a second wish: then all end at once.
+  // The first signal is a request that the ranks fulfil. A signal to the whole group reaches them as well, so only here
+  // one can tell whether another signal is a second request: then all end at once.
   void pass_on(int signal) {
     const double now = monotonic_seconds();
     if (asked_since_ < 0) asked_since_ = now;
-    if (now - asked_since_ > same_wish_seconds) {
+    if (now - asked_since_ > same_request_seconds) {
       for (RankProcess& child : children_)
         if (child.descriptor >= 0) end(child);
       _exit(128 + signal);

@@ -1,6 +1,6 @@
 #pragma once
-// The parts of Asio that world/tcp uses, without Boost. Only .cpp files of this folder and its private headers include
-// it: it takes long to compile.
+// The parts of Asio that this folder uses, without Boost. Only .cpp files of this folder and its private headers
+// include it: it takes long to compile.
 
 #define ASIO_STANDALONE      // NOLINT: Asio's own switches
 #define ASIO_NO_DEPRECATED   // NOLINT

@@ -1,22 +1,21 @@
 #pragma once
-// The first words on every connection, before either side believes the other anything. Both prove that they know the
-// job's secret without sending it, over numbers that neither has used before:
+// The first bytes on every connection, before either side trusts the other. Both prove that they know the job's secret
+// without sending it, over fresh random numbers:
 //
 //   dialler -> listener   Hello      what I am (role), who I am, whom I want, which job, my fresh number
 //   listener -> dialler   Challenge  my fresh number, and HMAC(secret, "listener", Hello, my number, channel)
 //   dialler -> listener   Proof      HMAC(secret, "dialler", Hello, listener's number, channel)
 //   listener -> dialler   Entered    one byte: the connection counts from now on, for both
 //
-// Without the last word a dialler could take a connection for good that the listener, whose timeout with strangers is
-// short, has closed while the proof was on its way. So until then the dialler tries again, and only the listener may
-// give up.
+// Without the last byte a dialler could believe in a connection that the listener, whose timeout for the handshake is
+// short, has closed while the proof was on its way. So until that byte arrives the dialler tries again.
 //
-// `channel` is what both ends of a TLS connection, and nobody between them, can compute (RFC 5705); empty without TLS.
-// So a man in the middle who ends the TLS on both sides fails, a recorded conversation is worth nothing (the numbers
-// are new), an answer cannot be sent back to its maker (the words differ), and a proof for one job, role, rank or
-// version does not serve for another (they are in the Hello).
+// `channel` is a value that only the two ends of a TLS connection can compute (RFC 5705); empty without TLS. So a man
+// in the middle who ends the TLS on both sides fails, a recorded handshake cannot be replayed (the numbers are fresh),
+// a proof cannot be reflected to its sender (the words differ), and a proof for one job, role, rank or version does not
+// serve for another (they are in the Hello).
 //
-// Sizes are fixed, so nothing is allocated for a stranger. Here are only the bytes and the proofs: pure functions.
+// Sizes are fixed, so nothing is allocated before the proof. Here are only the bytes and the proofs: pure functions.
 
 #include <array>
 #include <cstddef>

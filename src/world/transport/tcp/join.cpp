@@ -18,7 +18,7 @@ namespace echelon {
 namespace {
 
 using asio::ip::tcp;
-using namespace echelon::tcp;  // NOLINT: this file is the face of that namespace
+using namespace echelon::tcp;  // NOLINT: this file is the interface of that namespace
 
 struct HostAndPort {
   std::string host;
@@ -171,15 +171,15 @@ RankEnvironment place_of(const Node& node, const TcpOptions& options, int local)
   return place;
 }
 
-// Runs a rank of this machine and writes its failure down. Who only heard that another rank of this machine was lost
-// leaves it to that one, or to the parent, who know more.
+// Runs a rank of this machine and records its failure. A rank that only heard of the loss of another rank of this
+// machine leaves the record to that one, or to the parent, which know more.
 void live(Segment& status, int first_rank, int local, const std::function<void()>& body) {
   const int me = first_rank + local;
   try {
     body();
   } catch (const PeerLost& e) {
     const bool here = e.rank() >= first_rank && e.rank() < first_rank + status.ranks();
-    // Should nobody know more for a while (it stands still, it is not dead), then this is what there is to say.
+    // If neither records anything for a while (that rank stands still, but lives), this is what is known.
     for (int i = 0; here && e.rank() != me && i < 100 && !status.failure().known(); ++i) sleep_really(0.01);
     if (!status.failure().known()) status.fail_world(e.rank(), e.reason());
   } catch (const BadInput& e) {
@@ -203,7 +203,7 @@ void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Pr
       for (const int s : sockets) ::close(s);
     }
   } const close_all{node.listeners};
-  // Where the first failure on this machine is written down; the ranks' messages go elsewhere.
+  // Records the first failure on this machine; the ranks' messages do not go through it.
   const auto status = Segment::create(Segment::Reach::machine, options.per_node, 1 << 20);
   run_children(*status, {node.table.first_rank, launch.grace_seconds, launch.hears_signals}, [&](int local) {
     for (int i = 0; i < options.per_node; ++i) {

@@ -1,6 +1,6 @@
 #pragma once
-// The TCP world: ranks on machines that find each other at one address. docs/cluster.md shows it at work,
-// docs/security.md says what protects it.
+// The TCP world: ranks on machines that find each other at one address. docs/cluster.md shows how to use it,
+// docs/security.md what protects it.
 //
 //     TcpOptions options;
 //     options.endpoint = "10.0.0.1:29400";   // the same on all machines
@@ -24,24 +24,24 @@ namespace echelon {
 struct TcpOptions {
   std::string endpoint = "127.0.0.1:29400";  // where the nodes meet: host:port
   std::string job_id = "echelon";            // several jobs may use one secret; they do not hear each other
-  int min_nodes = 1, max_nodes = 1;          // the job begins when max have come, or some seconds after min have
+  int min_nodes = 1, max_nodes = 1;          // the job begins when max have joined, or some seconds after min have
   int per_node = 1;                          // ranks on this machine
-  int node_rank = -1;                        // which place this node wants; 0 listens at the endpoint. -1: any
+  int node_rank = -1;                        // the number of this node; 0 listens at the endpoint. -1: any
   std::string bind = "127.0.0.1";            // where this machine's ranks listen; 0.0.0.0 is every address
   std::string secret_file;                   // 64 hexadecimal digits, mode 0600; empty: $ECHELON_SECRET
   bool tls = false;                          // encrypt also on loopback; off the machine it is always done
-  bool insecure = false;                     // do not encrypt off the machine either: who is on the way can read and
-                                             // change everything
+  bool insecure = false;                     // do not encrypt off the machine either: anybody on the network between
+                                             // the machines can read and change everything
   bool share_memory = true;                  // with ranks of the same machine, instead of connections to them
-  double join_seconds = 300;                 // for min_nodes to come
+  double join_seconds = 300;                 // for min_nodes to join
   double last_call_seconds = 3;              // for more of them after that
   double silence_seconds = 2.2;              // after which a rank is lost
-  std::function<void(const std::string&)> say = {};  // what a waiting machine has to tell its user
+  std::function<void(const std::string&)> say = {};  // what a waiting node tells its user
 };
 
 // Starts `per_node` ranks on this machine (forks: call it while this process has one thread) and returns when they have
-// all ended. With one node nobody else is asked, and without a secret a fresh one is used. The ranks have torchrun's
-// variables in their environment. SIGTERM and SIGINT are passed on to them; if this process dies, so do they.
+// all ended. One node needs no rendezvous, and without a secret it makes a fresh one. The ranks have torchrun's
+// variables in their environment. SIGTERM and SIGINT are passed on to them; if this process dies, they are killed.
 void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Program& program);
 
 // This process becomes the rank that its environment says (started by torchrun, srun, a shell script). Unless

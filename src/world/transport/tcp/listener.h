@@ -1,11 +1,10 @@
 #pragma once
-// How connections begin: a Listener lets in who knows the job's secret and nobody else; `dial` knocks at one. Both ends
-// do TLS first (if the credentials has it), then the handshake of world/transport/tcp/handshake.h.
+// How connections begin: a Listener accepts peers that know the job's secret and refuses all others; `dial` connects to
+// one. Both ends do TLS first (if the credentials have it), then the handshake of world/transport/tcp/handshake.h.
 //
-// Strangers cost little: nothing is allocated for them beyond a fixed buffer, they have eight seconds (a friend on a
-// machine with too much to do may need some of them), and at most `max_strangers` are in conversation at once: one more
-// pushes out the one who has been there longest, so that a crowd of silent ones cannot keep a friend (who needs
-// milliseconds) outside.
+// A peer that has not proved itself costs little: nothing is allocated for it beyond a fixed buffer, it has
+// `handshake_seconds` (an honest one needs milliseconds, on a busy machine some seconds), and at most `max_strangers`
+// are in the handshake at once: one more closes the oldest, so that silent connections cannot keep an honest peer out.
 //
 // Everything runs on the thread that runs the io_context.
 
@@ -29,7 +28,7 @@ struct Credentials {  // what all processes of a job know
 
 class Listener {
  public:
-  using Judge = std::function<Verdict(const Hello&)>;       // before the proof: is such a one expected?
+  using Judge = std::function<Verdict(const Hello&)>;       // before the proof: is this peer expected?
   using Welcome = std::function<void(Wire, const Hello&)>;  // after it
 
   Listener(asio::ip::tcp::acceptor acceptor, Credentials credentials, Judge judge, Welcome welcome);
@@ -44,7 +43,7 @@ class Listener {
   std::shared_ptr<State> state_;
 };
 
-// The other side said no, and asking again will not help. What to tell the user.
+// The other side refuses, and will refuse again. The text is for the user.
 class Refused : public Failure {
   using Failure::Failure;
 };

@@ -1,9 +1,10 @@
 #pragma once
-// Where the machines of a job find each other: one address that all know. One of them listens there; each says how many
-// ranks it brings and where they listen; when enough have come, all get the same table. Then the address is closed.
+// How the nodes (machines) of a job find each other: at one address that all know. One of them listens there; each
+// tells how many ranks it has and where they listen; when enough have joined, all get the same table, and the address
+// is closed.
 //
-// `meet` returns when the table is there. BadInput for what a user can cure (another secret, another job, nodes that
-// disagree), Failure if not enough nodes come in time. It leaves no thread and no open socket behind.
+// `meet` returns the table. BadInput for what a user can cure (another secret, another job, nodes that disagree),
+// Failure if not enough nodes join in time. It leaves no thread and no open socket behind.
 
 #include <cstdint>
 #include <functional>
@@ -17,14 +18,14 @@ namespace echelon::tcp {
 struct RendezvousOptions {
   std::string host;  // of the endpoint
   std::uint16_t port = 0;
-  int node_rank = -1;  // 0 listens, others do not; -1: who can
+  int node_rank = -1;  // 0 listens, others do not; -1: the one that can
   int min_nodes = 1, max_nodes = 1;
-  double join_seconds = 300;                    // for the least number of nodes to come
-  double last_call_seconds = 3;                 // for more, once the least number is there
-  std::function<void(const std::string&)> say;  // who is waited for, after some seconds and then less and less often
+  double join_seconds = 300;                    // for min_nodes to join
+  double last_call_seconds = 3;                 // for more, once min_nodes have joined
+  std::function<void(const std::string&)> say;  // what is waited for, after some seconds and then less and less often
 };
 
-struct NodeOffer {                   // what a node brings
+struct NodeOffer {                   // a node's ranks
   std::string host_id;               // the same for processes that share memory
   std::string address;               // of its ranks' listeners; empty: the one that the others see it come from
   std::vector<std::uint16_t> ports;  // one for each rank
@@ -41,7 +42,7 @@ struct JobTable {
   int first_rank = 0;       // of this node
   std::vector<Peer> peers;  // of every rank
   std::uint64_t seed = 0;
-  Bytes32 session = {};  // a fresh number for this meeting: ranks of an earlier one are strangers
+  Bytes32 session = {};  // a fresh number for this job: ranks of an earlier one are refused
 };
 
 JobTable meet(const RendezvousOptions& options, const Credentials& credentials, const NodeOffer& offer);

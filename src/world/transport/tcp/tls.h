@@ -1,9 +1,8 @@
 #pragma once
-// TLS 1.3 without an authority that signs certificates. Each process makes a certificate for itself that proves
-// nothing; what proves who is there is the handshake (world/transport/tcp/handshake.h), which binds itself to this very
-// TLS connection.
+// TLS 1.3 without a certificate authority. Each process makes a self-signed certificate, which proves nothing; the
+// handshake (world/transport/tcp/handshake.h) proves who the peer is and is bound to the TLS connection.
 //
-// A Tls may be used by several threads; a TlsSession by one at a time. Throws Failure with OpenSSL's own words.
+// A Tls may be used by several threads; a TlsSession by one at a time. Throws Failure with OpenSSL's text.
 
 #include <cstddef>
 #include <memory>
@@ -33,8 +32,8 @@ class Tls {
 
 enum class Flow { done, wants_input, wants_output, closed };
 
-// One connection over a non-blocking socket, which it does not own. Nothing here waits. What is written is encrypted
-// into a buffer at once and leaves by `flush`: many records in one system call.
+// One connection over a non-blocking socket, which it does not own. Nothing here blocks. What is written is encrypted
+// into a buffer at once and sent by `flush`: many records in one system call.
 class TlsSession {
  public:
   TlsSession(ssl_st* ssl, int socket);

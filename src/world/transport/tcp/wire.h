@@ -1,7 +1,7 @@
 #pragma once
-// A connected socket, plain or with TLS, that never waits: each call moves what can be moved now. Who has to wait does
-// so with Asio on `socket()`, and may find it closed by somebody else meanwhile: then nothing is touched any more, for
-// the number of its descriptor may be another connection's. For one thread at a time.
+// A connected socket, plain or with TLS, that never blocks: each call moves what can be moved now. To wait, use Asio on
+// `socket()`. Another thread may close the socket meanwhile; from then on every call returns Flow::closed and touches
+// nothing, for the number of its descriptor may belong to another connection. For one thread at a time.
 
 #include <sys/uio.h>
 
@@ -16,7 +16,7 @@ namespace echelon::tcp {
 
 class Wire {
  public:
-  explicit Wire(asio::ip::tcp::socket socket);  // makes it non-blocking and quick
+  explicit Wire(asio::ip::tcp::socket socket);  // makes it non-blocking, without Nagle's delay
   Wire(Wire&&) = default;
 
   asio::ip::tcp::socket& socket() { return socket_; }
@@ -27,9 +27,9 @@ class Wire {
   // At least one byte into the pieces, in order (done), or why not.
   Flow read(std::span<const iovec> pieces, std::size_t& bytes);
   Flow write(std::span<const iovec> pieces, std::size_t& bytes);
-  Flow flush();  // done: nothing is held back here
+  Flow flush();  // done: nothing is buffered here
 
-  // For conversations before the frames: all of it, or a Failure ("the other side hung up").
+  // Before there are frames: moves all of it, or throws Failure ("the other side hung up").
   asio::awaitable<void> wait_for(Flow flow);
   asio::awaitable<void> read_all(std::span<std::byte> into);
   asio::awaitable<void> write_all(std::span<const std::byte> from);
