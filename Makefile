@@ -9,7 +9,7 @@ export CTEST_PARALLEL_LEVEL ?= $(JOBS)
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
-.PHONY: all test test-all train bench compare check format asan tsan debug fuzz install clean help setup
+.PHONY: all test test-all train bench compare check format asan tsan debug fuzz attack install clean help setup
 
 all: setup $(BUILD)/build.ninja            ## build the program: build/echelon (what `make` alone does)
 	@cmake --build --preset release -j $(JOBS) --target echelon
@@ -57,6 +57,9 @@ fuzz: setup                                ## libFuzzer on every reader of forei
 	@test -f build-fuzz/build.ninja || cmake --preset fuzz
 	@cmake --build --preset fuzz -j $(JOBS)
 	@tools/fuzz build-fuzz $(SECONDS_EACH)
+
+attack: all                                ## hostile files, run folders, connections, signals; a table of what held (ATTACK=--only ...)
+	@tests/attack/run $(BUILD)/echelon $(ATTACK)
 
 install: setup $(BUILD)/build.ninja        ## program, libraries, headers, CMake package, to $(DESTDIR)$(PREFIX)
 	@cmake --build --preset release -j $(JOBS)
