@@ -11,14 +11,14 @@ from table import Verdict
 
 CLOSED_SECONDS, SLACK = 2.0, 0.7  # two cores may be busy with other things
 MOST_DESCRIPTORS, MOST_SOCKET_MIB = 200, 64
-CONNECTIONS, FLOOD = 700, 3000    # of each try
+CONNECTIONS, FLOOD = 1000, 6000   # of each try
 PARKED = 40                       # connections that send megabytes to nobody
-LONG = 12                         # epochs of a job that trains for some seconds
+LONG = 30                         # epochs of a job that trains for some seconds
 
 
 class Ports:
     """Hostile connections to every port of a TCP job, while it forms, connects and trains."""
-    name, full_tries = "ports", 24
+    name, full_tries = "ports", 27
 
     def __init__(self, program, folder, table):
         self.program, self.folder, self.table = program, folder, table
