@@ -34,9 +34,9 @@ if(CCACHE)
 endif()
 
 # echelon_precompile(TARGET KIND HEADER...): a target whose files nearly all include the same big headers. The first
-# target of a kind compiles them, the others of that kind use the result; all of one kind are libraries or all are
-# programs, because g++ does not mix position-independent code and executables there. The level of optimisation may
-# differ. What a file includes by itself is unchanged: headers say what they need.
+# target of a kind compiles them, the others of that kind use the result. All of one kind have the same level of
+# optimisation (g++ takes the level over from the precompiled header without a word), and all are libraries or all are
+# programs (g++ does not mix -fPIC and -fPIE there). What a file includes by itself is unchanged.
 function(echelon_precompile target kind)
   get_property(first GLOBAL PROPERTY ECHELON_PRECOMPILED_${kind})
   if(first)

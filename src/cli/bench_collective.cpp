@@ -28,7 +28,7 @@ struct CollectiveBenchSettings {
   bool json = false, own_memory = false;
 };
 
-struct Plan {  // the settings, read and checked
+struct CheckedBench {  // the settings, read and checked
   std::vector<std::size_t> bytes;
   std::vector<const Algorithm*> algorithms;  // null: auto
   bool all = false;                          // those that cannot work here are left out
@@ -52,8 +52,8 @@ std::size_t read_bytes(const std::string& text) {
   return static_cast<std::size_t>(number) << shift;
 }
 
-Plan read(const CollectiveBenchSettings& s) {
-  Plan plan;
+CheckedBench read(const CollectiveBenchSettings& s) {
+  CheckedBench plan;
   plan.type = element_type(s.type);
   plan.reduction = reduction_of(s.op);
   if (plan.type == ElementType::bytes) bad_input("--type bytes: numbers are needed; float32, float64, int32 or int64");
@@ -137,7 +137,7 @@ double copy_and_add(Group& group, std::size_t bytes, int repeats) {
   });
 }
 
-void measure(World& world, const CollectiveBenchSettings& s, const Plan& plan) {
+void measure(World& world, const CollectiveBenchSettings& s, const CheckedBench& plan) {
   Group group = Group::everyone(world);
   const bool speaks = world.rank() == 0;
   const std::size_t most = *std::ranges::max_element(plan.bytes);
@@ -192,7 +192,7 @@ void measure(World& world, const CollectiveBenchSettings& s, const Plan& plan) {
 }
 
 void bench_collective(const CollectiveBenchSettings& s) {
-  const Plan plan = read(s);
+  const CheckedBench plan = read(s);
   run_on_world(s.where, {}, [&](World& world) { measure(world, s, plan); });
 }
 
