@@ -90,7 +90,7 @@ function(echelon_tests name)
   endforeach()
   target_link_libraries(test_${name} PRIVATE ${T_USES} GTest::gtest_main)
   echelon_precompile(test_${name} tests <gtest/gtest.h> ${ECHELON_USUAL_HEADERS})
-  if(NOT name MATCHES "^(collective|parallel|run|world)$")  # whose files have names in common
+  if(NOT name MATCHES "^(collective|kernels|parallel|run|world)$")  # whose files have names in common
     echelon_compile_together(test_${name})
   endif()
   set(slow "Slow*:*/Slow*:*.Slow*")
