@@ -30,8 +30,12 @@ TEST(AddingAnOp, QuotesLinesThatAreThere) {
   std::stringstream lines(page);
   for (std::string line; std::getline(lines, line);) {
     const bool kernel = line.starts_with("void "), test = line.starts_with("check_gradient(");
-    if (kernel) EXPECT_NE(kernels.find(line), std::string::npos) << line;
-    if (test) EXPECT_NE(tests.find(line), std::string::npos) << line;
+    if (kernel) {
+      EXPECT_NE(kernels.find(line), std::string::npos) << line;
+    }
+    if (test) {
+      EXPECT_NE(tests.find(line), std::string::npos) << line;
+    }
     quoted += kernel || test;
   }
   EXPECT_EQ(quoted, 5);

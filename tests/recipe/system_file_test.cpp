@@ -108,10 +108,10 @@ name = "sgd"
 
 TEST(SystemFile, SaysInWhatItDeviatesOrNothing) {
   Problems problems;
-  EXPECT_EQ(parse_system("deviates = 'no swapping'\n" + good, "x.toml", problems).deviates, "no swapping");
+  EXPECT_EQ(parse_system("deviates = 'no swapping'\n" + good_system, "x.toml", problems).deviates, "no swapping");
   EXPECT_TRUE(problems.empty()) << problems.text("?");
-  EXPECT_TRUE(says(problems_of("deviates = '  '\n" + good), "x.toml:1: deviates is empty"));
-  EXPECT_TRUE(says(problems_of("deviates = true\n" + good), "deviates must be a text"));
+  EXPECT_TRUE(says(system_problems("deviates = '  '\n" + good_system), "x.toml:1: deviates is empty"));
+  EXPECT_TRUE(says(system_problems("deviates = true\n" + good_system), "deviates must be a text"));
 }
 
 TEST(SystemFile, AnUnknownTableIsAnsweredWithAllThatAreKnown) {
