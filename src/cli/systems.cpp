@@ -208,6 +208,15 @@ std::string indented(const std::string& text) {
   return out;
 }
 
+// All settings of a table and of those within it, with their whole names.
+void print_flat(const Options& table, const std::string& before) {
+  for (const auto& [key, option] : table.items)
+    if (const auto* inner = std::get_if<Option::Table>(&option.value))
+      print_flat(**inner, before + key + ".");
+    else
+      fmt::print("            {}{} = {}\n", before, key, to_text(option));
+}
+
 void print_composition(const SystemFile& s) {
   fmt::print("\nComposition (any of it can be changed: --set AXIS.KEY=VALUE)\n");
   for (const auto& [axis, table] : axes(s)) {
@@ -223,9 +232,9 @@ void print_composition(const SystemFile& s) {
       fmt::print("            {} {}\n", first, setting.about);
     }
   }
-  if (!s.local.items.empty())
-    fmt::print("  local     {:<15} {}\n{}", "", composition_axis("local").about,
-               indented(indented(write_toml(s.local))));
+  if (s.local.items.empty()) return;
+  fmt::print("  {:<9} {:<15} {}\n", "local", "", composition_axis("local").about);
+  print_flat(s.local, "");
 }
 
 void show(const std::string& name, int workers, std::size_t batch, bool json) {
