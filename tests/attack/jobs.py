@@ -56,6 +56,7 @@ class Job:
         return outcome
 
     def close(self):
+        """Ends it if it still runs. May be called again."""
         stop(self.child)
         self.out.close()
         self.err.close()

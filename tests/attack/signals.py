@@ -5,6 +5,7 @@ import signal
 import time
 
 import mutations
+import simulation
 from faults import flip_exponent, needle, places, small_disk
 from jobs import Job, result
 from network import free_port, processes
@@ -27,7 +28,8 @@ class Signals:
         self.program, self.folder, self.table = program, folder, table
         self.wanted, self.jobs, self.skipped = None, [], set()
         self.scenarios = [lambda dice, c=case, s=number: self._signal(*c, s, dice) for case in CASES for number in SIGNALS]
-        others = [self._kills, self._rank_killed, self._disk_full, self._flipped_bit, self._rank_killed_early, self._late_machine]
+        others = [self._simulation, self._kills, self._rank_killed, self._disk_full, self._flipped_bit, self._rank_killed_early,
+                  self._late_machine]
         for index, other in enumerate(others * 2):
             self.scenarios.insert(3 * index, other)
 
@@ -215,6 +217,10 @@ class Signals:
         blamed = re.findall(r"rank (\d+) (?:has|holds|differs)", line) or re.findall(r"rank (\d+):", line)
         yield Verdict("flipped bit: the rank is named, and no other", 11, outcome.code != 0 and set(blamed) == {str(victim)},
                       f"rank {victim}: {outcome.brief()}", command)
+
+    def _simulation(self, dice):
+        yield from simulation.planned_faults(self.program, self.folder, self.number)
+        yield from simulation.stopped(self.program, self.folder, self.number)
 
     def _note(self, text):
         if text not in self.skipped:
