@@ -36,7 +36,7 @@ int main() {
   constexpr int shards = 2, steps = 80;
   constexpr std::uint64_t seed = 1, batch = 32;
   LocalTeam alone(available_cores());  // the weights do not depend on how many cores
-  Trainer trainer(*model, adam, train->fields(), shards, seed, alone.team);
+  Trainer trainer({.model = model.get(), .fields = train->fields(), .shards = shards, .seed = seed}, adam, alone.team);
   data::Loader loader(train, {.seed = seed, .batches = {{0, batch}}, .shards = shards});
   for (std::uint64_t step = 0; step < steps; ++step) {
     const StepResult result = trainer.step(step, 0.002, loader.at(step));

@@ -122,8 +122,12 @@ void run_rank(TrainBenchSettings s, World& world) {
   fields[0].name = inputs.input.name;
   if (fields.size() > 1) fields[1].name = inputs.target.name;
   Trainer trainer(
-      *model, [&] { return usual_optim(model->task()); }, fields, s.shards, 1, team,
-      static_cast<std::int64_t>(loader.largest_slice()));
+      {.model = model.get(),
+       .fields = fields,
+       .shards = s.shards,
+       .seed = 1,
+       .largest_slice = static_cast<std::int64_t>(loader.largest_slice())},
+      [&] { return usual_optim(model->task()); }, team);
 
   const double peak = peak_gflops(cores, clock) * world.size();
   const data::Batch& batch = loader.at(0);

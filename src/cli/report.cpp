@@ -49,7 +49,7 @@ Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) 
   Predictions result{std::vector<std::int64_t>(classes * classes), {}};
   const auto alone = make_world_alone();
   Team team(*alone, cores);
-  Evaluator evaluator(*p.model, training.trainer().table(), training.parameters(), p.test, 256, team);
+  Evaluator evaluator(*p.model, training.engine().table(), training.engine().model(), p.test, 256, team);
   evaluator.run([&](const data::Batch& batch, int shard, Executor& executor) {
     const auto s = static_cast<std::uint64_t>(shard);
     const auto logits = executor.output("logits");
@@ -102,7 +102,7 @@ std::string resuming_command(const RunFolder& folder) {
 std::string opening(const PreparedRun& p, int cores, const std::string& workers, Training& training,
                     const RunFolder& folder) {
   const TrainSpec& t = p.recipe.train;
-  const ParameterTable& table = training.trainer().table();
+  const ParameterTable& table = training.engine().table();
   std::string text = fmt::format("{}: {} parameters, {} training samples{}\n", p.model->name(),
                                  human_count(static_cast<double>(table.weights())), p.train->size(),
                                  p.test ? fmt::format(", {} to test with", p.test->size()) : "");

@@ -6,6 +6,7 @@
 #include "models/zoo.h"
 #include "parallel/replica.h"
 #include "world/sim/simulation.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon::cli {
 
@@ -39,7 +40,7 @@ std::vector<Range> buckets_of(const Composition& c, const models::Model& model, 
     Cores cores(1);
     Team team(*meter, cores, true);
     Replica replica({.model = &model, .make_optim = plain_steps, .fields = fields_of(model.inputs()), .stragglers = {}},
-                    c, *meter, team);
+                    c, team);
     if (world.rank() == 0)
       for (const Bucket& b : replica.trainer().buckets()) buckets.push_back({b.begin, b.end});
     replica.close();

@@ -8,22 +8,22 @@
 
 namespace echelon::cli {
 
-TraceListener::TraceListener(Team& team, Trainer& trainer)
+TraceListener::TraceListener(Team& team, Engine& engine)
     : team_(team),
       offset_(team.clock_offset()),
       origin_(team.world().now()),
       operations_(static_cast<std::size_t>(team.cores().count())) {
   for (auto& of_core : operations_) of_core.reserve(most_operations);
-  trainer.watch({.now = [&team] { return team.world().now(); },
-                 .saw =
-                     [this](int core, const Node& node, double begin, double end) {
-                       auto& list = operations_[static_cast<std::size_t>(core)];
-                       if (list.size() < most_operations) list.push_back({&node, begin, end});
-                     },
-                 .did =
-                     [this](const char* what, double begin, double end) {
-                       spans_.push_back({what, begin, end});
-                     }});
+  engine.watch({.now = [&team] { return team.world().now(); },
+                .on_node =
+                    [this](int core, const Node& node, double begin, double end) {
+                      auto& list = operations_[static_cast<std::size_t>(core)];
+                      if (list.size() < most_operations) list.push_back({&node, begin, end});
+                    },
+                .on_span =
+                    [this](const char* what, double begin, double end) {
+                      spans_.push_back({what, begin, end});
+                    }});
 }
 
 // timeline, its name, name, category, begin, end; separated by tabs, because layers may have spaces in their names
@@ -42,10 +42,7 @@ void TraceListener::write(Disk& disk, const std::string& path, const std::functi
   const auto ranks = static_cast<std::size_t>(team_.world().size());
   const auto rank = static_cast<std::size_t>(team_.world().rank());
   const std::string mine = in_text();
-  std::vector<double> sizes(ranks);
-  sizes[rank] = static_cast<double>(mine.size());
-  team_.share(sizes, std::vector<std::size_t>(ranks, 1));
-  std::vector<std::size_t> counts(sizes.begin(), sizes.end());
+  const std::vector<std::size_t> counts = team_.all_gather_struct(mine.size());
   std::size_t all = 0, before = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
     if (r < rank) before += counts[r];
@@ -53,7 +50,7 @@ void TraceListener::write(Disk& disk, const std::string& path, const std::functi
   }
   std::string text(all, '\0');
   text.replace(before, mine.size(), mine);
-  team_.share(std::as_writable_bytes(std::span(text)), counts);
+  team_.all_gather(std::as_writable_bytes(std::span(text)), counts);
   if (rank > 0) return;
 
   double origin = origin_;  // the first thing that anybody did

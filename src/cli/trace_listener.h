@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/step/trainer.h"
+#include "parallel/engine.h"
 #include "parallel/team/team.h"
 #include "run/events.h"
 
@@ -15,7 +15,7 @@ namespace echelon::cli {
 
 class TraceListener : public RunListener {
  public:
-  TraceListener(Team& team, Trainer& trainer);
+  TraceListener(Team& team, Engine& engine);
   void on_span(const Span& span) override { spans_.push_back(span); }
   // All ranks call it; rank 0 writes the file, and tells if it could not.
   void write(Disk& disk, const std::string& path, const std::function<void(const std::string&)>& tell);

@@ -18,6 +18,7 @@
 #include "track/run.h"
 #include "world/os/folder_lock.h"
 #include "world/os/signals.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon::cli {
 
@@ -246,7 +247,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   Cores cores(cores_each(s.world, world));
   check_system(job, world.size(), world.shared_memory() != nullptr, s.recipe);
   const bool composed = job.composition && world.size() > 1;
-  const auto meter = world.size() > 1 ? make_metered(world) : nullptr;
+  const auto meter = world.size() > 1 && !world.sent() ? make_metered(world) : nullptr;  // unless it counts already
   Team team(meter ? *meter : world, cores, composed);
   const bool first = world.rank() == 0;
 
@@ -265,14 +266,13 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
       fmt::print(stderr, "rank {}: {}\n", world.rank(), late.text);
   };
 
-  Training training(job, *disk, clock, team, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep),
-                    meter.get());
+  Training training(job, *disk, clock, team, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep));
   training.add(log);
   if (first) training.add(narrator->progress());
   if (s.resume && !resume(training, *disk, folder, prepared, job, first))
     note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
   std::optional<TraceListener> trace;
-  if (s.trace) training.add(trace.emplace(team, training.trainer()));
+  if (s.trace) training.add(trace.emplace(team, training.engine()));
   if (first) narrator->before(training, job, world, cores);
   const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log);
   if (trace) trace->write(*disk, folder.trace(), note);

@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "codec/codec.h"
+#include "parallel/figures.h"
 #include "parallel/order.h"
 #include "parallel/rule.h"
-#include "parallel/step/trainer.h"
+#include "parallel/step/local_trainer.h"
 #include "parallel/sum/auto_sum.h"
 #include "parallel/sync.h"
 #include "parallel/team/team.h"
@@ -29,7 +30,7 @@ struct ExchangeParts {
   World* world = nullptr;
   Team* team = nullptr;        // of all ranks
   Mailbox* mailbox = nullptr;  // null for exchanges in lock-step
-  Trainer* trainer = nullptr;
+  LocalTrainer* trainer = nullptr;
   const MergeRule* rule = nullptr;
   CodecMaker codec;
   std::vector<NamedCodec> codec_choice;  // codec auto: takes what is quickest of these

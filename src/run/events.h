@@ -1,12 +1,12 @@
 #pragma once
-// What happens in a run, for whoever wants to hear of it: the progress bar, the metrics files, a trace. Listeners are
-// told, never asked; they must not take long, and what they throw ends the run.
+// What happens in a run, for its listeners: the progress bar, the metrics files, a trace. A listener must not take
+// long, and what it throws ends the run.
 
 #include <cstdint>
 #include <string>
 
 #include "parallel/step/evaluator.h"
-#include "parallel/step/trainer.h"
+#include "parallel/step/step_result.h"
 #include "track/checkpointer.h"
 
 namespace echelon {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/peak.h"
-#include "run/training_progress.h"
+#include "run/training_memory.h"
 #include "run/weights.h"
 #include "track/weights_hash.h"
 
@@ -14,7 +14,7 @@ namespace echelon {
 
 namespace {
 
-// What one core can do at most, in GFLOP/s: a hundredth of a second is enough for a share in per cent.
+// The peak of one core in GFLOP/s. A hundredth of a second of measuring is exact enough for a share in per cent.
 double measure_core_peak(Clock& clock) {
   double best = 0;
   for (int i = 0; i < 3; ++i) {
@@ -24,45 +24,30 @@ double measure_core_peak(Clock& clock) {
   return best;
 }
 
-std::int64_t largest_slice(const data::BatchSequence& sequence, int shards) {
-  return (static_cast<std::int64_t>(sequence.largest_batch()) + shards - 1) / shards;
-}
-
 double score_of(const Evaluation& e) { return e.accuracy >= 0 ? e.accuracy : -e.loss; }
 
 }  // namespace
 
-Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team, std::string checkpoints, int keep,
-                   MeteredWorld* meter)
+Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team, std::string checkpoints, int keep)
     : job_(job),
       disk_(disk),
       clock_(clock),
       team_(team),
       directory_(std::move(checkpoints)),
       batch_sequence_(job.train->size(), job.batches, job.drop_partial),
-      meter_(meter),
-      progress_(std::make_unique<Progress>()),
+      engine_(make_engine({.model = job.model,
+                           .make_optim = job.make_optim,
+                           .fields = job.train->fields(),
+                           .shards = job.shards,
+                           .seed = job.seed,
+                           .stragglers = job.stragglers},
+                          batch_sequence_.largest_batch(), job.composition.get(), team)),
+      memory_(std::make_unique<Memory>()),
       core_peak_(team.world().place().threads ? measure_core_peak(clock) : 0) {
-  const int workers = team.world().size();
-  if (job.composition && workers > 1) {
-    const int shards = std::max(1, job.shards / workers);
-    replica_ =
-        std::make_unique<Replica>(ReplicaSettings{.model = job.model,
-                                                  .make_optim = job.make_optim,
-                                                  .fields = job.train->fields(),
-                                                  .shards = shards,
-                                                  .seed = job.seed,
-                                                  .largest_slice = largest_slice(batch_sequence_, shards * workers),
-                                                  .stragglers = job.stragglers},
-                                  *job.composition, *meter, team);
-  } else {
-    trainer_ = std::make_unique<Trainer>(*job.model, job.make_optim, job.train->fields(), job.shards, job.seed, team,
-                                         largest_slice(batch_sequence_, job.shards));
-  }
-  flops_per_sample_ = trainer().flops_per_sample();
+  flops_per_sample_ = engine_->flops_per_sample();
   if (job.test) {
     const auto batch = static_cast<std::int64_t>(std::min<std::uint64_t>(job.test->size(), 256));
-    evaluator_ = std::make_unique<Evaluator>(*job.model, trainer().table(), parameters(), job.test, batch, team);
+    evaluator_ = std::make_unique<Evaluator>(*job.model, engine_->table(), engine_->model(), job.test, batch, team);
   }
   if (!directory_.empty() && team.world().rank() == 0)
     checkpointer_ = std::make_unique<Checkpointer>(
@@ -87,25 +72,27 @@ bool Training::due(const Duration& every, std::int64_t step) const {
 
 // Rank 0 loads; the others get the tensors and what else a checkpoint remembers from it.
 bool Training::resume() {
-  std::array<std::int64_t, 3> head{};  // found, step, bytes of the progress
-  std::string progress;
+  struct Found {  // what rank 0 has found
+    std::int64_t found = 0, step = 0, memory_bytes = 0;
+  } head;
+  std::string memory;
   if (team_.world().rank() == 0) {
     CheckpointSearch search = latest_valid(disk_, directory_);
     for (const std::string& problem : search.skipped)
       tell([&](RunListener& l) { l.on_note("skipped a checkpoint: " + problem); });
     if (search.found) {
       load(*search.found);
-      progress = progress_->to_json().dump();
-      head = {1, next_, static_cast<std::int64_t>(progress.size())};
+      memory = memory_->to_json().dump();
+      head = {1, next_, static_cast<std::int64_t>(memory.size())};
     }
   }
-  team_.broadcast(std::as_writable_bytes(std::span(head)));
-  if (head[0] == 0) return false;
-  progress.resize(static_cast<std::size_t>(head[2]));
-  team_.broadcast(std::as_writable_bytes(std::span(progress)));
-  progress_->read(Json::parse(progress));
-  next_ = last_saved_ = head[1];
-  replica_ ? replica_->scatter() : trainer_->broadcast_state();
+  team_.broadcast(std::as_writable_bytes(std::span(&head, 1)));
+  if (head.found == 0) return false;
+  memory.resize(static_cast<std::size_t>(head.memory_bytes));
+  team_.broadcast(std::as_writable_bytes(std::span(memory)));
+  memory_->read(Json::parse(memory));
+  next_ = last_saved_ = head.step;
+  engine_->scatter();
   return true;
 }
 
@@ -114,9 +101,9 @@ void Training::load(Checkpoint& checkpoint) {
   expect_same_training(m, position(), checkpoint.path);
   if (m.step > job_.total_steps)
     bad_input("{} is at step {}, but the recipe ends at step {}", checkpoint.path, m.step, job_.total_steps);
-  load_weights(checkpoint.weights, trainer().table(), parameters());
-  load_state(checkpoint.state, state());
-  progress_->read(m.extra);
+  load_weights(checkpoint.weights, engine_->table(), engine_->model());
+  load_state(checkpoint.state, engine_->state());
+  memory_->read(m.extra);
   next_ = m.step;
   last_saved_ = m.step;
 }
@@ -138,7 +125,7 @@ void Training::report_saves(const std::vector<SaveResult>& results) {
 
 TrainingPosition Training::position() const {
   const data::Cursor c = batch_sequence_.at(static_cast<std::uint64_t>(next_));
-  const bool measured = progress_->best_score && progress_->evaluations_since_best == 0;
+  const bool measured = memory_->best_score && memory_->evaluations_since_best == 0;
   const std::optional<int> workers = job_.composition ? std::optional(team_.world().size()) : std::nullopt;
   return {.step = next_,
           .epoch = c.epoch,
@@ -148,21 +135,21 @@ TrainingPosition Training::position() const {
           .data = job_.data_fingerprint,
           .recipe = job_.recipe_fingerprint,
           .workers = workers,
-          .score = measured ? progress_->best_score : std::nullopt,
-          .extra = progress_->to_json()};
+          .score = measured ? memory_->best_score : std::nullopt,
+          .extra = memory_->to_json()};
 }
 
 void Training::save(Checkpointer::IfBusy if_busy) {
   // A finished run is saved once more even if its last step was: the reason why it ended belongs to it.
-  if (directory_.empty() || (last_saved_ == next_ && progress_->stopped_by.empty())) return;
-  replica_ ? replica_->gather() : trainer_->begin_reading();
+  if (directory_.empty() || (last_saved_ == next_ && memory_->stopped_by.empty())) return;
+  engine_->gather();
   if (checkpointer_) {
-    const auto weights = weight_views(trainer().table(), parameters());
-    const auto views = state_views(state());
+    const auto weights = weight_views(engine_->table(), engine_->model());
+    const auto views = state_views(engine_->state());
     checkpointer_->save(position(), weights, views, if_busy,
                         before_save_ ? before_save_() : std::shared_future<void>());
   }
-  if (trainer_) trainer_->end_of_reading();
+  engine_->end_gather();
   last_saved_ = next_;
 }
 
@@ -177,103 +164,104 @@ void Training::do_evaluation(const StopFlag& stop) {
   const Evaluation test = evaluator_->run({}, keep_going);
   tell([&](RunListener& l) { l.on_span({"evaluate", started, clock_.seconds()}); });
   if (keep_going && !keep_going()) return;  // cut short: it stays due, also after resuming
-  Progress& p = *progress_;
-  p.evaluation_due = false;
+  Memory& m = *memory_;
+  m.evaluation_due = false;
   last_test_ = test;
   const double score = score_of(test);
-  const bool best = !p.best_score || score > *p.best_score;
-  p.evaluations_since_best = best ? 0 : p.evaluations_since_best + 1;
-  if (best) p.best_score = score;
+  const bool best = !m.best_score || score > *m.best_score;
+  m.evaluations_since_best = best ? 0 : m.evaluations_since_best + 1;
+  if (best) m.best_score = score;
   tell([&](RunListener& l) { l.on_evaluation({next_, epochs_after(next_ - 1), test, best}); });
   if ((job_.target_accuracy && test.accuracy >= *job_.target_accuracy) ||
       (job_.target_loss && test.loss <= *job_.target_loss))
-    p.stopped_by = "target";
-  else if (job_.patience > 0 && p.evaluations_since_best >= job_.patience)
-    p.stopped_by = "patience";
+    m.stopped_by = "target";
+  else if (job_.patience > 0 && m.evaluations_since_best >= job_.patience)
+    m.stopped_by = "patience";
 }
 
 RunSummary Training::run(const StopFlag& stop) {
   data::Loader loader(job_.train, loader_options());
-  Progress& p = *progress_;
-  if (p.stopped_by == "signal" || (p.stopped_by == "end" && next_ < job_.total_steps))
-    p.stopped_by.clear();  // that is what resuming is for, and a later end
+  Memory& m = *memory_;
+  if (m.stopped_by == "signal" || (m.stopped_by == "end" && next_ < job_.total_steps))
+    m.stopped_by.clear();  // that is what resuming is for, and a later end
   pace_ = {.begin = clock_.seconds(), .first_step = next_};
-  while (p.stopped_by.empty()) {
-    if (p.evaluation_due && !wants_to_stop(stop)) do_evaluation(stop);
-    if (!p.stopped_by.empty()) break;
+  while (m.stopped_by.empty()) {
+    if (m.evaluation_due && !wants_to_stop(stop)) do_evaluation(stop);
+    if (!m.stopped_by.empty()) break;
     if (next_ > pace_.first_step && due(job_.checkpoint_every, next_ - 1)) save(Checkpointer::IfBusy::skip);
-    if (checkpointer_) report_saves(checkpointer_->results());
     if (wants_to_stop(stop)) {
-      p.stopped_by = "signal";
+      m.stopped_by = "signal";
     } else if (next_ == job_.total_steps) {
-      p.stopped_by = "end";
+      m.stopped_by = "end";
     } else {
-      replica_ ? do_round(loader, stop) : do_step(loader, stop);
+      run_steps(loader, stop);
     }
   }
-  if (evaluator_ && !last_test_ && p.stopped_by != "signal")
+  if (evaluator_ && !last_test_ && m.stopped_by != "signal")
     last_test_ = evaluator_->run();  // resumed when all was done
   save(Checkpointer::IfBusy::wait);
   std::vector<SaveResult> saves;
   if (checkpointer_) report_saves(saves = checkpointer_->finish());
   RunSummary summary = summarise(loader.seconds_waited());
   if (!saves.empty() && !saves.back().saved) summary.not_saved = saves.back().warning;
-  if (replica_) replica_->close();
+  engine_->close();
   return summary;
 }
 
 RunSummary Training::summarise(double waited_for_input) {
-  const Progress& p = *progress_;
+  const Memory& m = *memory_;
   RunSummary s{.steps = next_,
                .epochs = epochs_after(next_ - 1),
-               .train_loss = p.epoch_terms > 0 ? p.epoch_loss / p.epoch_terms : 0,
+               .train_loss = m.epoch_terms > 0 ? m.epoch_loss / m.epoch_terms : 0,
                .test = last_test_,
                .seconds = clock_.seconds() - pace_.begin,
-               .weights_sha256 = weights_hash(weight_views(trainer().table(), parameters())),
-               .stopped_by = p.stopped_by};
-  if (job_.model->task() == models::Task::classify && p.epoch_terms > 0)
-    s.train_accuracy = p.epoch_correct / p.epoch_terms;
+               .weights_sha256 = weights_hash(weight_views(engine_->table(), engine_->model())),
+               .stopped_by = m.stopped_by};
+  if (job_.model->task() == models::Task::classify && m.epoch_terms > 0)
+    s.train_accuracy = m.epoch_correct / m.epoch_terms;
   if (pace_.training_seconds > 0) {
     s.samples_per_s = static_cast<double>(pace_.samples) / pace_.training_seconds;
     s.waited_for_input = waited_for_input / pace_.training_seconds;
     s.peak_share = peak_share(s.samples_per_s);
   }
-  if (replica_) s.bytes = replica_->bytes_sent(), s.system = replica_->figures();
-  s.working = replica_ ? team_.world().size() : std::min(team_.world().size(), job_.shards);
-  share_times(s, waited_for_input);
+  s.system = engine_->figures();
+  s.working = engine_->working_ranks();
+  s.bytes = engine_->bytes_sent();
+  gather_times(s, waited_for_input);
   check_agreement(s.weights_sha256);
   return s;
 }
 
-void Training::share_times(RunSummary& summary, double waited_for_input) {
-  const World& world = team_.world();
-  const auto ranks = static_cast<std::size_t>(world.size());
-  const std::size_t each = 4 + ranks;
-  std::vector<double> all(ranks * each);
-  const RankTimes mine = replica_ ? replica_->times() : trainer().times();
-  const std::span own = std::span(all).subspan(static_cast<std::size_t>(world.rank()) * each, each);
-  own[0] = waited_for_input, own[1] = mine.compute, own[2] = mine.exchange;
-  own[3] = sent_;
-  std::ranges::copy(mine.waiting_for, own.begin() + 4);
-  team_.share(all, std::vector<std::size_t>(ranks, each));
-  if ((meter_ && !replica_) || ranks == 1) summary.bytes = 0;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    const std::span of = std::span(all).subspan(r * each, each);
-    if (meter_ && !replica_) summary.bytes += of[3];
+void Training::gather_times(RunSummary& summary, double waited_for_input) {
+  struct Times {
+    double input, compute, exchange;
+  };
+  const RankTimes mine = engine_->times();
+  const auto ranks = static_cast<std::size_t>(team_.world().size()),
+             rank = static_cast<std::size_t>(team_.world().rank());
+  std::vector<double> waits(ranks * ranks);  // of each rank, for each rank
+  std::ranges::copy(mine.waiting_for, waits.begin() + static_cast<std::ptrdiff_t>(rank * ranks));
+  team_.all_gather_structs(std::span(waits), std::vector<std::size_t>(ranks, ranks));
+  std::span<const double> rest = waits;
+  for (const Times& t : team_.all_gather_struct(Times{waited_for_input, mine.compute, mine.exchange})) {
     summary.ranks.push_back(
-        {.input = of[0], .times = {.compute = of[1], .exchange = of[2], .waiting_for = {of.begin() + 4, of.end()}}});
+        {.input = t.input,
+         .times = {.compute = t.compute,
+                   .exchange = t.exchange,
+                   .waiting_for = {rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(ranks)}}});
+    rest = rest.subspan(ranks);
   }
 }
 
-// Ranks that were given the same recipe have the same bits. If they have not, nobody may go on as if nothing were.
+// Ranks that were given the same recipe have the same bits. If they do not, the run must not end as if they had.
 void Training::check_agreement(const std::string& hash) {
-  const auto ranks = static_cast<std::size_t>(team_.world().size());
-  std::vector<double> hashes(ranks);
-  hashes[static_cast<std::size_t>(team_.world().rank())] =
-      static_cast<double>(std::stoull(hash.substr(0, 12), nullptr, 16));
-  team_.share(hashes, std::vector<std::size_t>(ranks, 1));
-  for (std::size_t r = 1; r < ranks; ++r)
-    if (hashes[r] != hashes[0])
+  struct Hash {
+    std::array<char, 64> hex{};
+  } mine;
+  hash.copy(mine.hex.data(), mine.hex.size());
+  const auto hashes = team_.all_gather_struct(mine);
+  for (std::size_t r = 1; r < hashes.size(); ++r)
+    if (hashes[r].hex != hashes[0].hex)
       fail("rank {} has other weights than rank 0 after step {}: do all ranks run the same program?", r, next_);
 }
 

@@ -12,7 +12,8 @@
 #include "data/loader.h"
 #include "models/model.h"
 #include "optim/schedule.h"
-#include "parallel/replica.h"
+#include "parallel/composition.h"
+#include "parallel/engine.h"
 #include "run/events.h"
 #include "track/checkpointer.h"
 #include "world/os/clock.h"
@@ -35,9 +36,8 @@ struct TrainingJob {
   std::optional<double> target_accuracy, target_loss;
   std::int64_t patience = 0;  // evaluations without a better one; 0: no limit
   std::string model_fingerprint, data_fingerprint, recipe_fingerprint;
-  std::shared_ptr<const Composition> composition =
-      nullptr;                             // null: exact synchronous training (parallel/step/trainer.h)
-  std::vector<Straggler> stragglers = {};  // experiments
+  std::shared_ptr<const Composition> composition = nullptr;  // null: exact synchronous training
+  std::vector<Straggler> stragglers = {};                    // experiments
 };
 
 struct RunSummary {
@@ -49,7 +49,7 @@ struct RunSummary {
   double samples_per_s = 0;         // while training: evaluations and saves not counted
   double seconds = 0;               // in this process
   double waited_for_input = 0;      // share of the training time
-  double bytes = -1;                // sent as messages by all ranks in their steps; -1: several ranks, and no meter
+  double bytes = -1;                // sent as messages by all ranks in their steps; -1: not counted
   std::vector<Figure> system = {};  // what became of the exchanges (parallel/exchange.h)
   double peak_share = 0;
   std::string weights_sha256;
@@ -60,23 +60,22 @@ struct RunSummary {
     RankTimes times;
   };
   std::vector<Rank> ranks = {};
-  int working = 1;  // ranks that had samples: exact training has no work for more of them than a batch has shards
+  int working = 1;  // ranks that had samples: exact training has work for at most as many as a batch has shards
 };
 
 class Training {
  public:
-  // Where the run may stand still from outside: set to true to save and stop at the next step's end.
+  // Set to true from outside, it makes the run save and stop at the next step's end.
   using StopFlag = std::atomic<bool>;
 
   // `job`, `disk`, `clock` and `team` must outlive the training. `checkpoints`: the directory; empty: none are kept.
   // Of several ranks all make one and call the same functions; rank 0 alone uses the disk.
-  // `meter` (may be null) counts what the team's world sends; a composition needs one.
-  Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team, std::string checkpoints, int keep,
-           MeteredWorld* meter = nullptr);
+  // A composition needs a world that counts what it sends (world/wrappers/metered.h).
+  Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team, std::string checkpoints, int keep);
   ~Training();
 
   void add(RunListener& listener) { listeners_.push_back(&listener); }
-  // What has to be on disk before a checkpoint is: called at each save, and the save waits for it in the background.
+  // Called at each save; returns what has to be on disk before the checkpoint. The save waits for it in the background.
   void save_after(std::function<std::shared_future<void>()> first) { before_save_ = std::move(first); }
   // Goes on from the newest checkpoint that verifies; false if there is none. BadInput if it belongs to another
   // training (track/manifest.h). Tells which newer ones were skipped.
@@ -84,14 +83,12 @@ class Training {
   std::int64_t next_step() const { return next_; }
   RunSummary run(const StopFlag& stop);
 
-  Trainer& trainer() { return replica_ ? replica_->trainer() : *trainer_; }
-  // The weights that are evaluated and saved.
-  std::span<float> parameters() { return replica_ ? replica_->model() : trainer_->parameters(); }
+  Engine& engine() { return *engine_; }
   double core_peak_gflops() const { return core_peak_; }
 
  private:
-  struct Progress;  // what a checkpoint remembers besides tensors
-  struct Pace {     // how fast this process has been
+  struct Memory;  // what a checkpoint remembers besides tensors
+  struct Pace {   // how fast this process has been
     double begin = 0;
     std::int64_t first_step = 0;
     double training_seconds = 0, window_seconds = 0, recent_rate = 0;
@@ -101,18 +98,16 @@ class Training {
 
   TrainingPosition position() const;  // where the training stands
   void load(Checkpoint& checkpoint);
-  void do_step(data::Loader& loader, const StopFlag& stop);
-  void do_round(data::Loader& loader, const StopFlag& stop);
-  void account(std::int64_t step, const StepResult& result, double started, double ended, double bytes);
+  void run_steps(data::Loader& loader, const StopFlag& stop);
+  void account(const StepProgress& progress, double started, double ended);
   std::int64_t enough_samples(std::int64_t step) const;  // from that step on, with which its epoch may end
-  std::int64_t next_meeting() const;  // the step after which something is due for which all ranks meet
+  std::int64_t next_pause() const;  // the step after which all ranks meet, because something is due
   data::LoaderOptions loader_options() const;
-  std::vector<StateSpan> state() { return replica_ ? replica_->state() : trainer_->state(); }
   void do_evaluation(const StopFlag& stop);
   bool wants_to_stop(const StopFlag& stop) const;
   void save(Checkpointer::IfBusy if_busy);
   RunSummary summarise(double waited_for_input);
-  void share_times(RunSummary& summary, double waited_for_input);
+  void gather_times(RunSummary& summary, double waited_for_input);
   void check_agreement(const std::string& hash);
   bool due(const Duration& every, std::int64_t step) const;  // after the step (counted from 0)
   double epochs_after(std::int64_t step) const;
@@ -126,15 +121,12 @@ class Training {
   Team& team_;
   std::string directory_;
   data::BatchSequence batch_sequence_;
-  std::unique_ptr<Trainer> trainer_;  // null if there is a replica
-  std::unique_ptr<Replica> replica_;  // null without a composition
-  MeteredWorld* meter_;
-  double sent_ = 0;  // bytes by this rank in steps, without a replica
+  std::unique_ptr<Engine> engine_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Checkpointer> checkpointer_;
   std::vector<RunListener*> listeners_;
   std::function<std::shared_future<void>()> before_save_;
-  std::unique_ptr<Progress> progress_;
+  std::unique_ptr<Memory> memory_;
   std::int64_t next_ = 0;  // the step to do next
   std::int64_t last_saved_ = -1;
   std::optional<Evaluation> last_test_;

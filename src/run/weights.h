@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "base/state.h"
 #include "graph/program.h"
-#include "parallel/step/trainer.h"
 #include "track/safetensors.h"
 
 namespace echelon {

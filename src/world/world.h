@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,10 @@ struct RankPlace {    // a rank's place in its world; the same on all ranks but 
   Hosts host;              // of every rank: ranks with the same number share a machine
   std::uint64_t seed = 0;  // of the job's random streams
   bool threads = true;     // whether tasks are threads of the machine
+};
+
+struct TrafficCount {
+  std::uint64_t messages = 0, bytes = 0;
 };
 
 // Whether other ranks live in the same process.
@@ -108,6 +113,9 @@ class World {
   virtual Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) = 0;
   virtual Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) = 0;
   virtual Work receive(Rank from, Channel channel, Label label, std::size_t bytes, Sink sink) = 0;
+
+  // What this rank has sent to others so far; nothing where the world does not count it (world/wrappers/metered.h).
+  virtual std::optional<TrafficCount> sent() const { return std::nullopt; }
 
   // Memory that all ranks see, or null if they share none.
   virtual SharedMemory* shared_memory() = 0;

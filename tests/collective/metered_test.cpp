@@ -59,11 +59,11 @@ TEST(MeteredCollectives, EveryAlgorithmIsCountedAsItSaysAndGivesTheSameBits) {
         const auto world = make_metered(inner, limited ? LinkLimit{50e6, 1e-5} : LinkLimit{});
         Group group = Group::everyone(*world);
         std::vector<float> x = brought(world->rank(), count);
-        const TrafficCount before = world->sent();
+        const TrafficCount before = *world->sent();
         all_reduce(group, std::span(x), Reduction::sum, {.algorithm = &a});
         const Site site = site_of(world->place().host, world->rank());
         const Traffic says = a.traffic({.n = n, .index = world->rank(), .count = count, .item = 4, .site = &site});
-        const TrafficCount sent = world->sent();
+        const TrafficCount sent = *world->sent();
         if (sent.messages - before.messages != says.messages || sent.bytes - before.bytes != says.bytes)
           fail("{}: rank {} sent {} messages with {} bytes and says {} with {}", a.name, world->rank(),
                sent.messages - before.messages, sent.bytes - before.bytes, says.messages, says.bytes);

@@ -107,8 +107,9 @@ TEST(ThinProducts, AreTheFullyConnectedLayers) {
       "train", {.kind = data::SyntheticOptions::Kind::images, .samples = 8, .shape = {1, 28, 28}, .classes = 4});
   const auto model = models::make_model("lenet5", inputs_of(*data), {});
   LocalTeam lone(1);
-  Trainer trainer(
-      *model, [] { return optim("sgd"); }, data->fields(), 1, 3, lone.team);
+  LocalTrainer trainer(
+      {.model = model.get(), .fields = data->fields(), .shards = 1, .seed = 3}, [] { return optim("sgd"); },
+      *lone.world, lone.cores);
   std::size_t matrices = 0;
   for (const auto& e : trainer.table().entries()) matrices += e.parameter.shape.rank() == 2;
   const auto products = trainer.thin_products();

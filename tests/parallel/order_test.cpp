@@ -67,7 +67,7 @@ TEST(Order, ForwardWaitsForItsWeightsAlsoWhileSomebodyWatches) {
   const auto alone = simulate_system(4, job, slow_links());
   int seen = 0;
   job.prepare = [&](Replica& replica, Rank) {
-    replica.trainer().watch({.now = [] { return 0.0; }, .saw = [&](int, const Node&, double, double) { ++seen; }});
+    replica.watch({.now = [] { return 0.0; }, .on_node = [&](int, const Node&, double, double) { ++seen; }});
   };
   EXPECT_TRUE(same_bits(simulate_system(4, job, slow_links())[0].model, alone[0].model));
   EXPECT_GT(seen, 0);

@@ -31,7 +31,8 @@ std::vector<float> train(const Case& c, int cores, std::uint64_t seed = 3) {
   LocalTeam alone(cores);
   data::Loader loader(data, {.seed = 3, .batches = {{0, 18}}, .shards = 4});
   Trainer trainer(
-      *model, [&] { return optim("momentum"); }, data->fields(), 4, seed, alone.team);
+      {.model = model.get(), .fields = data->fields(), .shards = 4, .seed = seed}, [&] { return optim("momentum"); },
+      alone.team);
   for (std::uint64_t s = 0; s < 5; ++s) trainer.step(s, 0.01, loader.at(s));
   const auto p = trainer.parameters();
   return {p.begin(), p.end()};
@@ -60,7 +61,8 @@ TEST(QuantisedTrainer, AStepAllocatesNothing) {
     LocalTeam alone(2);
     data::Loader loader(data, {.batches = {{0, 16}}, .drop_partial = true, .shards = 4, .prefetch = 0});
     Trainer trainer(
-        *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.team);
+        {.model = model.get(), .fields = data->fields(), .shards = 4, .seed = 3}, [&] { return optim("adam"); },
+        alone.team);
     for (std::uint64_t s = 0; s < 3; ++s) trainer.step(s, 0.01, loader.at(s));
     const std::int64_t before = allocations();
     for (std::uint64_t s = 3; s < 8; ++s) trainer.step(s, 0.01, loader.at(s));

@@ -29,7 +29,8 @@ std::vector<float> train(World& world, const Job& s) {
   Cores cores(s.cores);
   Team team(world, cores, s.apart);
   Trainer trainer(
-      *model, [&] { return optim(s.rule); }, data->fields(), s.shards, 3, team);
+      {.model = model.get(), .fields = data->fields(), .shards = s.shards, .seed = 3}, [&] { return optim(s.rule); },
+      team);
   const ShardRange own = trainer.own_shards();
   data::Loader loader(
       data, {.seed = 3,
@@ -129,7 +130,7 @@ TEST_P(Ranks, WishesToStopReachEveryRankInTheSameStep) {
       Cores cores(1);
       Team team(w, cores, apart);
       Trainer trainer(
-          *model, [&] { return optim("sgd"); }, data->fields(), 3, 3, team);
+          {.model = model.get(), .fields = data->fields(), .shards = 3, .seed = 3}, [&] { return optim("sgd"); }, team);
       data::Loader loader(data, {.batches = {{0, 12}}, .shards = 3, .prefetch = 0});
       for (std::uint64_t step = 0; step < 3; ++step) {
         const bool stop = trainer.step(step, 0.01, loader.at(step), step == 1 && w.rank() == 2).stop;
@@ -148,7 +149,8 @@ TEST_P(Ranks, ALossThatIsNoNumberIsExplainedByTheRankThatHasIt) {
         Cores cores(1);
         Team team(w, cores, apart);
         Trainer trainer(
-            *model, [&] { return optim("sgd"); }, data->fields(), 3, 3, team);
+            {.model = model.get(), .fields = data->fields(), .shards = 3, .seed = 3}, [&] { return optim("sgd"); },
+            team);
         data::Loader loader(data, {.batches = {{0, 12}}, .shards = 3, .prefetch = 0});
         for (std::uint64_t step = 0; step < 20; ++step) trainer.step(step, 1e20, loader.at(step));
       });

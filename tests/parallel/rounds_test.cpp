@@ -85,11 +85,11 @@ TEST(AggressiveSynchronisation, APartialGradientIsTheMeanOverItsSamples) {
   const auto alone = make_world_alone();
   const auto gradient = [&](int shards, int batch, int stop_after) {
     Cores cores(1);
-    Team team(*alone, cores);
-    Trainer trainer(
-        *model, [] { return optim("sgd"); }, data->fields(), shards, 3, team);
+    LocalTrainer trainer(
+        {.model = model.get(), .fields = data->fields(), .shards = shards, .seed = 3}, [] { return optim("sgd"); },
+        *alone, cores);
     int asked = 0;
-    if (stop_after > 0) trainer.ask_before_shards([&] { return ++asked < stop_after; });
+    if (stop_after > 0) trainer.hooks().keep_going = [&] { return ++asked < stop_after; };
     data::Loader loader(data, {.batches = {{0, static_cast<std::uint64_t>(batch)}},
                                .shards = static_cast<std::uint64_t>(shards),
                                .prefetch = 0});

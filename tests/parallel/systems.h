@@ -13,6 +13,7 @@
 #include "tests/parallel/small_networks.h"
 #include "world/launch.h"
 #include "world/sim/simulation.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon::test {
 
@@ -80,7 +81,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
                    .seed = job.seed,
                    .largest_slice = job.batch,
                    .stragglers = job.stragglers},
-                  composition, *meter, team);
+                  composition, team);
   data::Loader loader(data, {.seed = 3,
                              .batches = {{0, static_cast<std::uint64_t>(job.batch)}},
                              .shards = static_cast<std::uint64_t>(job.shards),
@@ -89,19 +90,20 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
                              .prefetch = 0});
   if (job.prepare) job.prepare(replica, world.rank());
   SystemResult result;
-  const TrafficCount before = meter->sent();
+  const TrafficCount before = *meter->sent();
   const double begin = world.now();
-  result.reached =
-      replica.run({.from = 0,
-                   .to = job.steps,
-                   .enough = job.enough,
-                   .loader = &loader,
-                   .lr = [&](std::int64_t) { return job.lr; },
-                   .epoch = [](std::int64_t step) { return static_cast<double>(step) / 8; },
-                   .wants_to_stop = [] { return false; },
-                   .on_progress = [&](std::int64_t, const StepResult& r, double) { result.samples += r.samples; }});
+  result.reached = replica
+                       .run({.from = 0,
+                             .to = job.steps,
+                             .enough = job.enough,
+                             .loader = &loader,
+                             .lr = [&](std::int64_t) { return job.lr; },
+                             .epoch = [](std::int64_t step) { return static_cast<double>(step) / 8; },
+                             .asks_to_stop = [] { return false; },
+                             .on_progress = [&](const StepProgress& p) { result.samples += p.result.samples; }})
+                       .step;
   result.seconds = world.now() - begin;
-  result.sent = {meter->sent().messages - before.messages, meter->sent().bytes - before.bytes};
+  result.sent = {meter->sent()->messages - before.messages, meter->sent()->bytes - before.bytes};
   replica.read_model();
   result.model.assign(replica.model().begin(), replica.model().end());
   result.weights.assign(replica.trainer().parameters().begin(), replica.trainer().parameters().end());

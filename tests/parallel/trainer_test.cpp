@@ -8,6 +8,7 @@
 #include "data/formats/synthetic.h"
 #include "models/zoo.h"
 #include "parallel/step/evaluator.h"
+#include "parallel/step/local_trainer.h"
 #include "tests/parallel/small_networks.h"
 #include "tests/support/allocations.h"
 
@@ -23,7 +24,8 @@ std::vector<float> train(const Case& c, const std::string& rule, int cores_count
   LocalTeam alone(cores_count);
   data::Loader loader(data, {.seed = 3, .batches = {{0, 18}}, .shards = static_cast<std::uint64_t>(shards)});
   Trainer trainer(
-      *model, [&] { return optim(rule); }, data->fields(), shards, 3, alone.team);
+      {.model = model.get(), .fields = data->fields(), .shards = shards, .seed = 3}, [&] { return optim(rule); },
+      alone.team);
   for (int s = 0; s < steps; ++s)
     trainer.step(static_cast<std::uint64_t>(s), 0.01, loader.at(static_cast<std::uint64_t>(s)));
   const auto p = trainer.parameters();
@@ -66,7 +68,8 @@ TEST(Trainer, AStepAllocatesNothing) {
     LocalTeam alone(2);
     data::Loader loader(data, {.batches = {{0, 16}}, .drop_partial = true, .shards = 4, .prefetch = 0});
     Trainer trainer(
-        *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.team);
+        {.model = model.get(), .fields = data->fields(), .shards = 4, .seed = 3}, [&] { return optim("adam"); },
+        alone.team);
     for (std::uint64_t s = 0; s < 3; ++s) trainer.step(s, 0.01, loader.at(s));
     const std::int64_t before = test::allocations();
     for (std::uint64_t s = 3; s < 8; ++s) trainer.step(s, 0.01, loader.at(s));
@@ -74,17 +77,18 @@ TEST(Trainer, AStepAllocatesNothing) {
   }
 }
 
-TEST(Trainer, AStepInTwoHalvesThatSendsBucketsAllocatesNothing) {
+TEST(LocalTrainer, AStepInTwoHalvesThatSendsBucketsAllocatesNothing) {
   if (!test::allocations_are_counted()) GTEST_SKIP() << "a sanitizer has its own malloc";
   const Case c = cases()[1];
   const auto data = data::make_synthetic("train", c.data);
   const auto model = models::make_model(c.name, inputs_of(*data), c.options);
   LocalTeam alone(2);
   data::Loader loader(data, {.batches = {{0, 16}}, .drop_partial = true, .shards = 4, .prefetch = 0});
-  Trainer trainer(
-      *model, [&] { return optim("adam"); }, data->fields(), 4, 3, alone.team);
+  LocalTrainer trainer(
+      {.model = model.get(), .fields = data->fields(), .shards = 4, .seed = 3}, [&] { return optim("adam"); },
+      *alone.world, alone.cores);
   std::atomic<int> buckets = 0;
-  trainer.announce();
+  trainer.hooks().announce = true;
   trainer.send_buckets(1, [&](std::size_t) { ++buckets; });
   const auto step = [&](std::uint64_t s) {
     trainer.compute(s, loader.at(s), 16);
@@ -104,7 +108,8 @@ TEST(Trainer, ThePlanSaysHowMuchMemoryIsUsed) {
   LocalTeam alone(2);
   data::Loader loader(data, {.batches = {{0, 16}}, .shards = 2, .prefetch = 0});
   Trainer trainer(
-      *model, [&] { return optim("momentum"); }, data->fields(), 2, 3, alone.team);
+      {.model = model.get(), .fields = data->fields(), .shards = 2, .seed = 3}, [&] { return optim("momentum"); },
+      alone.team);
   trainer.step(0, 0.01, loader.at(0));
   const auto plan = compile(model->training(8)[0].graph);
   const std::size_t flat = trainer.table().floats() * sizeof(float);
@@ -120,7 +125,8 @@ TEST(Trainer, ALossThatIsNoNumberStopsTheStepAndNamesThePlace) {
   LocalTeam alone(2);
   data::Loader loader(data, {.batches = {{0, 16}}, .shards = 4});
   Trainer trainer(
-      *model, [&] { return optim("sgd"); }, data->fields(), 4, 3, alone.team);
+      {.model = model.get(), .fields = data->fields(), .shards = 4, .seed = 3}, [&] { return optim("sgd"); },
+      alone.team);
   const auto& entry = trainer.table().find("conv2.weight");
   for (std::size_t i = 0; i < entry.size; ++i) trainer.parameters()[entry.offset + i] = 3e38f;
   const std::vector<float> before(trainer.parameters().begin(), trainer.parameters().end());
@@ -142,7 +148,8 @@ TEST(Trainer, TrainingLowersTheLossAndEvaluationAgreesOnAnyNumberOfCores) {
   LocalTeam alone(2), one(1);
   data::Loader loader(data, {.batches = {{0, 20}}, .shards = 4});
   Trainer trainer(
-      *model, [&] { return optim("momentum"); }, data->fields(), 4, 3, alone.team);
+      {.model = model.get(), .fields = data->fields(), .shards = 4, .seed = 3}, [&] { return optim("momentum"); },
+      alone.team);
   const double first = trainer.step(0, 0.02, loader.at(0)).loss;
   double last = 0;
   for (std::uint64_t s = 1; s < 60; ++s) last = trainer.step(s, 0.02, loader.at(s)).loss;

@@ -29,13 +29,13 @@ TEST(Waits, ARankThatFailsAfterTheLastRoundIsNamedByTheOthers) {
   for (const std::size_t r : {1u, 2u}) EXPECT_TRUE(says(said[r], "rank 0 was lost")) << r;
 }
 
-// BucketSums of its gradient that never become ready are not waited for.
+// Buckets of its gradient that never become complete are not waited for.
 class FailsInAStep : public testing::TestWithParam<const char*> {};
 
 TEST_P(FailsInAStep, AndAllEndAtOnce) {
   SystemJob job{.system = GetParam(), .batch = 30, .shards = 2};
   job.prepare = [](Replica& replica, Rank rank) {
-    if (rank == 1) replica.trainer().ask_before_shards([]() -> bool { fail("the lights went out"); });
+    if (rank == 1) replica.trainer().hooks().keep_going = []() -> bool { fail("the lights went out"); };
   };
   std::vector<std::string> said(3);
   const auto program = [&](World& world) {

@@ -51,7 +51,8 @@ class Cluster {
     Cores cores(1);
     Team team(world, cores);
     Trainer trainer(
-        *model_, [&] { return optim("momentum"); }, data_->fields(), ranks, 3, team);
+        {.model = model_.get(), .fields = data_->fields(), .shards = ranks, .seed = 3},
+        [&] { return optim("momentum"); }, team);
     const auto own = static_cast<std::uint64_t>(world.rank());
     data::Loader loader(data_,
                         {.seed = 3, .batches = {{0, 16}}, .shards = ranks, .own = data::Slice{own, 1}, .prefetch = 0});

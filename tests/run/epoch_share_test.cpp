@@ -48,7 +48,7 @@ Outcome train(double share, double slowness, int epochs, const std::string& ever
     const auto meter = make_metered(world);
     Cores cores(1);
     Team team(*meter, cores, true);
-    Training training(job, *disk, world.clock(), team, "", 1, meter.get());
+    Training training(job, *disk, world.clock(), team, "", 1);
     if (world.rank() == 0) training.add(outcome);
     const Training::StopFlag never{false};
     const RunSummary summary = training.run(never);

@@ -214,10 +214,10 @@ std::string trained(const std::string& system, const std::string& optim) {
     const auto meter = make_metered(world);
     Cores cores(1);
     Team team(*meter, cores, true);
-    Training training(job, *disk, world.clock(), team, "", 1, meter.get());
+    Training training(job, *disk, world.clock(), team, "", 1);
     training.run(false);
     if (world.rank() == 0) {
-      const auto weights = training.trainer().parameters();
+      const auto weights = training.engine().model();
       weights_text = fmt::format("{}", fmt::join(weights, " "));
     }
   }).throw_if_failed();

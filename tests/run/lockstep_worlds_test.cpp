@@ -60,7 +60,7 @@ class LockstepSystem : public testing::TestWithParam<std::string> {
       const auto meter = make_metered(world);
       Cores cores(1);
       Team team(*meter, cores, job_->composition != nullptr);
-      Training training(*job_, *disk_, world.clock(), team, "", 1, meter.get());
+      Training training(*job_, *disk_, world.clock(), team, "", 1);
       const RunSummary summary = training.run(false);
       if (world.rank() == 0)
         result = {summary.weights_sha256, summary.train_loss, summary.test->loss, summary.test->accuracy};

@@ -64,7 +64,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
            .seed = 3,
            .largest_slice = batch,
            .stragglers = {}},
-          *composition_, *meter, team);
+          *composition_, team);
       if (before) load(world, replica, *before);
       data::Loader loader(data, {.seed = 3,
                                  .batches = {{0, static_cast<std::uint64_t>(batch)}},
@@ -82,12 +82,12 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
                            return 0.02;
                          },
                      .epoch = [](std::int64_t s) { return static_cast<double>(s) / 8; },
-                     .wants_to_stop =
+                     .asks_to_stop =
                          [&] {  // asked after each step
                            if (races_) pass_on(turn);
                            return false;
                          },
-                     .on_progress = [](std::int64_t, const StepResult&, double) {}});
+                     .on_progress = [](const StepProgress&) {}});
       }
       replica.read_model();
       const auto r = static_cast<std::size_t>(world.rank());

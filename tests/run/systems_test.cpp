@@ -12,6 +12,7 @@
 #include "tests/run/shipped.h"
 #include "tests/support/temp_dir.h"
 #include "world/launch.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon {
 namespace {
@@ -125,7 +126,7 @@ double accuracy_on_digits(const std::string& system, int ranks, const std::strin
     const auto meter = make_metered(world);
     Cores cores(1);
     Team team(*meter, cores, job.composition != nullptr);
-    Training training(job, *disk, world.clock(), team, "", 1, meter.get());
+    Training training(job, *disk, world.clock(), team, "", 1);
     const RunSummary summary = training.run(false);
     if (world.rank() == 0) accuracy = summary.test->accuracy;
   };

@@ -13,6 +13,7 @@
 #include "tests/support/temp_dir.h"
 #include "track/weights_hash.h"
 #include "world/launch.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon {
 namespace {
@@ -254,7 +255,7 @@ TEST(Training, AComposedRunIsResumedWithAsManyWorkersOnly) {
       Cores cores(1);
       Team team(*meter, cores, true);
       const auto disk = make_real_disk();
-      Training training(run.job(), *disk, world.clock(), team, dir.path("c"), 2, meter.get());
+      Training training(run.job(), *disk, world.clock(), team, dir.path("c"), 2);
       if (resumes) training.resume();
       const Training::StopFlag never{false};
       training.run(never);

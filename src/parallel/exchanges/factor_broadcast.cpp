@@ -22,7 +22,7 @@ class FactorBroadcast : public Exchange {
         packed_(parts_.floats() * sizeof(float)),
         buckets_(parts_, *worker_, [this](Group& g, std::size_t i, std::span<float> out) { sum(g, i, out); }) {
     for (const ThinProduct& p : parts_.trainer->thin_products()) layers_.push_back({.product = p});
-    parts_.trainer->give_factors([this](const FactorSlice& slice) { return take(slice); });
+    parts_.trainer->hooks().take_factors = [this](const FactorSlice& slice) { return take(slice); };
     for (std::size_t i = 0; i < buckets_.count(); ++i) contents_.push_back(contents_of(buckets_.range(i)));
   }
 

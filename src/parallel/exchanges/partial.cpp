@@ -124,10 +124,8 @@ class Partial : public Exchange {
                  typed_span(in.as<std::byte>()), "measuring the link");
       seconds = parts_.world->now() - begin;
     }
-    std::vector<double> rates(n);
-    rates[static_cast<std::size_t>(parts_.rank())] = static_cast<double>((n - 1) * each) / std::max(seconds, 1e-9);
-    parts_.team->share(rates, std::vector<std::size_t>(n, 1));
-    return std::ranges::min(rates);
+    const double rate = static_cast<double>((n - 1) * each) / std::max(seconds, 1e-9);
+    return std::ranges::min(parts_.team->all_gather_struct(rate));
   }
 
   int slices() const {

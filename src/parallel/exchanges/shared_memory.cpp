@@ -65,12 +65,13 @@ class SharedMemoryExchange : public Exchange {
   }
 
   std::vector<Figure> figures() override {
-    std::vector<double> all(2 * static_cast<std::size_t>(parts_.workers()));
-    const std::size_t own = 2 * static_cast<std::size_t>(parts_.rank());
-    all[own] = static_cast<double>(staleness_), all[own + 1] = static_cast<double>(pushes_);
-    parts_.team->share(all, std::vector<std::size_t>(static_cast<std::size_t>(parts_.workers()), 2));
+    struct Counts {
+      double staleness, pushes;
+    };
     double staleness = 0, updates = 0;
-    for (std::size_t i = 0; i < all.size(); i += 2) staleness += all[i], updates += all[i + 1];
+    for (const Counts& c :
+         parts_.team->all_gather_struct(Counts{static_cast<double>(staleness_), static_cast<double>(pushes_)}))
+      staleness += c.staleness, updates += c.pushes;
     return {{"updates", updates}, {"mean_staleness", updates > 0 ? staleness / updates : 0}};
   }
 

@@ -60,14 +60,14 @@ double FactorMessage::read(std::span<const float> message, std::span<float> out,
   return flops;
 }
 
-FactorPushes::FactorPushes(Trainer& trainer, std::span<const Key> keys) {
+FactorPushes::FactorPushes(LocalTrainer& trainer, std::span<const Key> keys) {
   const std::vector<ThinProduct> products = trainer.thin_products();
   for (const ThinProduct& p : products) places_.push_back({.product = p});
   for (const Key& key : keys) {
     messages_.emplace_back(key.range, products);
     values_.emplace_back(messages_.back().most_floats() * sizeof(float));
   }
-  trainer.give_factors([this](const FactorSlice& slice) { return take(slice); });
+  trainer.hooks().take_factors = [this](const FactorSlice& slice) { return take(slice); };
 }
 
 void FactorPushes::begin(std::size_t samples, double share) {

@@ -46,7 +46,7 @@ void ServerOverlap::defer_answers() {
   for (std::size_t place = 1; const std::size_t k : map_.reading_order({0, keys})) reading_[k] = place++;
   for (std::size_t k = 0; k < keys; ++k) arrived_.push_back(parts_.world->make_event());
   furthest_.resize(static_cast<std::size_t>(parts_.workers()));
-  parts_.trainer->before_reading([this](Range range) { wait_for(range); });
+  parts_.trainer->hooks().before_reading = [this](Range range) { wait_for(range); };
 }
 
 void ServerOverlap::begin(const StepInfo& info, bool asks) {

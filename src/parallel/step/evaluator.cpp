@@ -42,40 +42,38 @@ Evaluator::Evaluator(const models::Model& model, const ParameterTable& table, st
 
 Evaluation Evaluator::run(const Look& each, const std::function<bool()>& keep_going) {
   const World& world = team_.world();
-  invariant(world.size() == 1 || (!each && !keep_going), "only a rank that is alone can look on or stop half-way");
+  invariant(world.size() == 1 || (!each && !keep_going), "only one rank alone can watch an evaluation or stop it");
   const int ranks = world.size();
   const ShardRange own = shards_of(world.rank(), ranks, shards_);
-  const auto own_count = static_cast<std::size_t>(own.last - own.first);
+  const auto own_count = static_cast<std::size_t>(own.count());
   const std::uint64_t steps = loader_.batches().steps_before(1);
   carries_.reset(0, shards_);
 
-  // Loss and correct terms of every slice of every batch, those of rank 0 first.
+  // Of every slice of every batch, those of rank 0 first.
   std::vector<std::size_t> counts;
-  for (Rank r = 0; r < ranks; ++r) {
-    const ShardRange range = shards_of(r, ranks, shards_);
-    counts.push_back(2 * static_cast<std::size_t>(range.last - range.first) * steps);
-  }
+  for (Rank r = 0; r < ranks; ++r)
+    counts.push_back(static_cast<std::size_t>(shards_of(r, ranks, shards_).count()) * steps);
   std::size_t mine = 0;
   for (Rank r = 0; r < world.rank(); ++r) mine += counts[static_cast<std::size_t>(r)];
-  std::vector<double> sums(2 * static_cast<std::size_t>(shards_) * steps);
+  std::vector<ShardLoss> losses(static_cast<std::size_t>(shards_) * steps);
 
   Evaluation result;
   for (std::uint64_t step = 0; step < steps; ++step) {
     if (keep_going && !keep_going()) break;
     const data::Batch& batch = loader_.at(step);
-    run_batch(batch, step, std::span(sums).subspan(mine + 2 * own_count * step, 2 * own_count), each);
+    run_batch(batch, step, std::span(losses).subspan(mine + own_count * step, own_count), each);
     result.samples += static_cast<std::int64_t>(batch.samples());
   }
-  team_.share(sums, counts);
+  team_.all_gather_structs(std::span(losses), counts);
 
   double loss = 0, correct = 0;  // in the order of batches and slices, whoever ran them
   for (std::uint64_t step = 0; step < steps; ++step) {
     std::size_t at = 0;
     for (Rank r = 0; r < ranks; ++r) {
-      const std::size_t count = counts[static_cast<std::size_t>(r)] / steps / 2;
+      const std::size_t count = counts[static_cast<std::size_t>(r)] / steps;
       for (std::size_t s = 0; s < count; ++s) {
-        loss += sums[at + 2 * (count * step + s)];
-        correct += sums[at + 2 * (count * step + s) + 1];
+        const ShardLoss& of_slice = losses[at + count * step + s];
+        loss += of_slice.loss, correct += of_slice.correct;
       }
       at += counts[static_cast<std::size_t>(r)];
     }
@@ -88,7 +86,7 @@ Evaluation Evaluator::run(const Look& each, const std::function<bool()>& keep_go
 }
 
 // This rank's slices of one batch, as many at a time as there are cores, so that each can be looked at in turn.
-void Evaluator::run_batch(const data::Batch& batch, std::uint64_t step, std::span<double> sums, const Look& each) {
+void Evaluator::run_batch(const data::Batch& batch, std::uint64_t step, std::span<ShardLoss> losses, const Look& each) {
   Cores& cores = team_.cores();
   const ShardRange own = shards_of(team_.world().rank(), team_.world().size(), shards_);
   for (int s = own.first; s < own.last; ++s)
@@ -98,9 +96,9 @@ void Evaluator::run_batch(const data::Batch& batch, std::uint64_t step, std::spa
     const StepContext context{.step = static_cast<std::uint32_t>(step), .shard = static_cast<std::uint32_t>(s)};
     Executor& e = runners_[static_cast<std::size_t>(core)].run(batch, loader_.dataset().fields(), context,
                                                                carries_.empty() ? nullptr : &carries_);
-    double* sum = &sums[2 * static_cast<std::size_t>(s - own.first)];
-    sum[0] = *reinterpret_cast<const float*>(e.output("loss").data());
-    if (e.has_output("correct")) sum[1] = *reinterpret_cast<const float*>(e.output("correct").data());
+    ShardLoss& loss = losses[static_cast<std::size_t>(s - own.first)];
+    loss.loss = *reinterpret_cast<const float*>(e.output("loss").data());
+    if (e.has_output("correct")) loss.correct = *reinterpret_cast<const float*>(e.output("correct").data());
   };
   if (!each) {
     cores.run([&](int core) {

@@ -1,7 +1,7 @@
 #pragma once
 // Loss and accuracy of a model on a whole data set, on the cores of all ranks. What a slice is depends on the data
 // alone, and slices are summed in a fixed order, so the figures are the same bits for any number of cores and ranks.
-// Reads the parameters, changes nothing.
+// Only reads the parameters.
 
 #include <functional>
 #include <memory>
@@ -10,7 +10,7 @@
 #include "data/loader.h"
 #include "graph/program.h"
 #include "models/model.h"
-#include "parallel/step/shard_runner.h"
+#include "parallel/step/shard_compute.h"
 #include "parallel/team/team.h"
 
 namespace echelon {
@@ -27,14 +27,14 @@ class Evaluator {
   Evaluator(const models::Model& model, const ParameterTable& table, std::span<float> parameters, data::DatasetPtr data,
             std::int64_t batch, Team& team);
 
-  // One pass over the data; all ranks call it. A rank that is alone can look on: `each` (may be empty) sees every
-  // slice's executor after it ran, in the order of samples and one at a time; `keep_going` is asked between batches; an
-  // evaluation cut short is of what was seen.
+  // One pass over the data; collective. With one rank only: `each` (may be empty) is given every slice's executor after
+  // it ran, in the order of samples and one at a time; `keep_going` (may be empty) is asked between batches, and if it
+  // says no, the result is that of the batches so far.
   using Look = std::function<void(const data::Batch&, int shard, Executor&)>;
   Evaluation run(const Look& each = {}, const std::function<bool()>& keep_going = {});
 
  private:
-  void run_batch(const data::Batch& batch, std::uint64_t step, std::span<double> sums, const Look& each);
+  void run_batch(const data::Batch& batch, std::uint64_t step, std::span<ShardLoss> losses, const Look& each);
 
   const models::Model& model_;
   data::Loader loader_;

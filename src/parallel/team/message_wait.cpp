@@ -17,7 +17,7 @@ WaitOptions without_limit(WaitOptions options) {
   return options;
 }
 
-// Patience knows how to wait where others arrive: here a message does.
+// Lets a WaitPolicy, which waits for ranks to arrive, wait for a message.
 class Delivery : public SharedBarrier {
  public:
   Delivery(World& world, Mailbox& mailbox, int tag, Message& message, std::string_view what)

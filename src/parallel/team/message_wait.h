@@ -1,7 +1,7 @@
 #pragma once
-// How messages (world/mailbox/mailbox.h) are waited for. A worker that needs one waits as long as a collective would,
-// and says as much meanwhile (collective/wait_policy.h): at growing intervals who is waited for, and after the same
-// limit TooLate. A task that serves others (a server, the scheduler) waits as long as the job lives.
+// How a rank waits for messages (world/mailbox/mailbox.h). A worker that needs one waits as a collective does
+// (collective/wait_policy.h): it reports at growing intervals for which rank it waits, and throws TooLate after the
+// same limit. A task that serves others (a server, the scheduler) waits as long as the job lives.
 
 #include <exception>
 #include <functional>
@@ -23,7 +23,7 @@ class MessageWait {
   // waited for, as far as one can tell; -1 if one cannot. Throws TooLate, PeerLost, and Failure if the mailbox is
   // closed.
   void take(int tag, Message& message, std::string_view what, const std::function<Rank()>& whom);
-  // The same for what may well take hours: it is said, but there is no limit.
+  // The same without a limit, for what may take hours. It still reports.
   void take_any_time(int tag, Message& message, std::string_view what, const std::function<Rank()>& whom);
 
  private:
@@ -35,8 +35,8 @@ class MessageWait {
   WaitPolicy wait_policy_, endless_;
 };
 
-// All that a task does which handles the messages of a tag, one by one, until it is shut. What goes wrong would stay in
-// the task while everybody waits for its messages, so it is told to all.
+// The body of a task that handles the messages of a tag, one by one, until the tag is shut. A failure would stay in the
+// task while everybody waits for its messages, so it aborts the rank.
 template <typename Handle>
 void serve_messages(World& world, Mailbox& mailbox, int tag, const Handle& handle) {
   try {

@@ -1,5 +1,5 @@
 #pragma once
-// What ranks in lock-step tell each other, and how often: their losses, and whether somebody wants to stop.
+// What ranks in lock-step report to each other, and how often: their losses, and whether one of them asks to stop.
 
 #include <cstdint>
 
@@ -7,21 +7,31 @@
 
 namespace echelon {
 
-inline constexpr std::size_t report_numbers = 6;     // loss, correct, terms, samples, bytes, wish to stop
-inline constexpr std::int64_t longest_silence = 64;  // steps without hearing from the others
+struct StepReport {  // of one rank, about its steps since the last report
+  double loss = 0;   // sum over the terms
+  double correct = 0, terms = 0, samples = 0;
+  double bytes = 0;          // sent so far
+  double stop_requests = 0;  // 1 if it asks to stop
 
-// Whether they do so after that many steps: whenever they exchange anyway, if that is often enough.
-inline bool news_are_due(const When& when, std::int64_t steps) {
-  const bool with_exchange = when.tau <= longest_silence && when.probability >= 1 && !when.at_end;
-  return steps % (with_exchange ? when.tau : longest_silence) == 0;
+  StepReport& operator+=(const StepReport& o) {
+    loss += o.loss, correct += o.correct, terms += o.terms, samples += o.samples;
+    bytes += o.bytes, stop_requests += o.stop_requests;
+    return *this;
+  }
+};
+
+inline constexpr std::int64_t longest_silence = 64;  // steps without a report
+
+// Steps between reports: whenever the ranks exchange anyway, if that is often enough.
+inline std::int64_t steps_between_reports(const When& when) {
+  return when.tau <= longest_silence && when.probability >= 1 && !when.at_end ? when.tau : longest_silence;
 }
 
-// By all together, in a step on average: an all-gather in a ring.
+// By all ranks together, in a step on average: an all-gather in a ring.
 inline ExchangeKind::Traffic report_traffic(const When& when, int workers) {
-  const bool with_exchange = when.tau <= longest_silence && when.probability >= 1 && !when.at_end;
-  const double often = 1.0 / static_cast<double>(with_exchange ? when.tau : longest_silence);
+  const double often = 1.0 / static_cast<double>(steps_between_reports(when));
   const double pairs = static_cast<double>(workers) * (workers - 1);
-  return often * ExchangeKind::Traffic{pairs, pairs * report_numbers * sizeof(double)};
+  return often * ExchangeKind::Traffic{pairs, pairs * sizeof(StepReport)};
 }
 
 }  // namespace echelon

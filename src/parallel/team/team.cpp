@@ -4,7 +4,6 @@
 #include <atomic>
 
 #include "base/error.h"
-#include "collective/collectives.h"
 #include "world/channels.h"
 
 namespace echelon {
@@ -71,22 +70,15 @@ void Team::say(const std::string& text) {
   if (on_late) saying_.take([&] { on_late({.waited_for = {}, .text = text}); });
 }
 
-void Team::share(std::span<double> values, std::span<const std::size_t> counts) {
-  if (group_) share(typed_span(values), counts);
-}
-
-void Team::share(std::span<std::byte> values, std::span<const std::size_t> counts) {
-  if (group_) share(typed_span(values), counts);
-}
-
-void Team::share(TypedSpan values, std::span<const std::size_t> counts) {
+void Team::all_gather(std::span<std::byte> all, std::span<const std::size_t> counts, std::size_t unit) {
+  if (!group_) return;
   parts_.clear();
   std::size_t at = 0;
-  for (std::size_t count : counts) {
-    parts_.push_back({at, at + count});
-    at += count;
+  for (const std::size_t count : counts) {
+    parts_.push_back({at, at + count * unit});
+    at += count * unit;
   }
-  all_gather(*group_, values, parts_);
+  echelon::all_gather(*group_, typed_span(all), parts_);
 }
 
 void Team::broadcast(std::span<std::byte> bytes) {

@@ -1,5 +1,5 @@
 #pragma once
-// The cores that train on one memory: those of one process, or of all ranks of a job whose world has memory in common.
+// The cores that train on one memory: those of one process, or of all ranks of a job whose world has shared memory.
 // They share one copy of the parameters and of the optimizer's state, and split the update among them.
 //
 // All ranks make their team with the same number of cores and ask for the same memory in the same order.
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/collectives.h"
 #include "collective/group.h"
 #include "collective/topology.h"
 #include "collective/typed_span.h"
@@ -39,15 +40,26 @@ class Team {
   std::span<std::byte> memory(const std::string& name, std::size_t bytes);
   std::size_t bytes() const { return bytes_; }
 
-  // Every core of the team calls it and returns when all have. `what` names the info, for whoever has to wait long.
+  // Every core of the team calls it and returns when all have. `what` names the occasion in messages about a
+  // long wait.
   // Throws PeerLost, or TooLate after `timeout` seconds.
   void barrier(int core, const char* what);
 
-  // Between all ranks of the world, not only the team's. One thread of each rank calls these, all in the same order;
-  // alone they do nothing.
-  // Every rank has filled in its part of `values` (counts[0] of rank 0, counts[1] of rank 1, ...): then all have all.
-  void share(std::span<double> values, std::span<const std::size_t> counts);
-  void share(std::span<std::byte> values, std::span<const std::size_t> counts);
+  // Between all ranks of the world, not only the team's. One thread of each rank calls these, all in the same order.
+  // One record of each rank, by rank.
+  template <typename T>
+  std::vector<T> all_gather_struct(const T& mine) {
+    return group_ ? echelon::all_gather_struct(*group_, mine) : std::vector<T>{mine};
+  }
+  // Records of each rank: counts[0] of rank 0, counts[1] of rank 1, ... Every rank has filled in its own; then all have
+  // all.
+  template <typename T>
+  void all_gather_structs(std::span<T> records, std::span<const std::size_t> counts) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    all_gather(std::as_writable_bytes(records), counts, sizeof(T));
+  }
+  // The same with counts in units of so many bytes.
+  void all_gather(std::span<std::byte> all, std::span<const std::size_t> counts, std::size_t unit = 1);
   void broadcast(std::span<std::byte> bytes);  // from rank 0 to all
   Group& group() { return *group_; }           // not if alone
   // Seconds to add to this rank's clock to get rank 0's, as well as messages can tell; 0 on the same machine.
@@ -73,7 +85,6 @@ class Team {
     double time[2];
     std::byte padding[40];  // a cache line each
   };
-  void share(TypedSpan values, std::span<const std::size_t> counts);
   void meet_ranks(const char* what);
   void say_late(const WaitNotice& notice);
   WaitNotice late_notice(const char* what, double waited);

@@ -1,9 +1,9 @@
 #pragma once
-// Who does which part of which batch, when workers go at their own pace. The scheduler on rank 0 hands out work: each
-// worker its own part of the next step, or, from a common heap, whatever is next, so that a slow worker does less. It
-// is told what became of it, and ends a round early when somebody wants to stop: at a step of which all parts are done,
-// so that every sample is used exactly once. It also ends a round when `enough` samples are done: then who is behind
-// makes the piece that it has and the one that it has asked for, and the rest is left out.
+// Decides which worker does which part of which batch where workers go at their own pace. The scheduler on rank 0 hands
+// out work: to each worker its own part of the next step, or, with common work, whatever part is next, so that a slow
+// worker does less. Workers report what they have done. When one of them asks to stop, the round ends after a step of
+// which all parts are done, so that every sample is used exactly once. A round also ends when `enough` samples are
+// done: a worker that is behind still does the part it has and the one it has asked for; the rest is left out.
 //
 // A worker asks for its next piece before it begins the one it has, so nobody waits for the scheduler. Every piece
 // costs a message and one back (work_traffic).
@@ -26,6 +26,11 @@ struct WorkItem {
 struct WorkTotals {  // of pieces that are done, by everybody
   double pieces = 0, loss = 0, correct = 0, terms = 0, samples = 0;
   double bytes = 0;  // sent by everybody, so far
+
+  WorkTotals& operator+=(const WorkTotals& o) {
+    pieces += o.pieces, loss += o.loss, correct += o.correct, terms += o.terms, samples += o.samples, bytes += o.bytes;
+    return *this;
+  }
 };
 
 class WorkScheduler {
@@ -39,7 +44,7 @@ class WorkScheduler {
   // The pieces of the steps [from, to), all ranks with the same.
   void begin(std::int64_t from, std::int64_t to, std::int64_t enough = std::numeric_limits<std::int64_t>::max());
   std::optional<WorkItem> next();
-  // This worker's own parts of the steps before that one are left out: the others have done without them.
+  // This worker leaves out its own parts of the steps before that one: the others have closed these steps without it.
   void skip_to(std::int64_t step) { at_least_ = step; }
   std::int64_t skipped() const { return skipped_; }  // in this round
   // This worker's piece is done: told to the scheduler with the next request. `bytes`: what it has sent so far, in all.

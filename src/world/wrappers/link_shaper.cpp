@@ -16,7 +16,7 @@ constexpr double forever = std::numeric_limits<double>::infinity();
 constexpr double slice = 0.1;  // seconds after which a pause looks whether it is still wanted
 
 // Far from those that programs count upwards from the first, and from the last ones of world/channels.h.
-Channel channel_of_slips(Channel channel) { return channel ^ 0x80000000; }
+Channel marker_channel(Channel channel) { return channel ^ 0x80000000; }
 
 }  // namespace
 
@@ -101,11 +101,11 @@ void LinkShaper::run_link() {
     } catch (const Failure&) {
       broken_ = true;  // whoever waits for the messages hears of it at once
     }
-    let_leave(*message);
+    release_first(*message);
   }
 }
 
-void LinkShaper::let_leave(Shaped& message) {
+void LinkShaper::release_first(Shaped& message) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
@@ -115,8 +115,8 @@ void LinkShaper::let_leave(Shaped& message) {
     if (message.abandoned)
       give_back(message);
     else
-      message.slip =
-          inner_.send(message.to, channel_of_slips(message.channel), message.label, std::span(&message.paper, 1));
+      message.marker =
+          inner_.send(message.to, marker_channel(message.channel), message.label, std::span(&message.marker_byte, 1));
   }
   left_->notify();
 }
@@ -127,7 +127,7 @@ Work LinkShaper::receive(Rank from, Channel channel, Label label, Work inner, st
   const double now = inner_.now();
   const std::lock_guard lock(mutex_);
   Shaped& message = take();
-  message.slip = inner_.receive(from, channel_of_slips(channel), label, std::span(&message.paper, 1));
+  message.marker = inner_.receive(from, marker_channel(channel), label, std::span(&message.marker_byte, 1));
   message.sends = false;
   message.inner = std::move(inner);
   message.size = bytes;
@@ -145,11 +145,11 @@ void LinkShaper::arrive(Shaped& message, double at) {
 
 bool LinkShaper::wait(Shaped& message, double deadline) {
   if (message.sends)
-    return left_->wait(message.ticket + 1, deadline) && message.slip.wait(deadline) && message.inner.wait(deadline);
+    return left_->wait(message.ticket + 1, deadline) && message.marker.wait(deadline) && message.inner.wait(deadline);
   if (!message.arrived) {
     // If it has come while nobody waited, the wire may have been busy with it since.
-    const bool was_there = message.slip.finished();
-    const bool came = wait_for_slip(message, deadline);
+    const bool was_there = message.marker.finished();
+    const bool came = wait_for_marker(message, deadline);
     const double now = inner_.now();
     if (!came) {
       message.not_before = now;
@@ -162,9 +162,9 @@ bool LinkShaper::wait(Shaped& message, double deadline) {
   return message.comes_at <= deadline;
 }
 
-bool LinkShaper::wait_for_slip(Shaped& message, double deadline) {
+bool LinkShaper::wait_for_marker(Shaped& message, double deadline) {
   try {
-    return message.slip.wait(deadline);
+    return message.marker.wait(deadline);
   } catch (const Mismatch&) {
     message.inner.wait(deadline);  // throws the same about the message itself
     throw;
@@ -172,9 +172,9 @@ bool LinkShaper::wait_for_slip(Shaped& message, double deadline) {
 }
 
 bool LinkShaper::finished(Shaped& message) {
-  if (message.sends) return left_->count() > message.ticket && message.slip.finished() && message.inner.finished();
+  if (message.sends) return left_->count() > message.ticket && message.marker.finished() && message.inner.finished();
   if (!message.arrived) {
-    const bool there = message.slip.finished();
+    const bool there = message.marker.finished();
     const double now = inner_.now();
     if (!there) {
       message.not_before = now;
@@ -186,14 +186,14 @@ bool LinkShaper::finished(Shaped& message) {
 }
 
 void LinkShaper::release(Shaped& message) {
-  Work inner, slip;  // are let go without the lock
+  Work inner, marker;  // are let go without the lock
   const std::lock_guard lock(mutex_);
   std::swap(inner, message.inner);
   if (message.sends && message.ticket >= departed_) {
     message.abandoned = true;
     return;
   }
-  std::swap(slip, message.slip);
+  std::swap(marker, message.marker);
   give_back(message);
 }
 

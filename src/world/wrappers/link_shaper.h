@@ -1,12 +1,12 @@
 #pragma once
 // One rank's wire to the switch, as world/wrappers/metered.h describes it, in front of a world that is faster.
 //
-// Out: a message goes into the inner world at once, but a slip of paper follows it on a channel of its own, sent by a
-// task (the link) when the message's last byte would have left and travelled. So what the inner world itself needs for
-// the bytes passes while they wait for the wire, and does not come on top.
-// In: a message has arrived with its slip, and is reported when its last byte would have come in. From one sender alone
-// it goes straight through, its bytes leaving one wire and coming in on the other at the same time; messages from
-// several senders queue up for the wire of the receiver.
+// Out: a message goes into the inner world at once, and an empty marker message follows it on a channel of its own. A
+// task (the link) sends the marker when the message's last byte would have left and travelled. So the time that the
+// inner world itself needs passes while the bytes wait for the wire, and does not add to it. In: a message has arrived
+// with its marker, and is reported when its last byte would have come in. From one sender alone it passes without
+// delay, its bytes leaving one wire and coming in on the other at the same time; messages from several senders queue up
+// for the wire of the receiver.
 //
 // Times are absolute: a wait that takes a little too long delays one message and not those after it.
 //
@@ -37,8 +37,8 @@ class LinkShaper {
 
     LinkShaper* shaper = nullptr;
     bool sends = false;
-    Work inner, slip;
-    std::byte paper{};
+    Work inner, marker;
+    std::byte marker_byte{};
     Shaped* next = nullptr;
     // A send
     Rank to = 0;
@@ -58,13 +58,13 @@ class LinkShaper {
   void give_back(Shaped& message);
   bool wait(Shaped& message, double deadline);
   bool finished(Shaped& message);
-  bool wait_for_slip(Shaped& message, double deadline);
+  bool wait_for_marker(Shaped& message, double deadline);
   void release(Shaped& message);
   void arrive(Shaped& message, double at);
   double seconds_for(std::size_t bytes) const;
 
   void run_link();
-  void let_leave(Shaped& message);
+  void release_first(Shaped& message);
   void pause_until(double time);  // throws PeerLost if the world breaks meanwhile
 
   World& inner_;
@@ -77,7 +77,7 @@ class LinkShaper {
   Shaped *first_ = nullptr, *last_ = nullptr;  // waiting to leave
   std::uint64_t tickets_ = 0, departed_ = 0;
   double out_free_ = 0, in_free_ = 0;  // when the wire has done all that it was given
-  std::vector<Work> silences_;         // for pauses
+  std::vector<Work> silences_;         // receives that nothing answers, for pauses
   std::byte nothing_{};
   bool stopping_ = false, broken_ = false;
   std::unique_ptr<Task> link_;

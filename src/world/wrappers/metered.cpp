@@ -1,18 +1,20 @@
 #include "world/wrappers/metered.h"
 
+#include <atomic>
+
 #include "world/wrappers/link_shaper.h"
 
 namespace echelon {
 
 namespace {
 
-class Metered : public MeteredWorld {
+class Metered : public World {
  public:
   Metered(World& inner, const LinkLimit& limit) : inner_(inner) {
     if ((limit.bytes_per_second > 0 || limit.latency > 0) && inner.size() > 1)
       link_ = std::make_unique<LinkShaper>(inner, limit);
   }
-  TrafficCount sent() const override { return {messages_, bytes_}; }
+  std::optional<TrafficCount> sent() const override { return TrafficCount{messages_, bytes_}; }
   const RankPlace& place() const override { return inner_.place(); }
   Clock& clock() override { return inner_.clock(); }
   void sleep(double seconds) override { inner_.sleep(seconds); }
@@ -56,7 +58,7 @@ class Metered : public MeteredWorld {
 
 }  // namespace
 
-std::unique_ptr<MeteredWorld> make_metered(World& inner, const LinkLimit& limit) {
+std::unique_ptr<World> make_metered(World& inner, const LinkLimit& limit) {
   return std::make_unique<Metered>(inner, limit);
 }
 

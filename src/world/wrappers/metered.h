@@ -1,16 +1,14 @@
 #pragma once
-// A world seen through a meter: counts what a rank sends to others, and, if told so, lets it send and receive only as
-// fast as a link of some rate would (an experiment that needs no root and no second machine). Everything else is the
-// inner world's, but for a native all-reduce, whose messages nobody could count. With a limit there is no memory in
-// common either: everything goes over the link.
+// A world that counts what a rank sends to others (World::sent) and, with a limit, lets it send and receive only as
+// fast as a link of some rate would (an experiment that needs no root and no second machine). The only wrapper around a
+// world: a run's world is wrapped at most once. Everything else is the inner world's, but for a native all-reduce,
+// whose messages nobody could count. With a limit there is no shared memory either: everything goes over the link.
 //
 // The link: each rank has a full-duplex wire of `bytes_per_second` to one switch that is never the bottleneck. What a
 // rank sends leaves in the order of the sends, one after the other; what comes to it shares its wire in the same way.
 // A message takes `latency` more. In a simulated world give the cluster these links instead (world/sim/cluster.h).
 // The inner world must be faster.
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
 
 #include "world/world.h"
@@ -22,16 +20,7 @@ struct LinkLimit {
   double latency = 0;           // seconds
 };
 
-struct TrafficCount {
-  std::uint64_t messages = 0, bytes = 0;
-};
-
-class MeteredWorld : public World {
- public:
-  virtual TrafficCount sent() const = 0;  // by this rank, to others, so far
-};
-
 // The inner world must outlive it, and no Work of it may.
-std::unique_ptr<MeteredWorld> make_metered(World& inner, const LinkLimit& limit = {});
+std::unique_ptr<World> make_metered(World& inner, const LinkLimit& limit = {});
 
 }  // namespace echelon

@@ -8,7 +8,7 @@
 
 namespace echelon {
 
-struct Training::Progress {
+struct Training::Memory {
   double epoch_loss = 0, epoch_correct = 0;  // sums over the terms of the epoch so far
   double epoch_terms = 0;
   std::optional<double> best_score;  // accuracy, or minus the loss: higher is better

@@ -1,0 +1,42 @@
+#include "parallel/step/loss_gather.h"
+
+#include <cstring>
+
+namespace echelon {
+
+LossGather::LossGather(Team& team, int shards) : team_(team), shards_(shards) {
+  std::size_t all = 0;
+  for (Rank r = 0; r < team.world().size(); ++r) {
+    const auto own = static_cast<std::size_t>(shards_of(r, team.world().size(), shards).count());
+    packed_bytes_.push_back(sizeof(StopRequest) + own * sizeof(ShardLoss));
+    all += packed_bytes_.back();
+  }
+  packed_.resize(all);
+}
+
+// Calls visit(rank, its shards, where they are packed).
+template <typename Visit>
+void LossGather::for_each_rank(const Visit& visit) {
+  std::byte* at = packed_.data();
+  for (Rank r = 0; r < team_.world().size(); ++r) {
+    visit(static_cast<std::size_t>(r), shards_of(r, team_.world().size(), shards_), at);
+    at += packed_bytes_[static_cast<std::size_t>(r)];
+  }
+}
+
+void LossGather::run(std::span<ShardLoss> losses, std::span<StopRequest> stops) {
+  const auto of = [&](ShardRange range) {
+    return losses.subspan(static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.count()));
+  };
+  for_each_rank([&](std::size_t r, ShardRange range, std::byte* at) {
+    std::memcpy(at, &stops[r], sizeof(StopRequest));
+    if (range.count() > 0) std::memcpy(at + sizeof(StopRequest), of(range).data(), of(range).size_bytes());
+  });
+  team_.all_gather(packed_, packed_bytes_);
+  for_each_rank([&](std::size_t r, ShardRange range, const std::byte* at) {
+    std::memcpy(&stops[r], at, sizeof(StopRequest));
+    if (range.count() > 0) std::memcpy(of(range).data(), at + sizeof(StopRequest), of(range).size_bytes());
+  });
+}
+
+}  // namespace echelon

@@ -1,0 +1,37 @@
+#include "parallel/step/not_finite.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace echelon {
+
+int shard_not_finite(const ComputePhase& phase) {
+  const auto bad = std::ranges::find_if(phase.losses, [](const ShardLoss& l) { return !std::isfinite(l.loss); });
+  return static_cast<int>(bad - phase.losses.begin());
+}
+
+void explain_not_finite(ShardCompute& compute, ComputePhase& phase, const data::Batch& batch, StepContext context,
+                        int shard) {
+  const std::span<const float> parameters = compute.parameters();
+  for (const auto& e : compute.table().entries())
+    for (std::size_t i = 0; i < e.size; ++i)
+      if (!std::isfinite(parameters[e.offset + i]))
+        throw NotFinite(
+            fmt::format("step {}: the loss is not a number, because element {} of parameter '{}' is {}: an earlier "
+                        "update overflowed. "
+                        "Try a smaller optim.lr, a warm-up (schedule.warmup_steps) or optim.clip_norm",
+                        context.step, i, e.parameter.name, parameters[e.offset + i]));
+  context.shard = static_cast<std::uint32_t>(shard);
+  Executor& e = compute.load(phase, batch, shard);
+  if (const int node = e.run_until_not_finite(context); node >= 0) {
+    const Node& n = e.plan().graph.nodes()[static_cast<std::size_t>(node)];
+    throw NotFinite(fmt::format(
+        "step {}: the loss is not a number. The first operation with a result that is not finite was {} in layer '{}' "
+        "(shard {}). Try a smaller optim.lr, a warm-up (schedule.warmup_steps) or optim.clip_norm, and look at the "
+        "data",
+        context.step, n.op->name(), n.layer, shard));
+  }
+  throw NotFinite(fmt::format("step {}: the loss is not a number", context.step));
+}
+
+}  // namespace echelon
