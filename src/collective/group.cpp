@@ -84,8 +84,8 @@ WaitPolicy& Group::wait_policy() { return state_->wait_policy; }
 namespace {
 
 struct SplitRequest {
-  int color, key;
-  Channel next_channel;  // the first that no group of this rank uses
+  std::int64_t color, key;
+  std::int64_t next_channel;  // the first that no group of this rank uses
 };
 
 }  // namespace
@@ -95,7 +95,7 @@ struct SplitRequest {
 Group Group::split(int color, int key) {
   const auto requests = all_gather_struct(*this, SplitRequest{color, key, state_->family->next_channel}, "split");
   std::vector<int> chosen;
-  Channel channel = 0;
+  std::int64_t channel = 0;
   for (int i = 0; i < size(); ++i) {
     const SplitRequest& request = requests[static_cast<std::size_t>(i)];
     channel = std::max(channel, request.next_channel);
@@ -104,7 +104,7 @@ Group Group::split(int color, int key) {
   std::ranges::stable_sort(chosen, {}, [&](int i) { return requests[static_cast<std::size_t>(i)].key; });
   std::vector<Rank> members;
   for (int i : chosen) members.push_back(rank_of(i));
-  return derived(std::move(members), channel);
+  return derived(std::move(members), static_cast<Channel>(channel));
 }
 
 Group Group::async_group() {
