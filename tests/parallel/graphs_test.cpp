@@ -98,7 +98,7 @@ TEST(PeerGraph, UndirectedOnesHaveASymmetricMatrix) {
       }
 }
 
-TEST(PeerGraph, NewsOfEverybodyReachesEverybody) {
+TEST(PeerGraph, WhatEveryRankKnowsReachesEveryRank) {
   for (const PeerGraph& g : graphs())
     for (int i = 0; i < g.workers(); ++i) EXPECT_GE(hops_to_all(g, i), 0) << g.workers();
 }

@@ -168,7 +168,7 @@ TEST(MailboxOrder, WhatWaitsLeavesByItsKey) {
   EXPECT_TRUE(std::is_sorted(came.begin() + 1, came.end())) << came[0] << came[1] << came[2];
 }
 
-TEST(MailboxOrder, ClosingDoesNotWaitLongerThanItsPatienceForWhatHasNotLeft) {
+TEST(MailboxOrder, ClosingDoesNotWaitLongerThanItsTimeoutForWhatHasNotLeft) {
   const SimReport report = run_in_simulation(SimCluster::uniform(2, 1e-4, 1000), {.seed = 1}, [&](World& world) {
     Mailbox mailbox(world, 1 << 20);
     if (world.rank() == 0) {

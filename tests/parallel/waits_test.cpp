@@ -88,7 +88,7 @@ const std::vector<std::string> by_messages{
     "[rule]\nname = 'elastic'\n[exchange]\nname = 'elastic_tree'\n[sync]\nname = 'async'\n",
 };
 
-TEST(Waits, WhoeverWaitsForALetterSaysForWhom) {
+TEST(Waits, WhoeverWaitsForAMessageSaysForWhom) {
   for (const std::string& system : by_messages) {
     SCOPED_TRACE(system);
     const Sleeper run(system, 30);
@@ -121,7 +121,7 @@ TEST(Waits, SecondsAreCountedForWhomTheyWereWaited) {
   }
 }
 
-TEST(Waits, NobodyWaitsForALetterForEver) {
+TEST(Waits, NobodyWaitsForAMessageForEver) {
   for (const std::string& system : by_messages) {
     SCOPED_TRACE(system);
     const Sleeper run(system, 1e5);

@@ -92,7 +92,7 @@ TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
   }
   using Exactness = ExchangeKind::Exactness;
   const Exactness exactness = c.exchange->traffic_exactness();
-  if (exactness == Exactness::mean || c.when.probability < 1) {  // five deviations of as many independent letters
+  if (exactness == Exactness::mean || c.when.probability < 1) {  // five deviations of as many independent messages
     const double deviations = 5 * std::sqrt(2 * expected.messages / steps);
     EXPECT_NEAR(messages / steps, expected.messages, deviations);
     EXPECT_NEAR(bytes / steps, expected.bytes, deviations * expected.bytes / expected.messages * 8);

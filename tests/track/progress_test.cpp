@@ -47,7 +47,7 @@ TEST(ProgressBar, NeverExceedsItsColumns) {
       EXPECT_LE(display_width(progress_bar(state, columns)), columns);
 }
 
-TEST(ProgressBar, GivesUpTheLeastImportantFirst) {
+TEST(ProgressBar, DropsTheLeastImportantFirst) {
   const std::string line = progress_bar(half_way(), 60);
   EXPECT_TRUE(says(line, "loss"));
   EXPECT_TRUE(says(line, "left"));

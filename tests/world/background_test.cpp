@@ -30,17 +30,17 @@ TEST(Background, ParksFailuresAndGoesOn) {
 
 TEST(Background, TryPostRefusesInsteadOfWaiting) {
   const auto worker = make_background("test", 1);
-  std::promise<void> started, gate;
+  std::promise<void> started, release;
   worker->post([&] {
     started.set_value();
-    gate.get_future().wait();
+    release.get_future().wait();
   });
   started.get_future().wait();  // the first runs; one may wait besides it
   auto second = worker->try_post([] {});
   ASSERT_TRUE(second);
   EXPECT_FALSE(worker->try_post([] {}));
   EXPECT_FALSE(is_done(*second));
-  gate.set_value();
+  release.set_value();
   second->get();
   EXPECT_TRUE(worker->try_post([] {}));
 }

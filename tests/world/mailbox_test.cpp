@@ -102,7 +102,7 @@ TEST_P(MailboxOnAllWorlds, MessagesFromAnybodyComeWholeAndInTheOrderOfEachSender
   });
 }
 
-TEST_P(MailboxOnAllWorlds, ALetterToOneselfCostsNoMessage) {
+TEST_P(MailboxOnAllWorlds, AMessageToOneselfSendsNothing) {
   run(1, [](World& world) {
     Mailbox mailbox(world, 12);
     const std::array<float, 3> numbers{1, 2, 3};
@@ -157,7 +157,7 @@ TEST_P(MailboxOnAllWorlds, ALostRankWakesWhoWaitsForMessagesAndIsNamed) {
   EXPECT_EQ(named.count(), 2);
 }
 
-TEST_P(MailboxOnAllWorlds, BadInputOfARankWithOpenMailStaysBadInput) {
+TEST_P(MailboxOnAllWorlds, BadInputOfARankWithAnOpenMailboxStaysBadInput) {
   EXPECT_EQ(failure_of<BadInput>(2,
                                  [](World& world) {
                                    Mailbox mailbox(world, 100);
@@ -168,7 +168,7 @@ TEST_P(MailboxOnAllWorlds, BadInputOfARankWithOpenMailStaysBadInput) {
             "no such file");
 }
 
-TEST_P(MailboxOnAllWorlds, ARankThatLeavesWithoutClosingItsMailBreaksTheWorld) {
+TEST_P(MailboxOnAllWorlds, ARankThatLeavesWithoutClosingItsMailboxBreaksTheWorld) {
   const std::string said = failure_of<RankFailed>(2, [](World& world) {
     Mailbox mailbox(world, 100);
     if (world.rank() == 0) mailbox.close();
@@ -176,7 +176,7 @@ TEST_P(MailboxOnAllWorlds, ARankThatLeavesWithoutClosingItsMailBreaksTheWorld) {
   EXPECT_TRUE(says(said, "without closing its mailbox"));
 }
 
-TEST_P(MailboxOnAllWorlds, ALetterThatIsTooLongIsNotSent) {
+TEST_P(MailboxOnAllWorlds, AMessageThatIsTooLongIsNotSent) {
   run(2, [](World& world) {
     Mailbox mailbox(world, 100);
     bool refused = false;
@@ -194,7 +194,7 @@ TEST_P(MailboxOnAllWorlds, ALetterThatIsTooLongIsNotSent) {
 }
 
 // The receiver decides for itself before it takes any memory.
-TEST_P(MailboxOnAllWorlds, ALetterThatIsLongerThanTheReceiverAllowsIsAFailureThere) {
+TEST_P(MailboxOnAllWorlds, AMessageThatIsLongerThanTheReceiverAllowsIsAFailureThere) {
   const std::string said = failure_of<RankFailed>(2, [](World& world) {
     Mailbox mailbox(world, world.rank() == 0 ? std::size_t{1} << 50 : 10);
     if (world.rank() == 0) mailbox.post(1, {}, std::vector<std::byte>(11));
@@ -205,7 +205,7 @@ TEST_P(MailboxOnAllWorlds, ALetterThatIsLongerThanTheReceiverAllowsIsAFailureThe
   EXPECT_TRUE(says(said, "at most 10"));
 }
 
-TEST_P(MailboxOnAllWorlds, CloseWaitsForAllMessagesAndThenThereMayBeAnotherMail) {
+TEST_P(MailboxOnAllWorlds, CloseWaitsForAllMessagesAndThenThereMayBeAnotherMailbox) {
   constexpr int ranks = 3, count = 200;
   run(ranks, [](World& world) {
     for (int round = 0; round < 2; ++round) {
@@ -250,7 +250,7 @@ TEST_P(MailboxOnAllWorlds, ARankThatDoesNotCloseInTimeIsNamed) {
   EXPECT_TRUE(says(said, "rank 0: rank 1 does not close its mailbox"));
 }
 
-TEST_P(MailboxOnAllWorlds, WaitingForALetterEndsAtTheDeadlineOrWhenTheBoxIsShut) {
+TEST_P(MailboxOnAllWorlds, WaitingForAMessageEndsAtTheDeadlineOrWhenTheMailboxIsShut) {
   run(2, [](World& world) {
     Mailbox mailbox(world, 100);
     Message message;

@@ -11,32 +11,32 @@ namespace {
 
 TEST(Mutex, AreTakenOneAfterTheOther) {
   constexpr int ranks = 4, times = 20'000;
-  Mutex turns;
+  Mutex mutex;
   int count = 0;  // no atomic: increments that overlap are lost
   run_in_threads(ranks, {}, [&](World&) {
-    for (int i = 0; i < times; ++i) turns.take([&] { ++count; });
+    for (int i = 0; i < times; ++i) mutex.take([&] { ++count; });
   });
   EXPECT_EQ(count, ranks * times);
 }
 
 TEST(Mutex, AreLeftToWhoHasThem) {
-  Mutex turns;
+  Mutex mutex;
   int mine = 0, others = 0;
-  turns.take([&] {
+  mutex.take([&] {
     run_in_threads(2, {}, [&](World& world) {  // the first rank is this thread or another: only the second is asked
-      if (world.rank() == 1) turns.take_if_free([&] { ++others; });
+      if (world.rank() == 1) mutex.take_if_free([&] { ++others; });
     });
   });
-  turns.take_if_free([&] { ++mine; });
+  mutex.take_if_free([&] { ++mine; });
   EXPECT_EQ(others, 0);
   EXPECT_EQ(mine, 1);
 }
 
 TEST(Mutex, AreGivenBackByWhoThrows) {
-  Mutex turns;
-  EXPECT_THROW(turns.take([] { throw 1; }), int);
+  Mutex mutex;
+  EXPECT_THROW(mutex.take([] { throw 1; }), int);
   bool taken = false;
-  turns.take_if_free([&] { taken = true; });
+  mutex.take_if_free([&] { taken = true; });
   EXPECT_TRUE(taken);
 }
 

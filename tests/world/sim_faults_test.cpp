@@ -247,7 +247,7 @@ TEST_P(SimPlanted, IsCaughtByRandomSeeds) {
   int caught = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     FaultPlan plan = random_faults(seed, ranks, 0.05, false);
-    // On frames the sender finds out by itself, news or not: so without.
+    // On frames the sender finds out by itself, with or without a notice: so without.
     if (bugs.silent_crash) {
       plan = {};
       plan.crashes = {{.rank = static_cast<int>(seed % ranks), .at = 0.001 * static_cast<double>(seed)}};
