@@ -170,12 +170,11 @@ TEST(ServerChain, RefusesWhatNeverHappens) {
 TEST(ServerChain, CountsAnUpdateOnlyWhereStepsHaveAnExchange) {
   const auto problems_of = [](int at) {
     Problems found;
-    const auto system = composition_of(
-        fmt::format(
-            "[rule]\nname = 'elastic'\n[exchange]\nname = 'server'\nservers = 1\nreplicas = 2\n[when]\ntau = 5\n"
-            "kill_server = '0@{}'\n[sync]\nname = 'async'\n",
-            at),
-        found);
+    const auto system =
+        composition_of(fmt::format("[rule]\nname = 'elastic'\n[exchange]\nname = 'server'\nservers = 1\nreplicas = 2\n"
+                                   "kill_server = '0@{}'\n[when]\ntau = 5\n[sync]\nname = 'async'\n",
+                                   at),
+                       found);
     check_composition(system, {.workers = 3, .steps = 20}, found);
     return found.text("");
   };
