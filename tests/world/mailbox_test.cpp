@@ -102,7 +102,7 @@ TEST_P(MailboxOnAllWorlds, MessagesFromAnybodyComeWholeAndInTheOrderOfEachSender
   });
 }
 
-TEST_P(MailboxOnAllWorlds, AMessageToOneselfSendsNothing) {
+TEST_P(MailboxOnAllWorlds, AMessageToOneselfCostsNoTransfer) {
   run(1, [](World& world) {
     Mailbox mailbox(world, 12);
     const std::array<float, 3> numbers{1, 2, 3};
@@ -250,7 +250,7 @@ TEST_P(MailboxOnAllWorlds, ARankThatDoesNotCloseInTimeIsNamed) {
   EXPECT_TRUE(says(said, "rank 0: rank 1 does not close its mailbox"));
 }
 
-TEST_P(MailboxOnAllWorlds, WaitingForAMessageEndsAtTheDeadlineOrWhenTheMailboxIsShut) {
+TEST_P(MailboxOnAllWorlds, WaitingForAMessageEndsAtTheDeadlineOrWhenTheTagIsShut) {
   run(2, [](World& world) {
     Mailbox mailbox(world, 100);
     Message message;

@@ -34,6 +34,10 @@ Endpoint::Endpoint(Segment& segment, int rank, std::vector<Rank> names)
   constexpr int messages_ahead = 8, busy_peers = 8;
   channels_.reserve(static_cast<std::size_t>(messages_ahead * std::min(segment.ranks(), busy_peers)),
                     [](Arrival& arrival) { arrival.bytes.reserve(small_bytes); });
+  OperationList made;
+  while (operations_.size() < 64)  // as many as most programs ever have at once
+    made.push_back(operations_.take(*this, static_cast<std::uint32_t>(operations_.size())));
+  while (MemoryOperation* const operation = made.pop_front()) operations_.give_back(*operation);
   for (int r = 0; r < segment.ranks(); ++r) peers_.emplace_back(segment.ring(rank, r), segment.ring(r, rank));
   std::iota(idle_receipts_.rbegin(), idle_receipts_.rend(), 0u);
 }
