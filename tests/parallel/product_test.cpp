@@ -78,6 +78,23 @@ TEST_P(Product, WithEveryOrderToo) {
   EXPECT_GT(refused_, 0);
 }
 
+// Servers of several sites go with some syncs that have no other use.
+class SitesProduct : public Product {};
+
+TEST_P(SitesProduct, TrainsTenStepsOrIsRefusedWithAReason) {
+  const std::string server = "[exchange]\nname = 'server'\nsites = 2\n";
+  for (const std::string& rule : names_of(rule_parts()))
+    for (const std::string& codec : codec_names())
+      for (const char* order : {"", "[order]\nname = 'fusion'\nbytes = 64\n"})
+        expect_ten_steps_or_a_reason(fmt::format("[rule]\nname = '{}'\n{}[sync]\nname = '{}'\n[codec]\nname = '{}'\n{}",
+                                                 rule, server, GetParam(), codec, order));
+  EXPECT_GT(refused_, 0);
+  EXPECT_EQ(trained_ > 0, GetParam() == "approximate" || GetParam() == "async") << trained_;
+}
+
+INSTANTIATE_TEST_SUITE_P(Syncs, SitesProduct, testing::ValuesIn(names_of(sync_parts())),
+                         [](const auto& info) { return info.param; });
+
 INSTANTIATE_TEST_SUITE_P(Exchanges, Product, testing::ValuesIn(names_of(exchange_parts())),
                          [](const auto& info) { return info.param; });
 
