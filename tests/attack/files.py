@@ -9,7 +9,7 @@ from base_runs import BaseRuns
 from table import Verdict
 from trees import remove
 
-SECONDS, MEMORY_MIB = 8, 400
+SECONDS, MEMORY_MIB = 15, 400
 
 
 class Files:

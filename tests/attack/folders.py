@@ -4,7 +4,7 @@ from folder_cases import all_cases
 from table import Verdict
 from trees import changes, snapshot
 
-SECONDS, MEMORY_MIB = 6, 512
+SECONDS, MEMORY_MIB = 10, 512
 
 
 class Folders:
