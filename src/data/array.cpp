@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/class_counter.h"
 #include "data/fingerprint.h"
 #include "data/scratch.h"
 
@@ -121,6 +122,13 @@ Array dense_array(SourcePtr source, Element element, bool big_endian, const std:
   return {std::move(source), element, big_endian, extents[0], Shape(dims), offset, stride};
 }
 
+std::uint64_t declared_bytes(const Source& source, Element element, const std::vector<std::uint64_t>& extents,
+                             std::uint64_t offset) {
+  std::uint64_t bytes = size_of(element);
+  for (const std::uint64_t extent : extents) bytes = checked_product(bytes, extent, source, offset);
+  return bytes + offset;
+}
+
 std::vector<std::string> read_class_names(Disk& disk, const std::string& path) {
   std::vector<std::string> names;
   if (!disk.exists(path)) return names;
@@ -173,7 +181,7 @@ class ArrayDataset : public Dataset {
 
 // The number of classes, after a look at every label.
 std::int64_t count_classes(const Array& y, std::int64_t declared) {
-  std::int64_t most = declared;
+  ClassCounter counter(y.sample.rank() == 0 ? ClassCounter::Of::samples : ClassCounter::Of::tokens);
   const std::int64_t n = y.sample.elements();
   std::vector<std::int32_t> labels(static_cast<std::size_t>(n));
   for (std::uint64_t i = 0; i < y.count; ++i) {
@@ -183,10 +191,10 @@ std::int64_t count_classes(const Array& y, std::int64_t declared) {
         corrupt(*y.source, y.place(i),
                 declared > 0 ? fmt::format("a class from 0 to {}", declared - 1) : "a class of 0 or more",
                 fmt::format("{} (sample {})", label, i));
-      most = std::max<std::int64_t>(most, label + std::int64_t{1});
+      if (declared == 0) counter.add(label, i);
     }
   }
-  return most;
+  return declared > 0 ? declared : counter.classes(y.source->name());
 }
 
 Field array_input(const Array& x, const ArrayOptions& options, bool channels_last) {

@@ -36,6 +36,11 @@ struct Array {
 Array dense_array(SourcePtr source, Element element, bool big_endian, const std::vector<std::uint64_t>& extents,
                   std::uint64_t offset);
 
+// The bytes of a file that consists of a header of `offset` bytes and such an array; BadInput if they cannot be
+// counted.
+std::uint64_t declared_bytes(const Source& source, Element element, const std::vector<std::uint64_t>& extents,
+                             std::uint64_t offset);
+
 // How arrays become samples.
 struct ArrayOptions {
   enum class Input { automatic, image, features, tokens };

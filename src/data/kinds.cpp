@@ -19,6 +19,8 @@ namespace echelon::data {
 
 namespace {
 
+constexpr std::int64_t most_samples = 1'000'000'000'000;  // that are made on the fly: an epoch's steps can be counted
+
 // A file or files without a part for testing: training on it is fine, testing needs `holdout`.
 void only_train(const std::string& split, const std::string& what) {
   if (split != "train")
@@ -72,8 +74,8 @@ OpenSplit read_idx_kind(OptionReader& table, const Path& fallback) {
     only_train(split, images);
     const std::string path = where(disk);
     std::optional<Array> y;
-    if (!labels.empty()) y = read_idx(open_source(disk, path + "/" + labels));
-    return array_dataset(read_idx(open_source(disk, path + "/" + images)), std::move(y), options);
+    if (!labels.empty()) y = open_idx_file(disk, path + "/" + labels);
+    return array_dataset(open_idx_file(disk, path + "/" + images), std::move(y), options);
   };
 }
 
@@ -99,8 +101,8 @@ OpenSplit read_npy_kind(OptionReader& table, const Path& fallback) {
     const std::string xs = path + "/" + (x.empty() ? split + "_x.npy" : x),
                       ys = path + "/" + (x.empty() ? split + "_y.npy" : y);
     std::optional<Array> labels;
-    if (!y.empty() || (x.empty() && disk.exists(ys))) labels = read_npy(open_source(disk, ys));
-    return array_dataset(read_npy(open_source(disk, xs)), std::move(labels), options);
+    if (!y.empty() || (x.empty() && disk.exists(ys))) labels = open_npy(disk, ys);
+    return array_dataset(open_npy(disk, xs), std::move(labels), options);
   };
 }
 
@@ -180,7 +182,8 @@ OpenSplit read_images_kind(OptionReader& table, const Path& fallback) {
 
 OpenSplit read_tar_kind(OptionReader& table, const Path& fallback) {
   const Path where = read_path(table, fallback);
-  const ShardOptions options{read_image_options(table), table.integer("length", 0, 0, 1 << 20)};
+  const ShardOptions options{read_image_options(table), table.integer("length", 0, 0, 1 << 20),
+                             table.integer("classes", 0, 0, 1 << 30)};
   return [=](Disk& disk, const std::string& split) -> DatasetPtr {
     const std::string path = where(disk);
     if (!has_shards_of(disk, path, split)) only_train(split, path);
@@ -198,7 +201,7 @@ OpenSplit read_text_kind(OptionReader& table, const Path& fallback) {
   o.windows = pick<Windows>(table, "windows",
                             {{"random", Windows::random}, {"tiled", Windows::tiled}, {"streams", Windows::streams}});
   o.streams = table.integer("streams", 1, 1, 1 << 20);
-  o.samples = table.integer("samples", 0, 0);
+  o.samples = table.integer("samples", 0, 0, most_samples);
   o.train_fraction = table.number("train_fraction", 0.9, 0.01, 1);
   if (table.has("streams") && o.windows != Windows::streams) table.problem("streams", "needs windows = \"streams\"");
   return [=](Disk& disk, const std::string& split) -> DatasetPtr {
@@ -224,9 +227,9 @@ OpenSplit read_synthetic_kind(OptionReader& table, const Path&) {
     table.problem("shape", fmt::format("must have 1 to {} extents", Shape::max_rank - 1));
   else
     o.shape = Shape(shape);
-  o.samples = static_cast<std::uint64_t>(table.integer("samples", 1000, 1));
-  const auto test = static_cast<std::uint64_t>(
-      table.integer("samples_test", static_cast<std::int64_t>(std::max<std::uint64_t>(1, o.samples / 5)), 1));
+  o.samples = static_cast<std::uint64_t>(table.integer("samples", 1000, 1, most_samples));
+  const auto test = static_cast<std::uint64_t>(table.integer(
+      "samples_test", static_cast<std::int64_t>(std::max<std::uint64_t>(1, o.samples / 5)), 1, most_samples));
   o.classes = table.integer("classes", 10, 1, 1 << 28);
   o.seed = static_cast<std::uint64_t>(table.integer("seed", 1, 0));
   o.noise = table.number("noise", 0.25, 0, 1e6);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "data/fingerprint.h"
 #include "data/inflate.h"
+#include "world/os/host.h"
 
 namespace echelon::data {
 
@@ -101,7 +102,8 @@ SourcePtr part_of(SourcePtr whole, std::uint64_t offset, std::uint64_t size, std
   return std::make_shared<PartSource>(std::move(whole), offset, size, std::move(name));
 }
 
-SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_limit) try {
+SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_limit,
+                      const std::function<std::uint64_t(const Source& beginning)>& declared) try {
   auto file = disk.open(path);
   const std::uint64_t size = file->size();
   std::array<std::byte, 2> magic{};
@@ -111,7 +113,9 @@ SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_
     bad_input("{}: {} MiB gzipped are too much to unpack into memory: unpack it on disk (gunzip)", path, size >> 20);
   const auto source = std::make_shared<LoadedSource>(path, size, *file);
   if (!gzipped) return source;
-  return memory_source(path, gunzip(*source, 8 * memory_limit));
+  std::uint64_t most = std::min<std::uint64_t>(8 * memory_limit, usable_memory_bytes() / 4);
+  if (!declared) most = std::min(most, plausible_size(size));
+  return memory_source(path, gunzip(*source, most, declared));
 } catch (const DiskError& e) {
   if (e.error_number() == ENOENT) bad_input("{}: there is no such file", path);
   if (e.error_number() == EISDIR) bad_input("{}: this is a directory, but a file was expected", path);

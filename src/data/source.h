@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,7 +49,10 @@ SourcePtr memory_source(std::string name, std::vector<std::byte> bytes);
 // A part of another source, under a name of its own. BadInput if it reaches beyond the whole.
 SourcePtr part_of(SourcePtr whole, std::uint64_t offset, std::uint64_t size, std::string name);
 // A file, unpacked if its content is gzipped. BadInput if it is not there or is a directory.
-SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_limit = default_memory_limit);
+// What is gzipped unpacks to as much as its header declares (`declared`: data/inflate.h), else to as much as is
+// plausible for its size; and never to more than eight limits or a quarter of the memory there is.
+SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_limit = default_memory_limit,
+                      const std::function<std::uint64_t(const Source& beginning)>& declared = {});
 
 // A hash of the content: of all of it if it is in memory, else of its size and of 4,096 blocks spread over it.
 std::string fingerprint_of(const Source& source);

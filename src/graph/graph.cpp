@@ -2,14 +2,28 @@
 
 #include <fmt/ranges.h>
 
-#include "base/error.h"
+#include "base/checked.h"
+#include "base/text.h"
+#include "graph/size_limit.h"
 
 namespace echelon {
+
+namespace {
+// More operations are no network that could be trained, and passes look at every pair of values that live together.
+constexpr std::size_t most_nodes = 1 << 16;
+}  // namespace
 
 std::string to_string(const Type& type) {
   std::string text = fmt::format("{}{}", name_of(type.dtype), to_string(type.shape));
   if (type.layout != Layout::plain) text += fmt::format(" {}", name_of(type.layout));
   return text;
+}
+
+void check_size(const Type& type) {
+  if (const std::int64_t elements = type.elements(); elements < 0 || elements > most_elements)
+    throw TooLarge(fmt::format("{} would be {} elements; a tensor has at most {}", to_string(type.shape),
+                               human_count(static_cast<double>(elements)),
+                               human_count(static_cast<double>(most_elements))));
 }
 
 std::vector<Value> Op::gradient(Graph&, const Node&, std::span<const Value>, const std::vector<bool>&) const {
@@ -38,6 +52,11 @@ Value Graph::new_value(const Type& type, ValueInfo::Source source, int producer)
 }
 
 Value Graph::input(const std::string& name, const Type& type) {
+  try {
+    check_size(type);
+  } catch (const TooLarge& problem) {
+    throw TooLarge(fmt::format("input '{}': {}", name, problem.what()));
+  }
   const Value v = new_value(type, ValueInfo::Source::input, static_cast<int>(inputs_.size()));
   inputs_.push_back({name, v});
   return v;
@@ -51,6 +70,11 @@ Value Graph::parameter(const Parameter& parameter) {
                   to_string(parameter.shape));
       return parameter_values_[i];
     }
+  try {
+    check_size(f32(parameter.shape));
+  } catch (const TooLarge& problem) {
+    throw TooLarge(fmt::format("parameter '{}': {}", parameter.name, problem.what()));
+  }
   const Value v = new_value(f32(parameter.shape), ValueInfo::Source::parameter, static_cast<int>(parameters_.size()));
   parameters_.push_back(parameter);
   parameter_values_.push_back(v);
@@ -74,9 +98,15 @@ std::vector<Value> Graph::add(std::shared_ptr<const Op> op, std::vector<Value> i
   const auto in_types = types(in);
   try {
     out_types = op->infer(in_types);
+    for (const Type& t : out_types) check_size(t);
+  } catch (const TooLarge& problem) {
+    throw TooLarge(fmt::format("layer '{}' ({}): {}", layer_.empty() ? "(top)" : layer_, op->name(), problem.what()));
   } catch (const BadInput& problem) {
     throw BadInput(fmt::format("layer '{}' ({}): {}", layer_.empty() ? "(top)" : layer_, op->name(), problem.what()));
   }
+  if (nodes_.size() >= most_nodes)
+    throw TooLarge(fmt::format("layer '{}': the network has more than {} operations; make it smaller",
+                               layer_.empty() ? "(top)" : layer_, most_nodes));
   Node node{std::move(op), std::move(in), {}, layer_, backward_};
   for (const Type& t : out_types)
     node.out.push_back(new_value(t, ValueInfo::Source::node, static_cast<int>(nodes_.size())));

@@ -1,6 +1,9 @@
 #include "kernels/conv.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/text.h"
 #include "kernels/conv_batch8.h"
 #include "kernels/conv_onednn.h"
 #include "kernels/conv_winograd.h"
@@ -19,6 +22,22 @@ void check(const ConvShape& s, ConvLayouts layouts) {
         s.c, name_of(layouts.in), s.out_c, name_of(layouts.out));
 }
 
+// The numbers of the largest frame that a kernel makes of one sample: the input within its padding, or the output's
+// gradient within the kernel's reach.
+double most_framed(const ConvShape& s) {
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  const double reach_h = real(s.dilation_h) * real(s.kh - 1), reach_w = real(s.dilation_w) * real(s.kw - 1);
+  const double h = real(s.h) + 2 * real(s.pad_h), w = real(s.w) + 2 * real(s.pad_w);
+  return std::max(real(s.c) * h * w, real(s.out_c) * (h + reach_h) * (w + reach_w) / (real(s.stride_h) * s.stride_w));
+}
+
+// No fewer than ConvShape::macs().
+double most_products(const ConvShape& s) {
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  return real(s.n) * (real(s.h) + 2.0 * s.pad_h) * (real(s.w) + 2.0 * s.pad_w) * real(s.out_c) * real(s.c / s.groups) *
+         real(s.kh) * real(s.kw);
+}
+
 }  // namespace
 
 std::string problem_with(const ConvShape& s) {
@@ -31,7 +50,13 @@ std::string problem_with(const ConvShape& s) {
   if (s.pad_h < 0 || s.pad_w < 0) return fmt::format("padding {}x{} must not be negative", s.pad_h, s.pad_w);
   if (s.groups < 1 || s.c % s.groups != 0 || s.out_c % s.groups != 0)
     return fmt::format("{} groups do not divide {} input and {} output channels", s.groups, s.c, s.out_c);
-  if (s.h + 2 * s.pad_h < s.dilation_h * (s.kh - 1) + 1 || s.w + 2 * s.pad_w < s.dilation_w * (s.kw - 1) + 1)
+  if (const double most = 0x1p31; most_framed(s) > most)
+    return fmt::format("a sample with its padding has {} numbers; a convolution takes at most {}",
+                       human_count(most_framed(s)), human_count(most));
+  if (const double most = 0x1p62; most_products(s) > most)
+    return fmt::format("{} multiplications are more than can be counted", most_products(s));
+  if (s.h + std::int64_t{2} * s.pad_h < s.dilation_h * (s.kh - 1) + 1 ||
+      s.w + std::int64_t{2} * s.pad_w < s.dilation_w * (s.kw - 1) + 1)
     return fmt::format("the kernel {}x{} (dilation {}x{}) is larger than the image {}x{} with padding {}x{}", s.kh,
                        s.kw, s.dilation_h, s.dilation_w, s.h, s.w, s.pad_h, s.pad_w);
   return {};
@@ -49,7 +74,8 @@ ConvLayouts preferred_layouts(const ConvShape& s) {
   if (s.c % 8 == 0 && s.out_c % 8 == 0 && ((ci % 8 == 0 && co % 8 == 0) || depthwise))
     return {Layout::channel8, Layout::channel8};
   if (s.groups == 1 && s.c <= 3 && s.out_c % 8 == 0 && s.out_c >= 32) return {Layout::plain, Layout::channel8};
-  if (s.n >= 4) return {Layout::batch8, Layout::batch8};
+  const bool addressable = most_framed(s) < 0x1p28;  // batch8 keeps places among eight samples' numbers in 32 bits
+  if (s.n >= 4 && addressable) return {Layout::batch8, Layout::batch8};
   return {Layout::plain, Layout::plain};
 }
 

@@ -1,11 +1,12 @@
 // The parts of Net that have no weights: shapes, activations, losses.
-#include "base/error.h"
+#include "base/checked.h"
 #include "graph/ops/dropout.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/loss.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/softmax.h"
+#include "graph/size_limit.h"
 #include "nn/layers.h"
 
 namespace echelon::nn {
@@ -50,11 +51,18 @@ Value Net::upsample(Value x, int factor) {
   if (factor == 1) return x;
   const std::int64_t n = shape(x)[0], c = shape(x)[1], h = shape(x)[2], w = shape(x)[3];
   const auto copies = static_cast<std::size_t>(factor);
+  const Shape large{n, c, checked_multiply<std::int64_t>(h, factor, "the enlarged height"),
+                    checked_multiply<std::int64_t>(w, factor, "the enlarged width")};
+  try {
+    check_size(f32(large));  // before one node is made for each copy
+  } catch (const TooLarge& problem) {
+    throw TooLarge(fmt::format("layer '{}' (upsample): {}", graph_.layer(), problem.what()));
+  }
   x = ops::reshape(graph_, x, {n * c * h, w, 1});
   x = ops::concat(graph_, std::vector<Value>(copies, x), 2);
   x = ops::reshape(graph_, x, {n * c * h, 1, w * factor});
   x = ops::concat(graph_, std::vector<Value>(copies, x), 1);
-  return ops::reshape(graph_, x, {n, c, h * factor, w * factor});
+  return ops::reshape(graph_, x, large);
 }
 
 Value Net::flatten(Value x) {

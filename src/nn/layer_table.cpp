@@ -12,8 +12,8 @@ namespace {
 using In = std::span<const Value>;
 constexpr std::int64_t huge = 1 << 24;
 
-int small(OptionReader& o, const std::string& key, int fallback, int least = 1) {
-  return static_cast<int>(o.integer(key, fallback, least, 1 << 20));
+int small(OptionReader& o, const std::string& key, int fallback, int least = 1, int most = 1 << 20) {
+  return static_cast<int>(o.integer(key, fallback, least, most));
 }
 float real(OptionReader& o, const std::string& key, double fallback, double least = -1e30, double most = 1e30) {
   return static_cast<float>(o.number(key, fallback, least, most));
@@ -65,7 +65,7 @@ BuildLayer read_pool(OptionReader& o) {
 template <Sequence (Net::*cell)(Value, std::int64_t, const RecurrentOptions&)>
 BuildLayer read_recurrent(OptionReader& o) {
   const std::int64_t hidden = size(o, "hidden", "how many hidden units?");
-  const RecurrentOptions options{.layers = small(o, "layers", 1),
+  const RecurrentOptions options{.layers = small(o, "layers", 1, 1, 256),
                                  .dropout = real(o, "dropout", 0, 0, 0.999),
                                  .carry = o.flag("carry", false),
                                  .init = start(o)};
@@ -138,7 +138,7 @@ BuildLayer read_elu(OptionReader& o) {
 }
 
 BuildLayer read_upsample(OptionReader& o) {
-  return [factor = small(o, "factor", 2)](Net& net, In x) { return net.upsample(x[0], factor); };
+  return [factor = small(o, "factor", 2, 1, 256)](Net& net, In x) { return net.upsample(x[0], factor); };
 }
 
 BuildLayer read_reshape(OptionReader& o) {
@@ -151,7 +151,9 @@ BuildLayer read_reshape(OptionReader& o) {
 }
 
 BuildLayer read_concat(OptionReader& o) {
-  return [axis = small(o, "axis", 1)](Net& net, In x) { return net.concat({x.begin(), x.end()}, axis); };
+  return [axis = small(o, "axis", 1, 1, Shape::max_rank - 1)](Net& net, In x) {
+    return net.concat({x.begin(), x.end()}, axis);
+  };
 }
 
 BuildLayer read_add(OptionReader&) {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "base/error.h"
+#include "base/checked.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/linear.h"
 #include "graph/ops/norm.h"
@@ -22,7 +22,13 @@ Graph::Scope Net::layer(const std::string& kind) {
   std::string name = name_.empty() ? kind : name_;
   if (!name_.empty() && names_->contains(path + name))
     bad_input("two layers are called '{}': give one of them another name", path + name);
-  for (int n = 2; !names_->insert(path + name).second; ++n) name = fmt::format("{}{}", kind, n);
+  // Numbers are counted on from the last one, so that a thousand layers without names do not try a thousand each.
+  if (name_.empty() && names_->contains(path + name)) {
+    int& last = names_->at(path + name);
+    do name = fmt::format("{}{}", kind, ++last);
+    while (names_->contains(path + name));
+  }
+  names_->emplace(path + name, 1);
   return {graph_, name};
 }
 
@@ -80,8 +86,10 @@ Value Net::conv2d(Value x, std::int64_t out, const Conv2dOptions& o) {
     refuse("conv2d", fmt::format("{} groups do not divide the {} channels of its input {} and its {} outputs", o.groups,
                                  channels, to_string(shape(x)), out));
   const Shape weights{out, channels / o.groups, o.kernel.h, o.kernel.w};
-  const std::int64_t window = o.kernel.h * o.kernel.w, fan_in = weights[1] * window;
-  const Value w = weight(weights, start(o.init, fan_in, out * window), o.weight_norm);
+  const std::int64_t window = std::int64_t{o.kernel.h} * o.kernel.w,
+                     fan_in = checked_multiply(weights[1], window, "the weights of an output");
+  const Value w =
+      weight(weights, start(o.init, fan_in, checked_multiply(out, window, "the weights of a channel")), o.weight_norm);
   const Value b = o.bias ? parameter("bias", {out}, bias_start(o.init, fan_in), false) : Value{};
   return ops::conv2d(graph_, x, w, b,
                      {.stride_h = o.stride.h,
@@ -95,7 +103,7 @@ Value Net::conv2d(Value x, std::int64_t out, const Conv2dOptions& o) {
 
 Value Net::depthwise(Value x, Conv2dOptions o) {
   const std::int64_t channels = shape(x).rank() == 4 ? shape(x)[1] : 1;  // conv2d refuses what is no image
-  o.groups = static_cast<int>(channels);
+  o.groups = checked_narrow<int>(channels, "the channels of a depthwise convolution");
   return conv2d(x, channels, o);
 }
 

@@ -21,9 +21,9 @@
 // A shape that does not fit throws BadInput, naming the layer and the shapes. A Net is a handle: copies add to the same
 // graph, which must outlive them, and share the names. Not thread-safe.
 
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -100,7 +100,7 @@ struct Classified {
 
 class Net {
  public:
-  explicit Net(Graph& graph) : graph_(graph), names_(std::make_shared<std::set<std::string>>()) {}
+  explicit Net(Graph& graph) : graph_(graph), names_(std::make_shared<std::map<std::string, int>>()) {}
 
   Graph& graph() { return graph_; }
   bool training() const { return graph_.training(); }
@@ -178,8 +178,9 @@ class Net {
 
   Graph& graph_;
   std::optional<Init> init_;
-  std::string name_;                              // of the layer that this handle adds; empty: after its kind
-  std::shared_ptr<std::set<std::string>> names_;  // of all layers, blocks included
+  std::string name_;  // of the layer that this handle adds; empty: after its kind
+  // The names of all layers, blocks included; the number that was last put behind each to make another one of it.
+  std::shared_ptr<std::map<std::string, int>> names_;
 };
 
 }  // namespace echelon::nn

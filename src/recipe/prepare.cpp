@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/checked.h"
+#include "base/text.h"
+#include "models/memory.h"
 #include "models/zoo.h"
+#include "world/os/cores.h"
+#include "world/os/host.h"
 
 namespace echelon {
 
@@ -101,9 +105,64 @@ void check_targets(const PreparedRun& run, OptionReader& train) {
                 fmt::format("has no meaning for a model that learns to {}; use target_loss", models::name_of(task)));
 }
 
+constexpr double most_total_steps = 1e12;
+constexpr double endless = 1e15;  // more steps than any run has; small enough to be counted
+
+std::string memory_text(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+// Whether a step fits into this machine's memory, before anything is allocated. What no number of workers or cores
+// would make fit is a problem; what may not fit on this machine alone is a note.
+void check_memory(PreparedRun& run, OptionReader& train, Problems& problems) {
+  const Recipe& recipe = run.recipe;
+  std::uint64_t batch = 0;
+  for (const data::BatchPhase& phase : run.batches) batch = std::max(batch, phase.batch);
+  batch = std::min<std::uint64_t>(batch, run.train->size());
+  const std::int64_t shards = recipe.train.shards;
+  const auto slice =
+      static_cast<std::int64_t>((batch + static_cast<std::uint64_t>(shards) - 1) / static_cast<std::uint64_t>(shards));
+  // Exact training always computes slices of a shard. Systems split each shard's samples between workers, and how many
+  // workers there will be is not known here: one sample at least.
+  const bool exact = recipe.rule.items.empty() && recipe.exchange.items.empty() && recipe.sync.items.empty();
+  const std::size_t available = usable_memory_bytes();
+  models::StepMemory one, whole;
+  try {
+    one = models::step_memory(*run.model, exact ? slice : 1, available);
+    whole = exact || one.least() > available ? one : models::step_memory(*run.model, slice, available);
+  } catch (const TooLarge& e) {
+    train.problem("batch", fmt::format("= {} cannot be computed: {}", recipe.train.batch, e.what()));
+    return;
+  }
+  if (2 * one.parameters > available) {
+    problems.add(recipe.model.place,
+                 fmt::format("model {} needs {} of memory for its weights and their gradients, and this machine has "
+                             "{}: make the model smaller",
+                             recipe.model_name, memory_text(2 * one.parameters), memory_text(available)));
+    return;
+  }
+  if (one.least() > available) {
+    train.problem("batch", fmt::format("= {}: a training step needs {} of memory, and this machine has {}: make {}"
+                                       "train.batch or the model smaller",
+                                       recipe.train.batch, memory_text(one.least()), memory_text(available),
+                                       slice > 1 ? "train.shards larger, or " : ""));
+    return;
+  }
+  const auto cores = static_cast<std::size_t>(std::min<std::int64_t>(available_cores(), shards));
+  const std::size_t slots = make_optim(recipe).rule->slots().size();
+  double sample = 0;
+  for (const data::Field& field : run.train->fields()) sample += static_cast<double>(field.bytes());
+  const double all = static_cast<double>(whole.parameters) * static_cast<double>(1 + slots + cores) +
+                     static_cast<double>(whole.arena) * static_cast<double>(cores) +
+                     sample * static_cast<double>(batch);
+  if (all > static_cast<double>(available))
+    run.recipe.notes.push_back(fmt::format(
+        "training takes about {} of memory with one worker on {} core{}, and this machine has {}: it may not fit",
+        human_bytes(all), cores, cores == 1 ? "" : "s", memory_text(available)));
+}
+
 // The number of steps before `epochs` epochs are over; parts of an epoch count in proportion.
 double steps_before(const data::BatchSequence& sequence, double epochs) {
   epochs = std::min(epochs, 1e9);
+  if (epochs * static_cast<double>(sequence.steps_before(1)) > endless) return endless;
   const double whole = std::floor(epochs);
   const auto first = static_cast<double>(sequence.steps_before(static_cast<std::uint32_t>(whole)));
   if (whole == epochs) return first;
@@ -143,7 +202,7 @@ Schedule PreparedRun::schedule() const {
 std::int64_t PreparedRun::steps_in(const Duration& duration) const {
   if (duration.amount <= 0) return 0;
   const double steps = duration.epochs ? steps_before(batch_sequence(), duration.amount) : duration.amount;
-  return std::max<std::int64_t>(1, std::llround(steps));
+  return std::max<std::int64_t>(1, std::llround(std::min(steps, endless)));
 }
 
 PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems, const data::DataPlaces& places) {
@@ -163,6 +222,10 @@ PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems, const dat
     run.batches.push_back({static_cast<std::uint64_t>(stage.step), static_cast<std::uint64_t>(stage.batch)});
   const TrainSpec& spec = run.recipe.train;
   run.total_steps = spec.steps > 0 ? spec.steps : run.steps_in({static_cast<double>(spec.epochs), true});
+  if (static_cast<double>(run.total_steps) > most_total_steps)
+    train.problem("epochs", fmt::format("= {} makes more than {} steps with these data; make it smaller", spec.epochs,
+                                        human_count(most_total_steps)));
+  if (run.model && problems.empty()) check_memory(run, train, problems);
   return run;
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/checked.h"
 
 namespace echelon {
 
@@ -17,7 +17,9 @@ Shape::Shape(std::span<const std::int64_t> dims) : rank_(static_cast<int>(dims.s
 
 std::int64_t Shape::elements() const {
   std::int64_t n = 1;
-  for (auto d : dims()) n *= d;
+  for (const auto d : dims())
+    if (__builtin_mul_overflow(n, d, &n))
+      throw TooLarge(fmt::format("a tensor of shape {} is too large", to_string(*this)));
   return n;
 }
 

@@ -1,7 +1,5 @@
 #include "data/formats/csv.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/listed.h"
 
 namespace echelon::data {
 
@@ -28,14 +27,14 @@ bool CsvRows::next(std::vector<Cell>& row) {
   row_line_ = line_;
   for (;;) {
     if (at_ < text_.size() && text_[at_] == '"') {
-      row.push_back(quoted_cell());
+      take(row, quoted_cell());
     } else {
       const std::size_t end =
           std::min(text_.find_first_of(std::array{delimiter_, '\n', '\0'}.data(), at_), text_.size());
       std::string_view cell = text_.substr(at_, end - at_);
       if (end == text_.size() || text_[end] == '\n')
         if (cell.ends_with('\r')) cell.remove_suffix(1);
-      row.push_back({cell, at_});
+      take(row, {cell, at_});
       at_ = end;
     }
     if (at_ < text_.size() && text_[at_] == '\r') ++at_;  // after a quoted cell
@@ -46,6 +45,16 @@ bool CsvRows::next(std::vector<Cell>& row) {
               fmt::format("'{}'", text_[at_]));
     ++at_;
   }
+}
+
+void CsvRows::take(std::vector<Cell>& row, Cell cell) const {
+  if (cell.text.size() > most_cell_bytes)
+    corrupt(source_, cell.offset, fmt::format("a cell of at most {} bytes on line {}", most_cell_bytes, line_),
+            fmt::format("{} bytes (is a quote missing?)", cell.text.size()));
+  if (row.size() == most_cells)
+    corrupt(source_, cell.offset, fmt::format("at most {} cells on line {}", most_cells, line_),
+            "more (is it a table, with this delimiter?)");
+  row.push_back(cell);
 }
 
 CsvRows::Cell CsvRows::quoted_cell() {
@@ -112,7 +121,7 @@ class Columns {
     const auto [end, error] = std::from_chars(column.data(), column.data() + column.size(), index);
     if (error == std::errc{} && end == column.data() + column.size() && index >= -n && index < n)
       return static_cast<std::size_t>(index < 0 ? index + n : index);
-    bad_input("{}: there is no column '{}'; it has: {}", source_.name(), column, fmt::join(names_, ", "));
+    bad_input("{}: there is no column '{}'; it has: {}", source_.name(), column, listed(names_));
   }
   std::size_t default_label() const {
     for (const char* name : {"label", "class", "target"})
@@ -207,7 +216,7 @@ std::vector<std::int32_t> class_numbers(const Source& source, const Table& table
     if (!names.empty()) {
       const auto it = by_name.find(label);
       if (it == by_name.end())
-        corrupt(source, table.label_offsets[i], fmt::format("one of the classes {}", fmt::join(names, ", ")),
+        corrupt(source, table.label_offsets[i], fmt::format("one of the classes {}", listed(names)),
                 fmt::format("'{:.40}'", label));
       numbers.push_back(it->second);
     } else {

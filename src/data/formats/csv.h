@@ -33,12 +33,14 @@ class CsvRows {
     std::string_view text;  // without the quotes; valid until the next row
     std::uint64_t offset;   // in the source
   };
+  static constexpr std::size_t most_cells = 1 << 20, most_cell_bytes = 1 << 20;
   CsvRows(const Source& source, char delimiter);    // BadInput if the source is too large to lie in memory
   bool next(std::vector<Cell>& row);                // false at the end
   std::uint64_t line() const { return row_line_; }  // where the row began, from 1
 
  private:
   Cell quoted_cell();
+  void take(std::vector<Cell>& row, Cell cell) const;  // BadInput if the cell or the row is longer than any honest one
 
   const Source& source_;
   std::string_view text_;

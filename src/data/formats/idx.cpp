@@ -25,24 +25,42 @@ std::string existing(Disk& disk, const std::string& path) {
             path, path);
 }
 
+struct IdxHeader {
+  Element element;
+  std::vector<std::uint64_t> extents;
+  std::uint64_t bytes;  // of the header
+};
+
+IdxHeader read_idx_header(const Source& source) {
+  Reader reader(source);
+  if (const auto zero = reader.big(2, "the two zero bytes that begin an IDX file"); zero != 0)
+    corrupt(source, 0, "the two zero bytes that begin an IDX file", fmt::format("{:#06x}", zero));
+  const Element element = element_of(reader.big(1, "an IDX type"), source);
+  const std::uint64_t dimensions = reader.big(1, "the number of dimensions");
+  if (dimensions < 1 || dimensions > 6) corrupt(source, 3, "1 to 6 dimensions", fmt::format("{}", dimensions));
+  std::vector<std::uint64_t> extents;
+  for (std::uint64_t i = 0; i < dimensions; ++i) extents.push_back(reader.big(4, "an extent"));
+  return {element, std::move(extents), reader.offset()};
+}
+
 }  // namespace
 
 Array read_idx(SourcePtr source) {
-  Reader reader(*source);
-  if (const auto zero = reader.big(2, "the two zero bytes that begin an IDX file"); zero != 0)
-    corrupt(*source, 0, "the two zero bytes that begin an IDX file", fmt::format("{:#06x}", zero));
-  const Element element = element_of_code(reader.big(1, "an IDX type"), *source);
-  const std::uint64_t dimensions = reader.big(1, "the number of dimensions");
-  if (dimensions < 1 || dimensions > 6) corrupt(*source, 3, "1 to 6 dimensions", fmt::format("{}", dimensions));
-  std::vector<std::uint64_t> extents;
-  for (std::uint64_t i = 0; i < dimensions; ++i) extents.push_back(reader.big(4, "an extent"));
-  return dense_array(std::move(source), element, /*big_endian=*/true, extents, reader.offset());
+  const IdxHeader header = read_idx_header(*source);
+  return dense_array(std::move(source), header.element, /*big_endian=*/true, header.extents, header.bytes);
+}
+
+Array open_idx_file(Disk& disk, const std::string& path) {
+  return read_idx(open_source(disk, path, default_memory_limit, [](const Source& beginning) {
+    const IdxHeader header = read_idx_header(beginning);
+    return declared_bytes(beginning, header.element, header.extents, header.bytes);
+  }));
 }
 
 std::shared_ptr<const Dataset> open_idx(Disk& disk, const std::string& directory, const std::string& split,
                                         const ArrayOptions& options) {
   const std::string stem = directory + "/" + (split == "test" ? "t10k" : split);
-  const auto open = [&](const char* name) { return read_idx(open_source(disk, existing(disk, stem + name))); };
+  const auto open = [&](const char* name) { return open_idx_file(disk, existing(disk, stem + name)); };
   Array images = open("-images-idx3-ubyte");
   ArrayOptions named = options;
   if (named.class_names.empty()) named.class_names = read_class_names(disk, directory + "/classes.txt");

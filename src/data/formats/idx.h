@@ -9,6 +9,9 @@ namespace echelon::data {
 // The array in an IDX file. BadInput naming the offset if the bytes are not exactly one.
 Array read_idx(SourcePtr source);
 
+// The same from a file that is there, packed or not: no more is unpacked than its header declares.
+Array open_idx_file(Disk& disk, const std::string& path);
+
 // Images and labels under the names that MNIST gave them: DIR/train-images-idx3-ubyte and so on ("t10k" for the split
 // "test"), each also with .gz. Class names from DIR/classes.txt, if it is there.
 std::shared_ptr<const Dataset> open_idx(Disk& disk, const std::string& directory, const std::string& split,

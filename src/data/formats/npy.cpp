@@ -121,27 +121,48 @@ Element element_of_descr(std::string_view descr, const Source& source, std::uint
           fmt::format("type '{:.20}'", descr));
 }
 
+struct NpyLayout {
+  Element element;
+  bool big_endian;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t offset;  // of the numbers
+};
+
+NpyLayout read_layout(const Source& source) {
+  Reader reader(source);
+  if (const auto found = reader.text(magic.size(), "the magic that begins an NPY file"); found != magic)
+    corrupt(source, 0, "the magic \\x93NUMPY that begins an NPY file", "something else");
+  const std::uint64_t major = reader.big(1, "a version");
+  reader.big(1, "a version");
+  if (major < 1 || major > 3) corrupt(source, 6, "version 1, 2 or 3", fmt::format("{}", major));
+  const std::uint64_t length = reader.little(major == 1 ? 2 : 4, "the length of the header");
+  if (length > 64 << 10) corrupt(source, 8, "a header of at most 64 KiB", fmt::format("{} bytes", length));
+  const std::uint64_t start = reader.offset();
+  const std::string text = reader.text(length, "the header");
+  Header header = HeaderParser(text, start, source).parse();
+  const Element element = element_of(header.descr, source, start);
+  const char order = header.descr.front();
+  if (order != '<' && order != '>' && order != '|' && order != '=')
+    corrupt(source, start, "a byte order ('<', '>' or '|')", fmt::format("'{}'", order));
+  if (header.fortran && header.shape.size() > 1)
+    corrupt(source, start, "row-major order (save numpy.ascontiguousarray(a))", "Fortran's order");
+  return {element, order == '>', std::move(header.shape), reader.offset()};
+}
+
 }  // namespace
 
 Array read_npy(SourcePtr source) {
-  Reader reader(*source);
-  if (const auto found = reader.text(magic.size(), "the magic that begins an NPY file"); found != magic)
-    corrupt(*source, 0, "the magic \\x93NUMPY that begins an NPY file", "something else");
-  const std::uint64_t major = reader.big(1, "a version");
-  reader.big(1, "a version");
-  if (major < 1 || major > 3) corrupt(*source, 6, "version 1, 2 or 3", fmt::format("{}", major));
-  const std::uint64_t length = reader.little(major == 1 ? 2 : 4, "the length of the header");
-  if (length > 64 << 10) corrupt(*source, 8, "a header of at most 64 KiB", fmt::format("{} bytes", length));
-  const std::uint64_t start = reader.offset();
-  const std::string text = reader.text(length, "the header");
-  const Header header = HeaderParser(text, start, *source).parse();
-  const Element element = element_of_descr(header.descr, *source, start);
-  const char order = header.descr.front();
-  if (order != '<' && order != '>' && order != '|' && order != '=')
-    corrupt(*source, start, "a byte order ('<', '>' or '|')", fmt::format("'{}'", order));
-  if (header.fortran && header.shape.size() > 1)
-    corrupt(*source, start, "row-major order (save numpy.ascontiguousarray(a))", "Fortran's order");
-  return dense_array(std::move(source), element, order == '>', header.shape, reader.offset());
+  const NpyLayout layout = read_layout(*source);
+  return dense_array(std::move(source), layout.element, layout.big_endian, layout.shape, layout.offset);
+}
+
+std::uint64_t declared_npy_bytes(const Source& beginning) {
+  const NpyLayout layout = read_layout(beginning);
+  return declared_bytes(beginning, layout.element, layout.shape, layout.offset);
+}
+
+Array open_npy(Disk& disk, const std::string& path) {
+  return read_npy(open_source(disk, path, default_memory_limit, declared_npy_bytes));
 }
 
 std::string npy_header(std::string_view descr, const std::vector<std::uint64_t>& shape) {

@@ -1,10 +1,9 @@
 #include "data/formats/npz.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/listed.h"
 #include "data/formats/npy.h"
 #include "data/formats/zip.h"
 
@@ -28,11 +27,18 @@ std::map<std::string, Array> read_npz(SourcePtr source, const std::vector<std::s
     const std::string name = array_name(e.name);
     if (!wanted.empty() && std::ranges::find(wanted, name) == wanted.end()) continue;
     if (arrays.contains(name)) corrupt(*source, e.header, "each array once", fmt::format("'{}' twice", name));
-    arrays.emplace(name, read_npy(open_zip_entry(source, e)));
+    const auto declared = [&](const Source& beginning) {
+      const std::uint64_t bytes = declared_npy_bytes(beginning);
+      if (bytes != e.unpacked)
+        corrupt(*source, e.header, fmt::format("{} unpacked bytes of '{}', as its header declares", bytes, e.name),
+                fmt::format("{}", e.unpacked));
+      return bytes;
+    };
+    arrays.emplace(name, read_npy(open_zip_entry(source, e, declared)));
   }
   for (const auto& name : wanted)
     if (!arrays.contains(name))
-      bad_input("{}: there is no array '{}'; it has: {}", source->name(), name, fmt::join(npz_names(*source), ", "));
+      bad_input("{}: there is no array '{}'; it has: {}", source->name(), name, listed(npz_names(*source)));
   return arrays;
 }
 

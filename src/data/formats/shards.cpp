@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/array.h"
+#include "data/class_counter.h"
 #include "data/fingerprint.h"
 #include "data/formats/npy.h"
 #include "data/formats/tar.h"
@@ -185,15 +186,20 @@ std::shared_ptr<const Dataset> open_shards(Disk& disk, const std::string& path, 
   DatasetInfo info;
   info.fields.push_back(shard_input(shards, entries.front(), resolved));
   const bool labelled = entries.front().label >= 0;
+  ClassCounter counter;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Entry& e = entries[i];
     if (e.kind != entries.front().kind || (e.label >= 0) != labelled)
       corrupt(*shards[e.shard], e.offset, "the same kinds of members as in the first sample",
               fmt::format("others in sample {}", i));
-    if (labelled)
-      info.classes = std::max<std::int64_t>(info.classes, e.label + std::int64_t{1}),
-      print.add(static_cast<std::uint64_t>(e.label));
+    if (labelled) counter.add(e.label, i), print.add(static_cast<std::uint64_t>(e.label));
   }
+  if (labelled && options.classes > 0)
+    for (std::size_t i = 0; i < entries.size(); ++i)
+      if (entries[i].label >= options.classes)
+        corrupt(*shards[entries[i].shard], entries[i].offset, fmt::format("a class from 0 to {}", options.classes - 1),
+                fmt::format("{} (sample {})", entries[i].label, i));
+  if (labelled) info.classes = options.classes > 0 ? options.classes : counter.classes(path);
   if (labelled) info.fields.push_back({"label", DType::i32, Shape{}});
   info.size = entries.size();
   info.fingerprint = print.add(to_string(info.fields[0])).hex();

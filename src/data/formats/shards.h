@@ -13,7 +13,8 @@ namespace echelon::data {
 
 struct ShardOptions {
   ImageOptions image;
-  std::int64_t length = 0;  // of text; needed if the samples are texts
+  std::int64_t length = 0;   // of text; needed if the samples are texts
+  std::int64_t classes = 0;  // 0: as many as the largest label says
 };
 
 // `path` is one archive, or a directory: then its *.tar in the order of their names; those that begin with the split's

@@ -10,7 +10,7 @@ namespace echelon::data {
 namespace {
 
 using SyntheticKind = SyntheticOptions::Kind;
-constexpr std::uint64_t most_elements = 1ull << 28;
+constexpr std::uint64_t most_numbers = 1ull << 26;  // of a sample, and of all classes' centres: 256 MiB
 
 class Synthetic : public Dataset {
  public:
@@ -87,12 +87,12 @@ class Synthetic : public Dataset {
 std::shared_ptr<const Dataset> make_synthetic(const std::string& split, const SyntheticOptions& options) {
   std::uint64_t elements = 1;
   for (const auto d : options.shape.dims())
-    if (d < 1 || (elements *= static_cast<std::uint64_t>(d)) > most_elements)
+    if (d < 1 || (elements *= static_cast<std::uint64_t>(d)) > most_numbers)
       bad_input("a synthetic sample of shape {} is not possible: extents of at least 1, at most {} numbers",
-                to_string(options.shape), most_elements);
+                to_string(options.shape), most_numbers);
   if (options.samples < 1) bad_input("a synthetic data set has at least one sample");
   if (options.classes < 1 || static_cast<std::uint64_t>(options.classes) >
-                                 most_elements / (options.kind == SyntheticKind::tokens ? 1 : elements))
+                                 most_numbers / (options.kind == SyntheticKind::tokens ? 1 : elements))
     bad_input("{} classes of shape {} are not possible", options.classes, to_string(options.shape));
   if (!(options.noise >= 0) || (options.kind != SyntheticKind::blobs && options.noise > 1))
     bad_input("the noise of synthetic data lies between 0 and 1, not {}", options.noise);

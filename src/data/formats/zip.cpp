@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/inflate.h"
+#include "world/os/host.h"
 
 namespace echelon::data {
 
@@ -116,7 +117,8 @@ std::vector<ZipEntry> read_zip_directory(const Source& zip) {
   return entries;
 }
 
-SourcePtr open_zip_entry(SourcePtr zip, const ZipEntry& entry, std::uint64_t limit) {
+SourcePtr open_zip_entry(SourcePtr zip, const ZipEntry& entry,
+                         const std::function<std::uint64_t(const Source& beginning)>& declared) {
   Reader r(*zip, entry.header);
   if (r.little(4, "a member's header") != local_signature)
     corrupt(*zip, entry.header, "a member's header", "something else");
@@ -136,10 +138,10 @@ SourcePtr open_zip_entry(SourcePtr zip, const ZipEntry& entry, std::uint64_t lim
     if (const std::byte* bytes = zip->at(r.offset(), entry.packed)) check({bytes, entry.packed});
     return part_of(zip, r.offset(), entry.packed, label);
   }
-  if (entry.unpacked > limit)
+  if (entry.unpacked > std::min<std::uint64_t>(8 * default_memory_limit, usable_memory_bytes() / 4))
     bad_input("{}: {} MiB are too much to unpack into memory: save it with numpy.savez (not compressed)", label,
               entry.unpacked >> 20);
-  auto bytes = inflate_raw(*zip, r.offset(), entry.packed, entry.unpacked);
+  auto bytes = inflate_raw(*zip, r.offset(), entry.packed, entry.unpacked, declared);
   check(bytes);
   return memory_source(label, std::move(bytes));
 }

@@ -19,6 +19,9 @@ struct ZipEntry {
 };
 
 std::vector<ZipEntry> read_zip_directory(const Source& zip);
-SourcePtr open_zip_entry(SourcePtr zip, const ZipEntry& entry, std::uint64_t limit = 8 * default_memory_limit);
+// What is deflated is unpacked into memory: at most eight times default_memory_limit, or a quarter of the memory there
+// is, and no further than the header of what is inside, where `declared` can read one (data/inflate.h).
+SourcePtr open_zip_entry(SourcePtr zip, const ZipEntry& entry,
+                         const std::function<std::uint64_t(const Source& beginning)>& declared = {});
 
 }  // namespace echelon::data

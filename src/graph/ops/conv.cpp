@@ -1,6 +1,6 @@
 #include "graph/ops/conv.h"
 
-#include "base/error.h"
+#include "base/checked.h"
 #include "kernels/conv.h"
 
 namespace echelon::ops {
@@ -31,7 +31,9 @@ Kernel without_context(std::function<void()> run) {
   return [run = std::move(run)](const StepContext&) { run(); };
 }
 
-double conv_flops(const ConvShape& s) { return 2.0 * static_cast<double>(s.macs()); }
+double conv_flops(const ConvShape& s) {
+  return 2.0 * static_cast<double>(s.n) * static_cast<double>(s.out_h() * s.out_w()) * static_cast<double>(s.weights());
+}
 
 // dx from (dy, w).
 class ConvBackwardData : public Op {
@@ -103,9 +105,11 @@ class Convolution : public Op {
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape &x = in[0].shape, &w = in[1].shape;
     if (x.rank() != 4) bad_input("needs images [N, C, H, W], not {}", to_string(x));
-    if (w.rank() != 4 || w[1] * p_.groups != x[1])
+    const std::int64_t expected =
+        w.rank() == 4 ? checked_multiply<std::int64_t>(w[1], p_.groups, "the channels of the weights") : 0;
+    if (w.rank() != 4 || expected != x[1])
       bad_input("input {} does not fit weights {} in {} group(s): {} channels arrive, {} are expected", to_string(x),
-                to_string(w), p_.groups, x[1], w.rank() == 4 ? w[1] * p_.groups : 0);
+                to_string(w), p_.groups, x[1], expected);
     const ConvShape s = conv_shape(x, w, p_);
     if (const std::string problem = kernels::problem_with(s); !problem.empty())
       bad_input("input {} does not fit weights {}: {}", to_string(x), to_string(w), problem);

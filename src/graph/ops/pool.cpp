@@ -1,6 +1,6 @@
 #include "graph/ops/pool.h"
 
-#include "base/error.h"
+#include "base/checked.h"
 #include "graph/ops/shape.h"
 #include "kernels/pool.h"
 
@@ -91,7 +91,8 @@ Value avg_pool(Graph& g, Value x, const Pool& p) {
 Value global_avg_pool(Graph& g, Value x) {
   const Shape s = g.type(x).shape;
   if (s.rank() != 4) bad_input("layer '{}': global pooling needs images [N, C, H, W], not {}", g.layer(), to_string(s));
-  const Pool whole{.kernel_h = static_cast<int>(s[2]), .kernel_w = static_cast<int>(s[3])};
+  const Pool whole{.kernel_h = checked_narrow<int>(s[2], "the height of the pooled images"),
+                   .kernel_w = checked_narrow<int>(s[3], "the width of the pooled images")};
   return reshape(g, avg_pool(g, x, whole), {s[0], s[1]});
 }
 

@@ -1,6 +1,7 @@
 #include "graph/ops/recurrent.h"
 
 #include "base/error.h"
+#include "graph/size_limit.h"
 
 namespace echelon::ops {
 
@@ -13,6 +14,10 @@ enum In { X, W_IH, W_HH, B_IH, B_HH, H0, C0 };
 
 RecurrentShape shape_of(Cell cell, const Type& x, const Type& w_hh) {
   return {.cell = cell, .batch = x.shape[0], .seq = x.shape[1], .in = x.shape[2], .hidden = w_hh.shape[1]};
+}
+// Sums of products in a sequence: each has as many terms as there are inputs to a gate.
+double work_of(const RecurrentShape& s) {
+  return static_cast<double>(s.batch * s.seq) * static_cast<double>(kernels::gates(s.cell) * s.hidden);
 }
 kernels::RecurrentWeights weights_of(const Operands& o) {
   return {o.in[W_IH].f32(), o.in[W_HH].f32(), o.in[B_IH].f32(), o.in[B_HH].f32()};
@@ -37,7 +42,7 @@ class RecurrentGrad : public Op {
   double flops(std::span<const Type> in, std::span<const Type>) const override {
     const auto s = shape_of(cell_, in[X], in[W_HH]);
     const auto inner = (given_.want_dx ? 2 : 1) * s.in + 2 * s.hidden;
-    return 2.0 * static_cast<double>(s.batch * s.seq * kernels::gates(cell_) * s.hidden * inner);
+    return 2.0 * work_of(s) * static_cast<double>(inner);
   }
   std::size_t scratch_bytes(std::span<const Type> in, std::span<const Type>) const override {
     return kernels::recurrent_scratch(shape_of(cell_, in[X], in[W_HH]));
@@ -83,6 +88,7 @@ class RecurrentOp : public Op {
         bad_input("initial state {} should be {}", to_string(in[i].shape), to_string(Shape{x[0], hidden}));
     std::vector<Type> out{f32({x[0], x[1], hidden}), f32({x[0], hidden})};
     if (cell_ == Cell::lstm) out.push_back(out[1]);
+    check_size(f32({x[0], x[1], 8 * hidden + 64}));  // more than what is saved, so that its size can be computed
     const std::size_t saved = kernels::recurrent_saved(shape_of(cell_, in[X], in[W_HH]));
     out.push_back(f32({static_cast<std::int64_t>((saved + sizeof(float) - 1) / sizeof(float))}));
     return out;
@@ -105,7 +111,7 @@ class RecurrentOp : public Op {
   }
   double flops(std::span<const Type> in, std::span<const Type>) const override {
     const auto s = shape_of(cell_, in[X], in[W_HH]);
-    return 2.0 * static_cast<double>(s.batch * s.seq * kernels::gates(cell_) * s.hidden * (s.in + s.hidden));
+    return 2.0 * work_of(s) * static_cast<double>(s.in + s.hidden);
   }
   std::size_t scratch_bytes(std::span<const Type> in, std::span<const Type>) const override {
     return kernels::recurrent_scratch(shape_of(cell_, in[X], in[W_HH]));

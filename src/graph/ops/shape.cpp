@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/error.h"
+#include "base/checked.h"
 #include "kernels/relayout.h"
 
 namespace echelon::ops {
@@ -18,7 +18,8 @@ class Reshape : public Op {
     Shape s = shape_;
     std::int64_t known = 1;
     int open = -1;
-    for (int i = 0; i < s.rank(); ++i) s[i] < 0 ? void(open = i) : void(known *= s[i]);
+    for (int i = 0; i < s.rank(); ++i)
+      s[i] < 0 ? void(open = i) : void(known = checked_multiply(known, s[i], "the new shape"));
     if (open >= 0 && known > 0 && in[0].elements() % known == 0) s[open] = in[0].elements() / known;
     if (s.elements() != in[0].elements() || (open >= 0 && s[open] < 0))
       bad_input("{} elements of {} cannot become {}", in[0].elements(), to_string(in[0].shape), to_string(shape_));
@@ -87,7 +88,7 @@ class Concat : public Op {
       if (other.rank() == out.shape.rank()) other[axis_] = out.shape[axis_];
       if (!(other == out.shape) || in[k].dtype != out.dtype)
         bad_input("{} and {} cannot be joined along axis {}", to_string(in[0]), to_string(in[k]), axis_);
-      out.shape[axis_] += in[k].shape[axis_];
+      out.shape[axis_] = checked_add(out.shape[axis_], in[k].shape[axis_], "the joined extent");
     }
     out.layout = Layout::plain;
     return {out};

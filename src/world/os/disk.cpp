@@ -26,11 +26,16 @@ class RealFile : public File {
   }
   ~RealFile() override { ::close(fd_); }
 
-  std::uint64_t size() override {
-    struct stat s {};
-    if (::fstat(fd_, &s) != 0) throw DiskError("stat", path_, errno);
-    return static_cast<std::uint64_t>(s.st_size);
+  void refuse_unless_regular() const {
+    const mode_t mode = status().st_mode;
+    if (S_ISREG(mode)) return;
+    if (S_ISDIR(mode)) throw DiskError("open", path_, EISDIR);
+    bad_input("{}: is {}, not a regular file", path_,
+              S_ISFIFO(mode)   ? "a pipe"
+              : S_ISSOCK(mode) ? "a socket"
+                               : "a device");
   }
+  std::uint64_t size() override { return static_cast<std::uint64_t>(status().st_size); }
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) override {
     std::size_t done = 0;
     while (done < into.size()) {
@@ -55,6 +60,12 @@ class RealFile : public File {
   }
 
  private:
+  struct stat status() const {
+    struct stat s {};
+    if (::fstat(fd_, &s) != 0) throw DiskError("stat", path_, errno);
+    return s;
+  }
+
   std::string path_;
   int fd_;
 };
@@ -62,8 +73,10 @@ class RealFile : public File {
 class RealDisk : public Disk {
  public:
   std::unique_ptr<File> open(const std::string& path) override {
-    if (is_directory(path)) throw DiskError("open", path, EISDIR);
-    return std::make_unique<RealFile>(path, O_RDONLY);
+    // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. Regular files do not know the flag.
+    auto file = std::make_unique<RealFile>(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    file->refuse_unless_regular();
+    return file;
   }
   std::unique_ptr<File> create(const std::string& path) override {
     return std::make_unique<RealFile>(path, O_RDWR | O_CREAT | O_TRUNC);

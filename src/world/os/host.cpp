@@ -4,9 +4,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <limits>
 
 namespace echelon {
 
@@ -20,6 +23,22 @@ std::size_t peak_resident_bytes() {
   struct rusage usage {};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+std::size_t usable_memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  std::size_t bytes = std::numeric_limits<std::size_t>::max();
+  if (pages > 0 && page > 0) bytes = static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
+  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::size_t limit = 0;
+    if (std::ifstream(file) >> limit && limit > 0) bytes = std::min(bytes, limit);  // "max" is no number
+  }
+  for (const auto kind : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit{};
+    if (::getrlimit(kind, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+      bytes = std::min<std::size_t>(bytes, limit.rlim_cur);
+  }
+  return bytes;
 }
 
 int process_id() { return ::getpid(); }
