@@ -14,7 +14,9 @@ namespace echelon {
 
 namespace {
 
-constexpr std::size_t longest_shown = 60;  // of a value in a message
+constexpr std::size_t longest_shown = 60;      // of a value in a message
+constexpr std::size_t longest_problem = 2000;  // a message that quotes a key of a megabyte helps nobody
+constexpr std::size_t most_shown = 50;         // problems in a text
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";
@@ -80,6 +82,7 @@ std::string to_text(const Option& option) {
 }
 
 void Problems::add(Place place, std::string text) {
+  if (text.size() > longest_problem) text = text.substr(0, longest_problem) + " ...";
   // Once is enough: a missing folder is found by both splits of the data that lie in it.
   const bool known = std::ranges::any_of(list_, [&](const Problem& p) {
     return p.text == text && p.place.line == place.line && p.place.file == place.file;
@@ -92,6 +95,8 @@ std::string Problems::text(const std::string& file) const {
   std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
     return std::tie(a.place.file, a.place.line) < std::tie(b.place.file, b.place.line);
   });
+  const std::size_t left_out = sorted.size() > most_shown ? sorted.size() - most_shown : 0;
+  sorted.resize(sorted.size() - left_out);
   std::string out;
   for (const Problem& problem : sorted) {
     const std::string& name = problem.place.file.empty() ? file : problem.place.file;
@@ -99,6 +104,7 @@ std::string Problems::text(const std::string& file) const {
     out += problem.place.line > 0 ? fmt::format("{}:{}: {}", name, problem.place.line, problem.text)
                                   : fmt::format("{}: {}", name, problem.text);
   }
+  if (left_out > 0) out += fmt::format("\nand {} more problems", left_out);
   return out;
 }
 

@@ -20,6 +20,8 @@ std::unique_ptr<Model> make_mlp(OptionReader& options, const InputSpec& inputs) 
   const MlpOptions o{.hidden = options.integers("hidden", {1024, 1024}, 1, 1 << 20),
                      .dropout = static_cast<float>(options.number("dropout", 0, 0, 0.999)),
                      .batch_norm = options.flag("batch_norm", false)};
+  if (constexpr std::size_t most_layers = 1024; o.hidden.size() > most_layers)
+    options.problem("hidden", fmt::format("has {} layers; at most {} are possible", o.hidden.size(), most_layers));
   return classifier("mlp", options, inputs,
                     [o, out = outputs_of(inputs)](nn::Net& net, Value x) { return mlp(net, x, out, o); });
 }

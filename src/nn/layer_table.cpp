@@ -229,7 +229,12 @@ std::vector<LayerPlan> read_layers(OptionReader& options, const std::string& key
   for (const LayerKind& kind : table) kinds.emplace_back(kind.name);
   std::map<std::string, int> known{{"input", -1}};
   std::vector<LayerPlan> layers;
-  for (OptionReader& o : options.tables(key)) {
+  std::vector<OptionReader> tables = options.tables(key);
+  if (constexpr std::size_t most_layers = 4096; tables.size() > most_layers) {
+    options.problem(key, fmt::format("has {} layers; at most {} are possible", tables.size(), most_layers));
+    tables.erase(tables.begin() + most_layers, tables.end());
+  }
+  for (OptionReader& o : tables) {
     const int index = static_cast<int>(layers.size());
     LayerPlan layer{
         .name = o.text("name", ""), .inputs = read_inputs(o, known, index), .build = {}, .place = o.place("type")};

@@ -39,7 +39,10 @@ void look_beside(Disk& disk, const std::string& file, Options& tree) {
   if (data == tree.items.end()) return;
   const auto* table = std::get_if<Option::Table>(&data->second.value);
   const std::string* path = table ? text_at(**table, "path") : nullptr;
-  if (path && disk.exists(beside(file, *path))) (*table)->items["path"].value = beside(file, *path);
+  try {
+    if (path && disk.exists(beside(file, *path))) (*table)->items["path"].value = beside(file, *path);
+  } catch (const DiskError&) {  // a path that cannot be looked at: whoever opens it says why
+  }
 }
 
 Options load_file(Disk& disk, const std::string& path, LoadedOptions& loaded, Problems& problems) {

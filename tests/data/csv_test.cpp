@@ -61,9 +61,10 @@ TEST(Csv, LabelsByNameNumberOrHabit) {
 }
 
 TEST(Csv, TasksAreTold) {
-  const auto field = [](const std::string& text, CsvOptions::Task task) {
+  const auto field = [](const std::string& text, CsvOptions::Task task, std::int64_t classes = 0) {
     CsvOptions o;
     o.task = task;
+    o.classes = classes;
     const auto d = read_csv(csv(text), o);
     return d->fields().size() > 1 ? d->fields()[1].name : "none";
   };
@@ -71,7 +72,7 @@ TEST(Csv, TasksAreTold) {
   EXPECT_EQ(field("1,2\n3,4\n", Task::automatic), "label");
   EXPECT_EQ(field("1,2.5\n3,4\n", Task::automatic), "target");
   EXPECT_EQ(field("1,2000\n", Task::automatic), "target");
-  EXPECT_EQ(field("1,2000\n", Task::classify), "label");
+  EXPECT_EQ(field("1,2000\n", Task::classify, 2001), "label");
   EXPECT_EQ(field("1,2\n", Task::regress), "target");
   EXPECT_EQ(field("1,2\n", Task::none), "none");
 }

@@ -1,4 +1,5 @@
-// Any bytes are either refused with BadInput or unpack within the limit.
+// Any bytes are either refused with BadInput or unpack within the limit: the one that is given, and the one that a
+// header inside declares (here, the first byte is it, in KiB).
 
 #include <cstdint>
 
@@ -8,10 +9,18 @@
 int fuzz_gzip(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
+  const auto source = data::memory_source("input", {bytes, bytes + size});
   constexpr std::size_t limit = 1 << 20;
   try {
-    invariant(data::gunzip(*data::memory_source("input", {bytes, bytes + size}), limit).size() <= limit,
-              "unpacked too much");
+    invariant(data::gunzip(*source, limit).size() <= limit, "unpacked too much");
+  } catch (const BadInput&) {
+  }
+  std::uint64_t declared = limit;
+  const auto read = [&](const data::Source& beginning) {
+    return declared = data::Reader(beginning).big(1, "a size") << 10;
+  };
+  try {
+    invariant(data::gunzip(*source, limit, read).size() <= declared, "unpacked more than was declared");
   } catch (const BadInput&) {
   }
   return 0;

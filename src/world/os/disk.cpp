@@ -74,9 +74,14 @@ class RealDisk : public Disk {
  public:
   std::unique_ptr<File> open(const std::string& path) override {
     // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. Regular files do not know the flag.
-    auto file = std::make_unique<RealFile>(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    file->refuse_unless_regular();
-    return file;
+    try {
+      auto file = std::make_unique<RealFile>(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+      file->refuse_unless_regular();
+      return file;
+    } catch (const DiskError& e) {
+      if (e.error_number() == ENXIO) bad_input("{}: is a socket, or a device that is not there", path);
+      throw;
+    }
   }
   std::unique_ptr<File> create(const std::string& path) override {
     return std::make_unique<RealFile>(path, O_RDWR | O_CREAT | O_TRUNC);
