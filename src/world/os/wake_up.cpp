@@ -38,23 +38,56 @@ double monotonic_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-SpinWait::Advice SpinWait::pause() {
-  ++count_;
-  if (spin_policy_.spin_seconds > 0) {
-    __builtin_ia32_pause();
-    if (count_ % 64 != 0) return Advice::look_again;
-  }
+void PublishedCore::publish() { core_plus_one.store(sched_getcpu() + 1, std::memory_order_relaxed); }
+
+bool PublishedCore::is_this_core() const {
+  const std::int32_t published = core_plus_one.load(std::memory_order_relaxed);
+  return published > 0 && published == sched_getcpu() + 1;
+}
+
+bool CoreMover::move_away(double now) {
+  constexpr double interval = 1e-3;
+  if (now < next_.load(std::memory_order_relaxed)) return false;
+  next_.store(now + interval, std::memory_order_relaxed);
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+  cpu_set_t others = allowed;
+  CPU_CLR(static_cast<std::size_t>(sched_getcpu()), &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return false;
+  sched_setaffinity(0, sizeof allowed, &allowed);
+  return true;
+}
+
+bool SpinWait::spins() {
+  if (spin_policy_.spin_seconds <= 0) return false;
+  __builtin_ia32_pause();
+  return ++count_ % 64 != 0;
+}
+
+bool SpinWait::is_spinning_over() {
   now_ = monotonic_seconds();
-  if (now_ >= deadline_) return Advice::too_late;
   if (begun_ < 0) begun_ = now_;
-  if (now_ - begun_ >= spin_policy_.spin_seconds) return Advice::sleep;
-  // The thread that is waited for may be ready to run on this core: the scheduler puts threads that wake each other
-  // together. Not too often, for others may be ready as well and keep the core for milliseconds.
+  return now_ >= deadline_ || now_ - begun_ >= spin_policy_.spin_seconds;
+}
+
+SpinWait::Advice SpinWait::pause() {
+  if (spins()) return Advice::look_again;
+  if (is_spinning_over()) return sleep_or_too_late();
+  // The awaited thread may be ready to run on this very core. Not too often, for other programs may be ready as well
+  // and keep the core for milliseconds.
   if (now_ - begun_ > next_yield_) {
     sched_yield();
     next_yield_ += 10e-6;
   }
   return Advice::look_again;
+}
+
+SpinWait::Advice SpinWait::pause(const PublishedCore& awaited, CoreMover& mover) {
+  if (spins()) return Advice::look_again;
+  if (is_spinning_over()) return sleep_or_too_late();
+  if (!awaited.is_this_core()) return Advice::look_again;
+  return mover.move_away(now_) ? start_again() : Advice::sleep;
 }
 
 SpinWait::Advice SpinWait::start_again() {

@@ -5,6 +5,12 @@
 //
 // No wake-up is lost if the writer publishes with a sequentially consistent write and then calls `wake`, and the
 // waiter's `ready` in `sleep` looks with sequentially consistent reads. `wake` costs one load while nobody sleeps.
+//
+// Two ranks on one core. The kernel tends to put threads that wake each other on the same core, above all beside other
+// programs; then each round of waiting costs two switches instead of a fraction of a microsecond. A waiter that finds
+// itself on the core of the rank that it waits for therefore moves to another core (`CoreMover`), and if it has just
+// done so it sleeps at once. It does not yield: beside other programs a yield gives the core away for milliseconds.
+// docs/collectives.md has the measurements.
 
 #include <atomic>
 #include <cstdint>
@@ -44,6 +50,23 @@ struct SpinPolicy {
 };
 SpinPolicy spin_policy_for(int ranks);
 
+// The core that a thread runs on, for a rank to publish in memory that the others see. All zero: not known.
+struct PublishedCore {
+  std::atomic<std::int32_t> core_plus_one{0};
+  void publish();
+  bool is_this_core() const;
+};
+
+// Moves the calling thread off its core, if it may use another one: at most once a millisecond, for a move costs some
+// ten microseconds. The thread may come back later: its set of allowed cores stays as it was. Thread-safe.
+class CoreMover {
+ public:
+  bool move_away(double now);  // false: not now, or there is no other core
+
+ private:
+  std::atomic<double> next_{0};
+};
+
 // The spinning of one wait.
 class SpinWait {
  public:
@@ -52,10 +75,16 @@ class SpinWait {
   enum class Advice { look_again, sleep, too_late };
   // After each look that found nothing: waits a moment, then says what to do. Reads the clock now and then.
   Advice pause();
+  // The same where it is known on which core the awaited rank runs.
+  Advice pause(const PublishedCore& awaited, CoreMover& mover);
   Advice start_again();       // something arrived, though not what is waited for: spins as long again
   double seconds_to_sleep();  // until the deadline, at most a tenth of a second; only after Advice::sleep
 
  private:
+  bool spins();             // waits a moment; false: now and then, when it is time to look at the clock
+  bool is_spinning_over();  // reads the clock
+  Advice sleep_or_too_late() const { return now_ >= deadline_ ? Advice::too_late : Advice::sleep; }
+
   static constexpr double first_yield = 5e-6;
   const SpinPolicy& spin_policy_;
   double deadline_;

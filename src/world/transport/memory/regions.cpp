@@ -14,6 +14,7 @@ namespace {
 struct BarrierMemory {
   struct alignas(64) Party {
     std::atomic<std::uint32_t> round;
+    PublishedCore core;  // where it arrived
   };
   alignas(64) WakeUp wake_up;
   static std::size_t size(int parties) {
@@ -29,12 +30,14 @@ class Barrier : public SharedBarrier {
         name_(std::move(name)),
         wake_up_(memory.wake_up),
         parties_(memory.parties(), static_cast<std::size_t>(parties)),
+        core_(parties_[static_cast<std::size_t>(index)].core),
         mine_(parties_[static_cast<std::size_t>(index)].round),
         spin_policy_(spin_policy_for(parties)),
         round_(mine_.load(std::memory_order_relaxed)) {}
 
   bool wait(double deadline) override {
     if (!here_) {
+      core_.publish();
       mine_.store(++round_, std::memory_order_seq_cst);
       seen_ = 0;
       if (all_are_here()) {  // this party may be the last one, for which the others sleep
@@ -51,7 +54,7 @@ class Barrier : public SharedBarrier {
         here_ = false;
         return true;
       }
-      switch (timeout.pause()) {
+      switch (timeout.pause(parties_[seen_].core, mover_)) {
         case SpinWait::Advice::look_again: break;
         case SpinWait::Advice::too_late: return false;
         case SpinWait::Advice::sleep:  // at most a tenth of a second: a failure wakes nobody here
@@ -74,8 +77,10 @@ class Barrier : public SharedBarrier {
   const std::string name_;
   WakeUp& wake_up_;
   const std::span<BarrierMemory::Party> parties_;
+  PublishedCore& core_;
   std::atomic<std::uint32_t>& mine_;
   const SpinPolicy spin_policy_;
+  CoreMover mover_;
   std::uint32_t round_;
   std::size_t seen_ = 0;  // parties below this are known to have arrived
   bool here_ = false;     // arrived in an earlier call, which came to its deadline
