@@ -27,9 +27,7 @@ function(echelon_room name)
   endif()
   echelon_optimise(echelon_${name} ${level})
   echelon_precompile(echelon_${name} rooms${level} ${ECHELON_USUAL_HEADERS})
-  if(NOT name MATCHES "^(collective|codec)$")
-    echelon_compile_together(echelon_${name})
-  endif()
+  echelon_compile_together(echelon_${name})
 endfunction()
 
 # Reading headers takes most of a small file's time, so several files of a target are compiled as one. Names in unnamed

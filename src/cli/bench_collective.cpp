@@ -94,13 +94,13 @@ double timed(Group& group, int repeats, const F& f) {
 }
 
 // Elements that are not what the definition says: rank r brings r + 1 + i % 97.
-std::int64_t wrong(Group& group, TypedSpan data, Reduction reduction, const AllReduceOptions& how) {
+std::int64_t wrong(Group& group, TypedSpan data, Reduction reduction, const AllReduceOptions& options) {
   const int n = group.size();
   const auto each = [&](auto zero) {
     using T = decltype(zero);
     const std::span<T> x(reinterpret_cast<T*>(data.data), data.count);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(i % 97) + static_cast<T>(group.index() + 1);
-    all_reduce(group, data, reduction, how);
+    all_reduce(group, data, reduction, options);
     std::int64_t bad = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const T base = static_cast<T>(i % 97);
@@ -154,13 +154,13 @@ void measure(World& world, const CollectiveBenchSettings& s, const CheckedBench&
     const int repeats = s.repeats > 0 ? s.repeats : data.bytes() > 10000000 ? 15 : data.bytes() > 500000 ? 200 : 2000;
     const double limit = copy_and_add(group, data.bytes(), repeats);
     for (const Algorithm* algorithm : plan.algorithms) {
-      if (plan.all && algorithm && algorithm->refuses && !algorithm->refuses(group).empty()) continue;
-      const AllReduceOptions how{.algorithm = algorithm};
-      const std::int64_t bad = wrong(group, data, plan.reduction, how);
+      if (plan.all && algorithm && algorithm->why_not && !algorithm->why_not(group).empty()) continue;
+      const AllReduceOptions options{.algorithm = algorithm};
+      const std::int64_t bad = wrong(group, data, plan.reduction, options);
       if (data.count > 0) std::memset(data.data, 0, data.bytes());  // sums of zeros stay zeros, however often
       // A rank alone has nothing to do, and in a simulation that takes no time at all.
       const double seconds =
-          std::max(1e-12, timed(group, repeats, [&] { all_reduce(group, data, plan.reduction, how); }));
+          std::max(1e-12, timed(group, repeats, [&] { all_reduce(group, data, plan.reduction, options); }));
       if (bad > 0 && speaks) fail("all-reduce gave {} wrong numbers of {}", bad, data.count);
       const Algorithm& taken = algorithm ? *algorithm : choose_all_reduce(group, data.bytes());
       const std::string name = algorithm ? std::string(taken.name) : fmt::format("auto ({})", taken.name);

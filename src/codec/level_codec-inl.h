@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "codec/bits.h"
-#include "codec/levels.h"
+#include "codec/kernels/levels.h"
+#include "codec/wire/bits.h"
 
 namespace echelon::codecs {
 

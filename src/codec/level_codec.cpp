@@ -1,14 +1,14 @@
 #include "codec/level_codec.h"
 
-#include "codec/bits.h"
-#include "codec/levels.h"
-#include "codec/wire.h"
+#include "codec/kernels/levels.h"
+#include "codec/wire/bits.h"
+#include "codec/wire/wire.h"
 
 namespace echelon::codecs {
 
 namespace {
 
-constexpr std::size_t header = sizeof(float);
+constexpr std::size_t unit_bytes = sizeof(float);
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::size_t packed_levels(std::size_t n, const LevelFormat& format) {
 }
 
 LevelCodec::LevelCodec(const std::vector<std::size_t>& parts, const LevelFormat& format)
-    : PiecewiseCodec(parts, [&](std::size_t n) { return header + packed_levels(n, format); }), format_(format) {}
+    : PiecewiseCodec(parts, [&](std::size_t n) { return unit_bytes + packed_levels(n, format); }), format_(format) {}
 
 Grid LevelCodec::grid_of(std::span<const float> x, std::byte* out) const {
   float unit = unit_of(x);
@@ -31,7 +31,7 @@ Grid LevelCodec::grid_of(std::span<const float> x, std::byte* out) const {
 
 void LevelCodec::encode_part(std::span<const float> x, const Noise& noise, std::size_t first, std::byte* out) const {
   const Grid grid = grid_of(x, out);
-  write_levels(x.size(), format_, out + header, [&](std::size_t i, std::size_t some, std::uint8_t* levels) {
+  write_levels(x.size(), format_, out + unit_bytes, [&](std::size_t i, std::size_t some, std::uint8_t* levels) {
     round_to_levels(x.subspan(i, some), grid, noise, first + i, levels);
   });
 }
@@ -40,7 +40,7 @@ void LevelCodec::encode_part_rest(std::span<float> x, const Noise& noise, std::s
   const Grid grid = grid_of(x, out);
   const float unit = get<float>(out);
   write_and_read_levels(
-      x.size(), format_, out + header,
+      x.size(), format_, out + unit_bytes,
       [&](std::size_t i, std::size_t some, std::uint8_t* levels) {
         round_to_levels(x.subspan(i, some), grid, noise, first + i, levels);
       },
@@ -51,16 +51,18 @@ void LevelCodec::encode_part_rest(std::span<float> x, const Noise& noise, std::s
 
 void LevelCodec::add_part(const std::byte* bytes, float scale, std::span<float> out) const {
   const float unit = scale * get<float>(bytes);
-  read_levels(bytes + header, out.size(), format_, [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
-    add_levels(levels, -format_.centre * unit, unit, out.subspan(i, some));
-  });
+  read_levels(bytes + unit_bytes, out.size(), format_,
+              [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
+                add_levels(levels, -format_.centre * unit, unit, out.subspan(i, some));
+              });
 }
 
 void LevelCodec::decode_part(const std::byte* bytes, std::span<float> out) const {
   const float unit = get<float>(bytes);
-  read_levels(bytes + header, out.size(), format_, [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
-    spread_levels(levels, -format_.centre * unit, unit, out.subspan(i, some));
-  });
+  read_levels(bytes + unit_bytes, out.size(), format_,
+              [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
+                spread_levels(levels, -format_.centre * unit, unit, out.subspan(i, some));
+              });
 }
 
 }  // namespace echelon::codecs

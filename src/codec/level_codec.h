@@ -1,9 +1,9 @@
 #pragma once
-// The base of codecs that round each number of a part to one of a few levels, drawn so that the expectation is exact:
-// a level L stands for (L - centre) * unit, and only the unit differs from part to part. Bytes of a part: the unit
-// (float32), then the levels, packed.
+// The base of codecs that round each number of a part stochastically to one of a few levels, so that the expectation is
+// exact. A level L stands for (L - centre) * unit; only the unit differs from part to part. Encoding of a part: the
+// unit (float32), then the packed levels.
 
-#include "codec/levels.h"
+#include "codec/kernels/levels.h"
 #include "codec/piecewise.h"
 
 namespace echelon::codecs {
@@ -28,16 +28,16 @@ class LevelCodec : public PiecewiseCodec {
   LevelFormat format_;
 };
 
-// The levels alone, for codecs with another header: n numbers become packed_levels(n) bytes.
+// The levels alone, for codecs with another header: those of n numbers take packed_levels(n) bytes.
 std::size_t packed_levels(std::size_t n, const LevelFormat& format);
-// write(first of some numbers, how many, their levels), then packed.
+// Calls write(first, count, levels) for consecutive blocks of numbers, which fills in their levels, and packs them.
 template <class Write>
 void write_levels(std::size_t n, const LevelFormat& format, std::byte* out, const Write& write);
-// The same, and read(first, how many, their levels) of every few as soon as they are there: in the nearest cache.
+// The same, and calls read(first, count, levels) for every block after it was written, while it is in the cache.
 template <class Write, class Read>
 void write_and_read_levels(std::size_t n, const LevelFormat& format, std::byte* out, const Write& write,
                            const Read& read);
-// read(first, how many, their levels); Failure if there is a level above the top.
+// Calls read(first, count, levels) for consecutive blocks; Failure if there is a level above the top.
 template <class Read>
 void read_levels(const std::byte* bytes, std::size_t n, const LevelFormat& format, const Read& read);
 

@@ -1,13 +1,14 @@
 #pragma once
-// The base of codecs whose bytes have a fixed size: the run is cut into parts (a parameter, a row of one, a bucket of
-// so many numbers), and each becomes so many bytes, one part after the other. A part has scales of its own.
+// The base of codecs whose encodings have a fixed size: the run is cut into parts (a parameter, a row of a parameter,
+// or a bucket of a fixed count of numbers), which are encoded one after the other. A part has scales of its own.
 
 #include "codec/codec.h"
-#include "codec/noise.h"
+#include "codec/kernels/noise.h"
 
 namespace echelon::codecs {
 
-// The sizes of the parts: the pieces themselves, in buckets of at most `bucket` numbers unless that is 0.
+// The sizes of the parts: pieces, cut into buckets of at most `bucket` numbers unless that is 0; rows of pieces; or one
+// part for all.
 std::vector<std::size_t> parts_of(const std::vector<CodecPiece>& pieces, std::size_t bucket);
 std::vector<std::size_t> rows_of(const std::vector<CodecPiece>& pieces);
 std::vector<std::size_t> one_part(const std::vector<CodecPiece>& pieces);
@@ -24,11 +25,11 @@ class PiecewiseCodec : public Codec {
   void decode(std::span<const std::byte> bytes, std::span<float> out) const final;
 
  protected:
-  // `bytes_of(n)` is what a part of n > 0 numbers takes.
+  // `bytes_of(n)` is the encoded size of a part of n > 0 numbers.
   PiecewiseCodec(const std::vector<std::size_t>& parts, const std::function<std::size_t(std::size_t n)>& bytes_of);
   // x[i] has the noise of position `first` + i.
   virtual void encode_part(std::span<const float> x, const Noise& noise, std::size_t first, std::byte* out) const = 0;
-  // The same, and takes what the bytes say off x.
+  // The same, and subtracts what is decoded from x.
   virtual void encode_part_rest(std::span<float> x, const Noise& noise, std::size_t first, std::byte* out) const {
     encode_part(x, noise, first, out);
     add_part(out, -1, x);

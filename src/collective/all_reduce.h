@@ -1,9 +1,9 @@
 #pragma once
-// All-reduce: every member brings `count` numbers, and every member ends up with their sum, minimum, maximum or mean,
+// All-reduce: every member brings `count` elements, and every member ends up with their sum, minimum, maximum or mean,
 // element by element, the same bits on all. In place. Any count (also 0 or fewer than members), any number of members.
 //
-// There are many ways to do it (algorithms.h); `auto` takes the one that should be fastest for this size on the links
-// that were measured. Throws PeerLost, Mismatch, TooLate: then the group is of no use any more.
+// There are several algorithms (algorithms.h); by default the one is taken whose predicted time for this size is
+// shortest on the measured links. Throws PeerLost, Mismatch, TooLate: the group cannot be used any more then.
 
 #include <string_view>
 
@@ -15,20 +15,20 @@ namespace echelon {
 struct Algorithm;
 
 struct AllReduceOptions {
-  const Algorithm* algorithm = nullptr;  // null: auto
-  std::string_view name = {};            // the caller's word for this operation ("bucket 7"), for notices
+  const Algorithm* algorithm = nullptr;  // a row of algorithms.h; null: auto
+  std::string_view name = {};            // the caller's name for this operation ("bucket 7"), for notices
 };
 
 // BadInput if the algorithm cannot work here (native without MPI).
-void all_reduce(Group& group, TypedSpan data, Reduction reduction, const AllReduceOptions& how = {});
+void all_reduce(Group& group, TypedSpan data, Reduction reduction, const AllReduceOptions& options = {});
 
 template <typename T>
 void all_reduce(Group& group, std::span<T> data, Reduction reduction = Reduction::sum,
-                const AllReduceOptions& how = {}) {
-  all_reduce(group, typed_span(data), reduction, how);
+                const AllReduceOptions& options = {}) {
+  all_reduce(group, typed_span(data), reduction, options);
 }
 
-// What auto takes. Measures the links on first use, so it is a collective call.
+// What `auto` takes. Measures the links on first use, so it is a collective call.
 const Algorithm& choose_all_reduce(Group& group, std::size_t bytes);
 
 }  // namespace echelon

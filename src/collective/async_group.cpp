@@ -6,56 +6,55 @@ namespace echelon {
 
 namespace {
 
-constexpr double forever = std::numeric_limits<double>::infinity();
+constexpr double no_deadline = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-bool Pending::done() const { return !async_group_ || async_group_->done_->count() > number_; }
+bool Pending::done() const { return !group_ || group_->done_->count() > number_; }
 
 bool Pending::wait(double deadline) const {
-  if (!async_group_) return true;
-  if (!async_group_->done_->wait(number_ + 1, deadline)) return false;
-  if (number_ >= async_group_->failed_from_.load(std::memory_order_acquire))
-    std::rethrow_exception(async_group_->failure_);
+  if (!group_) return true;
+  if (!group_->done_->wait(number_ + 1, deadline)) return false;
+  if (number_ >= group_->failed_from_.load(std::memory_order_acquire)) std::rethrow_exception(group_->failure_);
   return true;
 }
 
 AsyncGroup::AsyncGroup(Group& group)
-    : group_(group.async_group()), ordered_(group.world().make_event()), done_(group.world().make_event()) {
+    : group_(group.dup()), ready_(group.world().make_event()), done_(group.world().make_event()) {
   task_ = group.world().spawn("collectives", [this] { work(); });
 }
 
 AsyncGroup::~AsyncGroup() {
-  if (std::uncaught_exceptions() > 0 && done_->count() < handed_)
+  if (std::uncaught_exceptions() > 0 && done_->count() < submitted_)
     group_.world().abort("it stopped while an exchange was under way");
-  // An order without a call is the end. If there is no room for it, the oldest order has to go first: every operation
-  // ends, by its wait_policy if by nothing else.
+  // A submission without a function ends the task. If there is no room for it, the oldest operation has to end first:
+  // every operation ends, by the limit of the wait policy if by nothing else.
   try {
-    if (handed_ >= capacity) done_->wait(handed_ + 1 - capacity, forever);
+    if (submitted_ >= capacity) done_->wait(submitted_ + 1 - capacity, no_deadline);
   } catch (...) {  // a simulated rank that has crashed: its tasks end by themselves
   }
-  orders_[handed_ % capacity].call = nullptr;
-  ordered_->notify();
+  submissions_[submitted_ % capacity].run = nullptr;
+  ready_->notify();
 }
 
-AsyncGroup::Order& AsyncGroup::next_order() {
-  if (handed_ >= capacity) done_->wait(handed_ + 1 - capacity, forever);
-  return orders_[handed_ % capacity];
+AsyncGroup::Submission& AsyncGroup::next_submission() {
+  if (submitted_ >= capacity) done_->wait(submitted_ + 1 - capacity, no_deadline);
+  return submissions_[submitted_ % capacity];
 }
 
 Pending AsyncGroup::submit() {
-  ordered_->notify();
-  return Pending(this, handed_++);
+  ready_->notify();
+  return Pending(this, submitted_++);
 }
 
 void AsyncGroup::work() {
   for (std::uint64_t number = 0;; ++number) {
-    ordered_->wait(number + 1, forever);
-    const Order& order = orders_[number % capacity];
-    if (!order.call) return;
+    ready_->wait(number + 1, no_deadline);
+    const Submission& next = submissions_[number % capacity];
+    if (!next.run) return;
     if (number < failed_from_.load(std::memory_order_relaxed)) {
       try {
-        order.call(order.memory.data(), group_);
+        next.run(next.memory.data(), group_);
       } catch (...) {
         failure_ = std::current_exception();
         failed_from_.store(number, std::memory_order_release);

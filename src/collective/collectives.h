@@ -4,15 +4,15 @@
 // (docs/collectives.md has the table):
 //
 //   broadcast       binomial tree, ceil(log2 n) steps; above 64 KiB scattered and then gathered in a ring
-//   reduce          the same backwards
+//   reduce          binomial tree; above 64 KiB reduced and scattered in a ring, then gathered
 //   reduce_scatter  ring, n - 1 steps of B/n
 //   all_gather      ring, n - 1 steps of one member's part
-//   gather, scatter each member with the root, n - 1 messages there
+//   gather, scatter one message per member, to or from the root
 //   all_to_all      pairwise exchange, n - 1 steps of B/n
-//   barrier         the shared memory's, else dissemination, ceil(log2 n) steps without content
+//   barrier         in shared memory, or dissemination, ceil(log2 n) steps of empty messages
 //
-// Where numbers lie in memory that all see (Group::allocate), all_gather and reduce_scatter read them there.
-// `name` is for notices about who is late. Throws PeerLost, Mismatch, TooLate: then the group is of no use any more.
+// all_gather and reduce_scatter read data that lies in shared memory (Group::allocate) in place.
+// `name` is for notices about late ranks. Throws PeerLost, Mismatch, TooLate: the group cannot be used any more then.
 
 #include <span>
 #include <string_view>
@@ -58,7 +58,7 @@ std::vector<T> all_gather_struct(Group& group, const T& mine, std::string_view n
   return all;
 }
 
-// `all` matters only at the root; it is as long as all members' numbers together.
+// `all` is used only at the root; it is as long as all members' data together.
 void gather(Group& group, ConstTypedSpan mine, TypedSpan all, int root, std::string_view name = {});
 void scatter(Group& group, ConstTypedSpan all, TypedSpan mine, int root, std::string_view name = {});
 
@@ -69,7 +69,7 @@ void all_to_all(Group& group, ConstTypedSpan out, std::span<const Range> out_par
                 std::span<const Range> in_parts, std::string_view name = {});
 
 // One message to a member and one from a member (-1: none); both sides know the sizes. All members call it, also those
-// that have nothing to send or receive. Distinct memory.
+// with nothing to send or receive. Distinct memory.
 void send_receive(Group& group, int to, ConstTypedSpan out, int from, TypedSpan in, std::string_view name = {});
 
 void barrier(Group& group, std::string_view name = {});

@@ -1,7 +1,7 @@
 #pragma once
-// The arithmetic of a reduction on ranges of numbers: dst = a (sum, min or max) b, element by element, each on its own,
-// so that a range may be split anywhere. Memory need not be aligned. `dst` may be the same memory as a or b. A number
-// that is not one (NaN) may be lost by min and max. Integers wrap around. Thread-safe on distinct ranges.
+// The arithmetic of a reduction: dst = a (sum, min or max) b, element by element, each on its own, so that a range may
+// be split anywhere. Memory need not be aligned. `dst` may be the same memory as a or b. min and max may drop a NaN.
+// Integers wrap around. Thread-safe on distinct ranges.
 
 #include <cstddef>
 
@@ -9,12 +9,12 @@
 
 namespace echelon {
 
-// Of mean it does the sum; `divide` does the rest.
+// For `mean` it adds; `divide` by the number of members makes the mean of the sum.
 void combine(ElementType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
              std::size_t n);
 void divide(ElementType type, std::byte* data, std::size_t n, int by);
 
-// The readable twin.
+// The readable twin, for tests.
 void ref_combine(ElementType type, Reduction reduction, std::byte* dst, const std::byte* a, const std::byte* b,
                  std::size_t n);
 

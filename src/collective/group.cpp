@@ -9,13 +9,13 @@
 
 namespace echelon {
 
-GroupState::GroupState(World& w, std::shared_ptr<Family> f, std::shared_ptr<const Members> m, Channel c,
+GroupState::GroupState(World& w, std::shared_ptr<GroupResources> r, std::shared_ptr<const Members> m, Channel c,
                        WaitOptions options)
-    : world(w), family(std::move(f)), members(std::move(m)), channel(c), wait_policy(w, std::move(options)) {
+    : world(w), resources(std::move(r)), members(std::move(m)), channel(c), wait_policy(w, std::move(options)) {
   index = members->find(world.rank());
   if (world.shared_memory() && size() > 1) {
-    meeting = std::make_unique<Meeting>(world, fmt::format("group.{}.{}", channel, rank(0)), members, index);
-    wait_policy.set_doubt([this] { meeting->compare(); });
+    control = std::make_unique<ControlSegment>(world, fmt::format("group.{}.{}", channel, rank(0)), members, index);
+    wait_policy.set_doubt([this] { control->check_same_operation(); });
   }
 }
 
@@ -33,32 +33,32 @@ std::span<const Range> GroupState::equal_parts(std::size_t count, std::size_t gr
   return parts_;
 }
 
-const Site& GroupState::site() {
-  if (!site_) {
+const HostTopology& GroupState::hosts() {
+  if (!hosts_) {
     const std::vector<int>& host = world.place().host;
-    std::vector<int> hosts;
-    for (int m = 0; m < size(); ++m) hosts.push_back(host.empty() ? 0 : host.at(static_cast<std::size_t>(rank(m))));
-    site_ = site_of(hosts, index);
+    std::vector<int> of_member;
+    for (int m = 0; m < size(); ++m) of_member.push_back(host.empty() ? 0 : host.at(static_cast<std::size_t>(rank(m))));
+    hosts_ = host_topology_of(of_member, index);
   }
-  return *site_;
+  return *hosts_;
 }
 
-Call::Call(Group& group, OperationKind kind, ElementType type, Reduction reduction, std::size_t count,
-           std::string_view name)
+CollectiveOperation::CollectiveOperation(Group& group, OperationKind kind, ElementType type, Reduction reduction,
+                                         std::size_t count, std::string_view name)
     : state_(group.state()), exceptions_(std::uncaught_exceptions()) {
   label_ = {.kind = kind,
             .type = static_cast<std::uint8_t>(static_cast<unsigned>(type) | static_cast<unsigned>(reduction) << 4),
             .step = 0,
             .number = ++state_.number};
   state_.wait_policy.begin(label_, name);
-  if (state_.meeting) state_.meeting->announce(label_, count);
+  if (state_.control) state_.control->announce(label_, count);
 }
 
-Call::~Call() {
+CollectiveOperation::~CollectiveOperation() {
   if (std::uncaught_exceptions() == exceptions_) state_.wait_policy.end();
 }
 
-Label Call::label(int step) const {
+Label CollectiveOperation::label(int step) const {
   Label label = label_;
   label.step = static_cast<std::uint16_t>(step);
   return label;
@@ -70,8 +70,9 @@ Group& Group::operator=(Group&&) noexcept = default;
 Group::~Group() = default;
 
 Group Group::everyone(World& world, WaitOptions wait_policy) {
-  return Group(std::make_unique<GroupState>(world, std::make_shared<Family>(), std::make_shared<Members>(world.size()),
-                                            first_group_channel, std::move(wait_policy)));
+  return Group(std::make_unique<GroupState>(world, std::make_shared<GroupResources>(),
+                                            std::make_shared<Members>(world.size()), first_group_channel,
+                                            std::move(wait_policy)));
 }
 
 World& Group::world() const { return state_->world; }
@@ -93,7 +94,7 @@ struct SplitRequest {
 // The new group's channel is the largest of what the members have free: none of them uses it, though they may belong
 // to different other groups.
 Group Group::split(int color, int key) {
-  const auto requests = all_gather_struct(*this, SplitRequest{color, key, state_->family->next_channel}, "split");
+  const auto requests = all_gather_struct(*this, SplitRequest{color, key, state_->resources->next_channel}, "split");
   std::vector<int> chosen;
   std::int64_t channel = 0;
   for (int i = 0; i < size(); ++i) {
@@ -107,15 +108,15 @@ Group Group::split(int color, int key) {
   return derived(std::move(members), static_cast<Channel>(channel));
 }
 
-Group Group::async_group() {
+Group Group::dup() {
   Group other = split(0, 0);
-  other.state_->link = state_->link;
+  other.state_->link_costs = state_->link_costs;
   return other;
 }
 
 Group Group::derived(std::vector<Rank> members, Channel channel) {
-  state_->family->next_channel = channel + 1;
-  return Group(std::make_unique<GroupState>(state_->world, state_->family,
+  state_->resources->next_channel = channel + 1;
+  return Group(std::make_unique<GroupState>(state_->world, state_->resources,
                                             std::make_shared<Members>(std::move(members)), channel,
                                             state_->wait_policy.options()));
 }
@@ -124,9 +125,8 @@ std::span<std::byte> Group::allocate(std::size_t bytes) {
   constexpr std::size_t page = 4096;
   auto block = std::make_unique<SharedBlock>();
   std::span<std::byte> mine;
-  Family& family = *state_->family;
-  if (state_->meeting && bytes > 0) {
-    // All members count alike within one group; the group's channel and first member tell groups apart.
+  if (state_->control && bytes > 0) {
+    // The members of a group count alike; the channel and the first member tell groups apart.
     const std::uint32_t number = ++state_->blocks_made;
     block->key = std::uint64_t{channel()} << 48 | std::uint64_t{static_cast<std::uint32_t>(rank_of(0))} << 24 | number;
     block->members = state_->members;
@@ -138,7 +138,7 @@ std::span<std::byte> Group::allocate(std::size_t bytes) {
     block->own = Buffer(bytes);
     mine = {block->own.data(), bytes};
   }
-  family.blocks.add(std::move(block));
+  state_->resources->blocks.add(std::move(block));
   return mine;
 }
 

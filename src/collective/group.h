@@ -1,12 +1,12 @@
 #pragma once
-// Ranks that do things together. Every collective (collectives.h, all_reduce.h, shard_sum.h) is a function over a group
-// that all members call, in the same order and with the same sizes and types. Each call takes the group's next
-// operation number into its messages' labels, so that ranks which disagree find out (Mismatch) instead of mixing up
-// their numbers.
+// A communicator: an ordered set of ranks that take part in collectives together. Every collective (collectives.h,
+// all_reduce.h, shard_sum.h) is a function over a group which all members call, in the same order and with the same
+// sizes and types. Each call puts the group's next operation number into the labels of its messages, so that members
+// which disagree find out (Mismatch) instead of mixing up their data.
 //
 // A group owns a channel of its world, scratch memory that grows to the largest operation and then stays, its
-// wait_policy (wait_policy.h) and what it has measured of its links (link.h). The world must outlive it. One task at a
-// time uses a group; `async_group` gives another task one of its own. Movable.
+// wait policy (wait_policy.h) and the measured costs of its links (link_costs.h). The world must outlive it. One task
+// at a time uses a group; `dup` makes one for another task. Movable.
 
 #include <memory>
 #include <span>
@@ -35,17 +35,18 @@ class Group {
   Channel channel() const;
   WaitPolicy& wait_policy();
 
-  // Collective. Those who say the same color become a group, ordered by key, then by their order here.
+  // Collective, as MPI_Comm_split: members with the same color become a group, ordered by key, then by their order
+  // here.
   Group split(int color, int key);
-  // Collective. The same members on a channel of its own, for another task.
-  Group async_group();
+  // Collective, as MPI_Comm_dup: the same members on another channel, for another task.
+  Group dup();
 
-  // Collective. Memory that the other members see, if the world has such memory: collectives on numbers in it read them
-  // where they lie. Else plain memory of this rank. Zero-filled, on pages of its own, lives as long as any group that
-  // came from the same `everyone`.
+  // Collective. Zero-filled memory on pages of its own. If the world has shared memory, the other members see it, and
+  // collectives on data in it read the data in place; otherwise it is plain memory of this rank. It lives until the
+  // last group is gone that comes from the same `everyone`.
   std::span<std::byte> allocate(std::size_t bytes);
   template <typename T>
-  std::span<T> allocate_numbers(std::size_t count) {
+  std::span<T> allocate_span(std::size_t count) {
     return {reinterpret_cast<T*>(allocate(count * sizeof(T)).data()), count};
   }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The ranks of a group in order. A group of everybody stores no list: in a simulation there are thousands of those.
+// The ranks of a group in order. A group of all ranks stores no list: a simulation has thousands of such groups.
 
 #include <algorithm>
 #include <vector>

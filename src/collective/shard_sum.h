@@ -1,26 +1,24 @@
 #pragma once
-// The sum over the logical shards of a global batch, when ranks hold them: always in the one fixed tree (shard_tree.h),
-// so that its bits are the same for any number of ranks, also if some hold no shard at all.
+// The sum over the logical shards of a global batch when several ranks hold them: always in the fixed tree
+// (shard_tree.h), so that its bits are the same for any number of ranks, also if some ranks hold no shard.
 //
 // S shards are spread over the members in order: member i holds shards_of(i, n, S). It brings the partial sums over its
-// own shards (of all its cores, in order); every partial sum's data is indexed like `out`, and only the elements
-// [begin, end) are looked at. Which ways there are to do it:
-//   owners              each member owns a range of elements (`owned`), gets all partial sums of it, sums them in the
-//                       tree and sends the result to all. Any n and S. Every rank sends, for each tree node that its
-//                       shards make up, what it does not own; then what it owns to n - 1 others.
-//   direct              the same, reading the others' partial sums where they lie (Group::allocate), if all lie there.
-//   recursive-doubling  only where the tree over ranks is the upper part of the tree over shards.
-// The others add in another order: asking for one is BadInput. By default direct where there is shared memory, else
-// owners.
+// own shards (of all its cores, in order). Every partial sum's data is indexed like `out`; only the elements
+// [begin, end) are read. Each member owns a range of the elements (`owned`) and computes their sum:
+//   in shared memory  It reads all members' partial sums in place, if all of them and all results lie in memory from
+//                     Group::allocate, and writes the sum into every member's result: two barriers, no messages.
+//   with messages     Otherwise it receives the partial sums of its elements, one for each tree node that the sender's
+//                     shards make up, and sends the sum to the n - 1 others.
 //
-// The two halves can be had separately, to update in between: reduce_scatter_shards, then all_gather_owned.
-// Collective; throws PeerLost, Mismatch, TooLate. Allocates nothing once an operation of that size has been seen.
+// The two halves are also separate functions, for a caller that updates in between: reduce_scatter_shards, then
+// all_gather_owned. Collective; throws PeerLost, Mismatch, TooLate. Allocates nothing once an operation of that size
+// has been seen.
 
 #include <cstddef>
 #include <span>
 #include <string_view>
 
-#include "collective/all_reduce.h"
+#include "collective/algorithms.h"
 #include "collective/group.h"
 #include "collective/shard_tree.h"
 #include "collective/topology.h"
@@ -34,8 +32,8 @@ struct ShardSum {
   float* out = nullptr;                       // out[begin..end); may be the memory of one of the partial sums
 };
 
-// Every member gets the sum of all elements.
-void all_reduce_shards(Group& group, const ShardSum& sum, const AllReduceOptions& how = {});
+// Every member gets the sum of all elements. `name` is the caller's name for the operation, for notices.
+void all_reduce_shards(Group& group, const ShardSum& sum, std::string_view name = {});
 
 // The same where every member has one shard, in place: the sum over all members.
 void all_reduce_members(Group& group, std::span<float> values);
@@ -48,8 +46,7 @@ void reduce_scatter_shards(Group& group, const ShardSum& sum, std::string_view n
 // Every member has its own elements of data[begin..end) and gets the others.
 void all_gather_owned(Group& group, float* data, std::size_t begin, std::size_t end, std::string_view name = {});
 
-// What member `index` sends in all_reduce_shards by `owners`.
-struct Traffic;
-Traffic owners_shard_traffic(int index, int n, int shards, std::size_t elements);
+// What member `index` sends in all_reduce_shards with messages.
+MemberTraffic shard_sum_traffic(int index, int n, int shards, std::size_t elements);
 
 }  // namespace echelon

@@ -35,15 +35,15 @@ bool is_node(int lo, int hi, int first, int last) {
   return true;
 }
 
-// AllReduceOptions folding [first, last) from the left goes: `stack` holds the complete sums after each shard.
-struct Folding {
-  std::vector<std::pair<int, int>> stack;
-  std::size_t most = 0;  // sums held at once
-  std::vector<int> joins;
+// The schedule by which the shards [first, last) are added up from the left.
+struct ReductionSchedule {
+  std::vector<std::pair<int, int>> stack;  // the sums over complete subtrees that are left at the end
+  std::size_t most = 0;                    // sums held at once
+  std::vector<int> joins;                  // by shard: how many sums on its left it completes
 };
 
-Folding folding(int shards, int first, int last) {
-  Folding f;
+ReductionSchedule reduction_schedule(int shards, int first, int last) {
+  ReductionSchedule f;
   for (int s = first; s < last; ++s) {
     f.stack.push_back({s, s + 1});
     f.joins.push_back(0);
@@ -57,26 +57,24 @@ Folding folding(int shards, int first, int last) {
   return f;
 }
 
-std::size_t stride(std::size_t floats) { return aligned(floats * sizeof(float)) / sizeof(float); }
+std::size_t aligned_floats(std::size_t floats) { return aligned(floats * sizeof(float)) / sizeof(float); }
 
-// The newest leaf stays where the shard wrote it; older sums need places of their own. A single shard needs none.
-std::size_t levels_for(const Folding& f) { return f.joins.size() > 1 ? f.most : 0; }
+// The newest contribution stays where the shard wrote it; older sums need memory of their own.
+std::size_t levels_for(const ReductionSchedule& f) { return f.joins.size() > 1 ? f.most : 0; }
 
 }  // namespace
 
-bool is_tree_node(int shards, int first, int last) { return first < last && is_node(0, shards, first, last); }
-
 std::size_t ShardReducer::memory_bytes(int shards, int first, int last, std::size_t floats) {
-  return (1 + levels_for(folding(shards, first, last))) * stride(floats) * sizeof(float);
+  return (1 + levels_for(reduction_schedule(shards, first, last))) * aligned_floats(floats) * sizeof(float);
 }
 
 ShardReducer::ShardReducer(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory)
     : first_(first), next_(first) {
-  invariant(memory.size() >= memory_bytes(shards, first, last, floats), "a folder has the memory it needs");
+  invariant(memory.size() >= memory_bytes(shards, first, last, floats), "a shard reducer has the memory it needs");
   auto* at = reinterpret_cast<float*>(memory.data());
-  const Folding f = folding(shards, first, last);
+  const ReductionSchedule f = reduction_schedule(shards, first, last);
   contribution_ = {at, floats};
-  for (std::size_t i = 0; i < levels_for(f); ++i) levels_.emplace_back(at += stride(floats), floats);
+  for (std::size_t i = 0; i < levels_for(f); ++i) levels_.emplace_back(at += aligned_floats(floats), floats);
   int held = 0;
   for (int joins : f.joins) {
     held -= joins;
@@ -106,19 +104,19 @@ void ShardReducer::fold() {
 
 namespace {
 
-constexpr std::size_t block = 2048;  // floats: a few blocks fit the first-level cache
+constexpr std::size_t sum_block_floats = 2048;  // a few such blocks fit the first-level cache
 
-// The tree over [lo, hi) on one block; `partials` are those within it. Returns where the result lies: in one of the
-// partial sums itself, or in `out`.
+// The tree over [lo, hi) on one sum_block_floats; `partials` are those within it. Returns where the result lies: in one
+// of the partial sums itself, or in `out`.
 const float* sum_block(int lo, int hi, std::span<const PartialSum> partials, std::size_t at, std::size_t n,
                        float* out) {
   if (partials.size() == 1) return partials[0].data + at;
   const int mid = tree_split(lo, hi);
   const auto cut = std::ranges::find_if(partials, [&](const PartialSum& p) { return p.first >= mid; });
   const auto left_count = static_cast<std::size_t>(cut - partials.begin());
-  std::array<float, block> room;
+  std::array<float, sum_block_floats> room;
   const float* left = sum_block(lo, mid, partials.first(left_count), at, n, room.data());
-  std::array<float, block> other;
+  std::array<float, sum_block_floats> other;
   const float* right = sum_block(mid, hi, partials.subspan(left_count), at, n, other.data());
   kernels::add(out, left, right, n);
   return out;
@@ -130,8 +128,8 @@ void sum_over_node(ShardRange node, std::span<const PartialSum> partials, std::s
                    float* out) {
   invariant(!partials.empty() && partials.front().first == node.first && partials.back().last == node.last,
             "the partial sums cover the node");
-  for (std::size_t at = begin; at < end; at += block) {
-    const std::size_t n = std::min(block, end - at);
+  for (std::size_t at = begin; at < end; at += sum_block_floats) {
+    const std::size_t n = std::min(sum_block_floats, end - at);
     float* to = out + (at - begin);
     const float* sum = sum_block(node.first, node.last, partials, at, n, to);
     if (sum != to) kernels::copy(to, sum, n);

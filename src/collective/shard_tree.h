@@ -2,9 +2,10 @@
 // The sum over logical shards, always in the same binary tree, whoever holds the leaves (law 1). The tree over shards
 // [lo, hi) splits at the largest power of two below its size; a leaf is one shard's contribution.
 //
-// A core that runs several neighbouring shards folds what it can on the way (`ShardReducer`): it keeps one partial sum
-// for each complete subtree, at most one per level. Afterwards `sum_over_shards` combines the partial sums of all cores
-// over any range of elements; ranges are independent, so the cores share that work.
+// A core that runs several neighbouring shards adds up what it can on the way (`ShardReducer`): it keeps one partial
+// sum per complete subtree, at most one per level. Afterwards `sum_over_shards` combines the partial sums of all cores
+// over any range of elements; ranges are independent, so the cores share that work. Functions are thread-safe on
+// distinct ranges; a ShardReducer belongs to one core.
 
 #include <cstddef>
 #include <span>
@@ -21,19 +22,16 @@ struct PartialSum {
 // Where the tree over [lo, hi) splits; hi - lo > 1.
 int tree_split(int lo, int hi);
 
-// Whether [first, last) are exactly the leaves of one node of the tree over `shards`.
-bool is_tree_node(int shards, int first, int last);
-
-// The shards of one of n ranks, or of one of a rank's n cores: neighbours, so that it can fold most of their sum by
-// itself; none if there are fewer shards than ranks.
+// The shards of one of n ranks, or of one of a rank's n cores: neighbours, so that it can compute most of their sum by
+// itself; possibly none if there are fewer shards than ranks.
 struct ShardRange {
   int first = 0, last = 0;
   int count() const { return last - first; }
 };
 ShardRange shards_of(int index, int n, int shards);
 
-// The fewest nodes of the tree whose leaves are the shards `range`, from the left: at most two for each level. Calls
-// f(ShardRange) for each.
+// Calls f(ShardRange) for each of the fewest tree nodes whose leaves are the shards `range`, from the left: at most two
+// per level.
 template <typename F>
 void for_each_tree_node(int lo, int hi, ShardRange range, const F& f) {
   if (range.first >= range.last || hi <= range.first || lo >= range.last) return;
@@ -46,25 +44,26 @@ void for_each_tree_node(int lo, int hi, ShardRange range, const F& f) {
 class ShardReducer {
  public:
   // For the shards [first, last) of `shards`, in that order, contributing `floats` numbers each. `memory` has
-  // `memory_bytes(...)` bytes and outlives the folder; whoever sees the same memory can make a folder of his own on it
-  // to learn where the sums lie.
+  // `memory_bytes(...)` bytes and outlives the reducer; a rank that sees the same memory can make a reducer on it to
+  // learn where the sums lie.
   ShardReducer(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory);
   static std::size_t memory_bytes(int shards, int first, int last, std::size_t floats);
 
   // Where the next shard is to write its contribution.
   std::span<float> contribution() { return contribution_; }
   void start_step() { next_ = first_; }
-  void fold();                                         // the next shard's contribution is complete
-  void fold_part(std::size_t begin, std::size_t end);  // the same for these numbers only; once for each, then
-  void end_shard() { ++next_; }                        // goes on to the next shard
+  void fold();  // the next shard's contribution is complete: adds it to the partial sums
+  // The same in parts: fold_part for every range of elements, then end_shard.
+  void fold_part(std::size_t begin, std::size_t end);
+  void end_shard() { ++next_; }
 
-  // The sums once all shards are folded: always in the same places.
+  // The sums after the last shard: always in the same places.
   std::span<const PartialSum> partial_sums() const { return partials_; }
   // The memory of the leftmost of them: a place for the sum over all shards.
   std::span<float> total() { return levels_.empty() ? contribution_ : levels_[0]; }
 
  private:
-  struct Step {  // what folding one shard does: add it to that many sums on its left, the nearest first
+  struct Step {  // of one shard: it is added to that many sums on its left, the nearest first
     int joins;
     int place;  // where the result goes: a level, the one of the leftmost sum joined
   };
@@ -79,7 +78,7 @@ class ShardReducer {
 // memory of any of them.
 void sum_over_shards(int shards, std::span<const PartialSum> partials, std::size_t begin, std::size_t end, float* out);
 
-// The same for one node of the tree, [first, last), to which `partials` belong. `out` begins at element `begin`.
+// The same for one node of the tree, whose shards `partials` cover. `out` begins at element `begin`.
 void sum_over_node(ShardRange node, std::span<const PartialSum> partials, std::size_t begin, std::size_t end,
                    float* out);
 

@@ -30,12 +30,12 @@ namespace {
 int lowest_bit(int p) { return p & -p; }
 
 // The position above p in the infinite tree: of p's neighbours at twice its height, the one that it is below.
-int up(int p) { return (p & ~lowest_bit(p)) | (lowest_bit(p) << 1); }
+int position_above(int p) { return (p & ~lowest_bit(p)) | (lowest_bit(p) << 1); }
 
 int parent_position(int p, int n) {
   if (p == static_cast<int>(std::bit_floor(static_cast<unsigned>(n)))) return 0;
-  int q = up(p);
-  while (q > n) q = up(q);  // what does not exist is skipped: its left subtree hangs on its own parent
+  int q = position_above(p);
+  while (q > n) q = position_above(q);  // a position beyond n is skipped: its left subtree hangs on its parent
   return q;
 }
 
@@ -49,7 +49,7 @@ TreeNode tree_node(int i, int n, int shift) {
   for (int q = p; (q = parent_position(q, n)) != 0;) ++node.depth;
   if (half > 0) {
     node.child[0] = member(p - half);
-    // Right of p: the root of what exists of (p, p + 2 * half), that is the first on the way down to the left.
+    // Right of p: the root of the existing positions in (p, p + 2 * half).
     for (int step = half; step > 0; step /= 2)
       if (p + step <= n) {
         node.child[1] = member(p + step);
@@ -67,24 +67,24 @@ Fold fold_of(int n) {
   return {core, n - core};
 }
 
-Site site_of(std::span<const int> hosts, int index) {
-  Site site;
+HostTopology host_topology_of(std::span<const int> hosts, int index) {
+  HostTopology topology;
   struct Host {
-    int place, members;
+    int index, members;
   };
   std::map<int, Host> seen;
   const int own = hosts[static_cast<std::size_t>(index)];
   for (int m = 0; m < static_cast<int>(hosts.size()); ++m) {
     const int host = hosts[static_cast<std::size_t>(m)];
-    const auto [it, first] = seen.try_emplace(host, Host{static_cast<int>(site.leaders.size()), 0});
-    if (first) site.leaders.push_back(m);
-    site.largest = std::max(site.largest, ++it->second.members);
+    const auto [it, first] = seen.try_emplace(host, Host{static_cast<int>(topology.leaders.size()), 0});
+    if (first) topology.leaders.push_back(m);
+    topology.most_local = std::max(topology.most_local, ++it->second.members);
     if (host != own) continue;
-    if (m == index) site.place = static_cast<int>(site.here.size());
-    site.here.push_back(m);
+    if (m == index) topology.local_index = static_cast<int>(topology.local.size());
+    topology.local.push_back(m);
   }
-  site.host = seen.at(own).place;
-  return site;
+  topology.host_index = seen.at(own).index;
+  return topology;
 }
 
 }  // namespace echelon

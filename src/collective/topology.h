@@ -1,5 +1,6 @@
 #pragma once
-// Who talks to whom: arithmetic on member numbers 0..n-1, without a world. Every algorithm is made of these.
+// Who talks to whom: arithmetic on member numbers 0..n-1, without a world. Every algorithm is built from these. Pure
+// functions, thread-safe.
 
 #include <cstddef>
 #include <span>
@@ -13,8 +14,8 @@ struct Range {  // of elements
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-// Part i of n of `count` elements: contiguous, in order, sizes that differ by at most one `grain`, so that an element
-// range that nobody else writes to begins on a cache line.
+// Part i of n of `count` elements: contiguous, in order, sizes that differ by at most one `grain`. With the elements of
+// a cache line as grain no two members write to the same line.
 Range part_of(int i, int n, std::size_t count, std::size_t grain = 1);
 
 int ceil_log2(int n);  // 0 for 1, 3 for 5..8
@@ -35,7 +36,8 @@ struct TreeNode {
 TreeNode tree_node(int i, int n, int shift);  // in member numbers: position = (i + shift) mod n + 1
 int tree_depth(int n);                        // edges between the root and the farthest leaf
 
-// Algorithms for powers of two: the first 2 * extra members come in pairs, of which the odd one takes part for both.
+// Algorithms that need a power of two: the first 2 * extra members form pairs, of which the odd member takes part for
+// both and the even one sits out.
 struct Fold {
   int core = 1;   // the largest power of two that is at most n
   int extra = 0;  // n - core
@@ -45,14 +47,14 @@ struct Fold {
 };
 Fold fold_of(int n);
 
-// Which members share a host, as seen by one of them.
-struct Site {
-  std::vector<int> here;     // members on this one's host
+// Which members share a host, as seen by one member.
+struct HostTopology {
+  std::vector<int> local;    // the members on its host, in order
   std::vector<int> leaders;  // the first member of each host, in order of members
-  int place = 0;             // of this one in `here`
-  int host = 0;              // of its host in `leaders`
-  int largest = 1;           // members on the host that has most
+  int local_index = 0;       // of this member in `local`
+  int host_index = 0;        // of its host in `leaders`
+  int most_local = 1;        // members on the host that has most
 };
-Site site_of(std::span<const int> hosts, int index);  // hosts: of every member
+HostTopology host_topology_of(std::span<const int> hosts, int index);  // hosts[i]: the host of member i
 
 }  // namespace echelon

@@ -1,6 +1,6 @@
 #pragma once
-// TypedSpan that a collective moves or combines: a piece of memory and what is in it. A view; the caller owns the
-// memory.
+// The data that a collective moves or combines: a span of memory and the type of its elements, as MPI's (buffer, count,
+// datatype). A view; the caller owns the memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ constexpr std::size_t size_of(ElementType type) {
 std::string_view to_string(ElementType type);
 ElementType element_type(std::string_view name);  // BadInput if there is none of that name
 
-// What becomes of one number from every rank. The mean of integers is their sum divided and rounded towards zero.
+// How the elements of all members are combined. The mean of integers is their sum, divided and rounded towards zero.
 enum class Reduction : std::uint8_t { sum, min, max, mean };
 std::string_view to_string(Reduction reduction);
 Reduction reduction_of(std::string_view name);

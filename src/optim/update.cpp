@@ -64,7 +64,7 @@ Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<TrainedS
   trust_.assign(segments_.size(), 1);
 }
 
-Update::Range Update::part(std::size_t core, std::size_t cores) const {
+Update::BlockRange Update::part(std::size_t core, std::size_t cores) const {
   const auto border = [&](std::size_t k) {
     const std::size_t elements = elements_before_.back() * k / cores;
     const auto it = std::lower_bound(elements_before_.begin(), elements_before_.end(), elements);
@@ -84,7 +84,7 @@ void Update::move_statistics() {
     if (segments_[block.segment].statistic) move_statistic(block);
 }
 
-void Update::run(int phase, Range range) {
+void Update::run(int phase, BlockRange range) {
   const Phase what = phases_[static_cast<std::size_t>(phase)];
   for (std::size_t i = range.first; i < range.last;) {
     const std::size_t index = i++;

@@ -53,7 +53,7 @@ class Update {
     std::size_t offset, size;  // in the flat buffers
     std::size_t segment;
   };
-  struct Range {
+  struct BlockRange {
     std::size_t first, last;  // blocks [first, last)
   };
   struct Slot {
@@ -72,13 +72,13 @@ class Update {
 
   const std::vector<Slot>& slots() const { return slots_; }  // the state, for checkpoints
   const std::vector<Block>& blocks() const { return blocks_; }
-  Range all() const { return {0, blocks_.size()}; }
-  Range part(std::size_t core, std::size_t cores) const;  // about the same number of elements for each
+  BlockRange all() const { return {0, blocks_.size()}; }
+  BlockRange part(std::size_t core, std::size_t cores) const;  // about the same number of elements for each
 
   int phases() const { return static_cast<int>(phases_.size()); }
   // `step.grad_scale` is what makes a mean of the contributions (1 / shards); it counts for statistics too.
   void begin(const StepScale& step) { step_ = step, clip_scale_ = 1; }
-  void run(int phase, Range range);  // may overwrite the contributions
+  void run(int phase, BlockRange range);  // may overwrite the contributions
   void fold(int phase);
   void run_alone(const StepScale& step);  // all of it, on this core
   void move_statistics();                 // nothing else: somebody else makes the step. Contributions are means

@@ -34,7 +34,7 @@ T expected(int n, std::size_t i, Reduction reduction) {
 template <typename T>
 void check(Group& group, const Algorithm* algorithm, std::size_t count, Reduction reduction, bool shared) {
   std::vector<T> plain(count);
-  const std::span<T> data = shared ? group.allocate_numbers<T>(count) : std::span<T>(plain);
+  const std::span<T> data = shared ? group.allocate_span<T>(count) : std::span<T>(plain);
   for (std::size_t i = 0; i < count; ++i) data[i] = brought<T>(group.index(), i);
   all_reduce(group, data, reduction, {.algorithm = algorithm});
   for (std::size_t i = 0; i < count; ++i)
@@ -49,7 +49,7 @@ TEST(AllReduce, EveryAlgorithmGivesTheSumForAnySizeAndNumberOfRanks) {
     run_in_threads(n, {}, [](World& world) {
       Group group = Group::everyone(world);
       for (const Algorithm& a : all_reduce_algorithms()) {
-        if (a.refuses && !a.refuses(group).empty()) continue;
+        if (a.why_not && !a.why_not(group).empty()) continue;
         for (const std::size_t count : {0u, 1u, 2u, 3u, 7u, 17u, 1000u, 5003u, 70001u})
           for (const bool shared : {false, true}) check<float>(group, &a, count, Reduction::sum, shared);
       }
@@ -61,7 +61,7 @@ TEST(AllReduce, EveryTypeAndReduction) {
   run_in_threads(3, {}, [](World& world) {
     Group group = Group::everyone(world);
     for (const Algorithm& a : all_reduce_algorithms()) {
-      if (a.refuses && !a.refuses(group).empty()) continue;
+      if (a.why_not && !a.why_not(group).empty()) continue;
       for (const Reduction reduction : {Reduction::sum, Reduction::min, Reduction::max, Reduction::mean})
         for (const std::size_t count : {100u, 5003u}) {
           check<float>(group, &a, count, reduction, true);
@@ -77,7 +77,7 @@ TEST(AllReduce, AllRanksGetTheSameBits) {
   run_in_threads(5, {}, [](World& world) {
     Group group = Group::everyone(world);
     for (const Algorithm& a : all_reduce_algorithms()) {
-      if (a.refuses && !a.refuses(group).empty()) continue;
+      if (a.why_not && !a.why_not(group).empty()) continue;
       std::vector<float> data(3001), first(data.size());
       const Stream stream = world.random("numbers");
       for (std::size_t i = 0; i < data.size(); ++i) data[i] = stream.normal(i);

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "collective/all_reduce.h"
+#include "collective/collectives.h"
 #include "tests/support/allocations.h"
 #include "tests/support/says.h"
 #include "world/launch.h"
@@ -13,15 +15,20 @@
 namespace echelon {
 namespace {
 
+Pending start_sum(AsyncGroup& async_group, std::span<float> x) {
+  return async_group.start([x](Group& g) { all_reduce(g, x); });
+}
+
 void operations_run_in_order_beside_others(World& world) {
   Group group = Group::everyone(world);
   AsyncGroup async_group(group);
-  constexpr std::size_t buckets = 200, numbers_each = 500;  // more than a async_group holds at once
+  constexpr std::size_t buckets = 200, numbers_each = 500;  // more than an async group holds at once
   std::vector<std::vector<float>> x(buckets, std::vector<float>(numbers_each));
   std::vector<Pending> pending;
   for (std::size_t b = 0; b < buckets; ++b) {
     for (float& v : x[b]) v = static_cast<float>(b + static_cast<std::size_t>(world.rank()));
-    pending.push_back(async_group.all_reduce(typed_span(std::span(x[b])), Reduction::sum, {.name = "bucket"}));
+    pending.push_back(async_group.start(
+        [data = std::span(x[b])](Group& g) { all_reduce(g, data, Reduction::sum, {.name = "bucket"}); }));
     if (b % 10 == 0) {
       float one = 1;
       all_reduce(group, std::span(&one, 1));  // on the group's own channel, at the same time
@@ -45,8 +52,8 @@ TEST(AsyncGroup, AFailureIsRethrownByEveryLaterWait) {
     Group group = Group::everyone(world);
     AsyncGroup async_group(group);
     std::vector<float> x(10);
-    const Pending good = async_group.barrier(), bad = async_group.start([](Group&) { fail("the bucket broke"); }),
-                  after = async_group.all_reduce(typed_span(std::span(x)), Reduction::sum);
+    const Pending good = async_group.start([](Group&g) { barrier(g); }),
+                  bad = async_group.start([](Group&) { fail("the bucket broke"); }), after = start_sum(async_group, x);
     if (!good.wait(world.now() + 60)) fail("the first operation is late");
     for (const Pending& p : {bad, after, bad}) {
       std::string text;
@@ -66,12 +73,12 @@ TEST(AsyncGroup, ARankThatFailsMeanwhileDoesNotHang) {
       Group group = Group::everyone(world);
       AsyncGroup async_group(group);
       std::vector<float> x(1000);
-      const Pending p = async_group.all_reduce(typed_span(std::span(x)), Reduction::sum);
-      if (world.rank() == 1) {  // never hands its second operation to the async_group
+      const Pending p = start_sum(async_group, x);
+      if (world.rank() == 1) {  // never submits its second operation
         p.wait(world.now() + 60);
         fail("out of ideas");
       }
-      async_group.all_reduce(typed_span(std::span(x)), Reduction::sum).wait(world.now() + 60);
+      start_sum(async_group, x).wait(world.now() + 60);
     });
     FAIL();
   } catch (const Failure& e) {
@@ -86,8 +93,7 @@ TEST(AsyncGroup, NothingIsAllocatedAfterTheFirstRound) {
     AsyncGroup async_group(group);
     std::vector<float> x(1000);
     const auto round = [&] {
-      for (int i = 0; i < 100; ++i)
-        async_group.all_reduce(typed_span(std::span(x)), Reduction::sum).wait(world.now() + 60);
+      for (int i = 0; i < 100; ++i) start_sum(async_group, x).wait(world.now() + 60);
     };
     round();
     const auto before = test::allocations();

@@ -16,7 +16,7 @@ using Ints = std::vector<std::int64_t>;
 
 std::int64_t value(int rank, std::size_t i) { return 1000 * (rank + 1) + static_cast<std::int64_t>(i % 1000); }
 
-Ints brought(int rank, std::size_t count) {
+Ints ints_brought(int rank, std::size_t count) {
   Ints x(count);
   for (std::size_t i = 0; i < count; ++i) x[i] = value(rank, i);
   return x;
@@ -37,7 +37,7 @@ void everything(World& world, std::size_t count, bool shared) {
   };
   const auto place = [&](const Ints& from) {
     if (!shared) return std::pair<Ints, std::span<std::int64_t>>(from, {});
-    const auto common = group.allocate_numbers<std::int64_t>(from.size());
+    const auto common = group.allocate_span<std::int64_t>(from.size());
     std::ranges::copy(from, common.begin());
     return std::pair<Ints, std::span<std::int64_t>>({}, common);
   };
@@ -46,16 +46,16 @@ void everything(World& world, std::size_t count, bool shared) {
   };
 
   for (int root = 0; root < n; ++root) {
-    Ints x = brought(me, count);
+    Ints x = ints_brought(me, count);
     broadcast(group, typed_span(std::span(x)), root);
-    expect(x == brought(root, count), "broadcast", world, count);
+    expect(x == ints_brought(root, count), "broadcast", world, count);
 
-    x = brought(me, count);
+    x = ints_brought(me, count);
     reduce(group, typed_span(std::span(x)), Reduction::sum, root);
     for (std::size_t i = 0; i < count && me == root; ++i) expect(x[i] == sum(i), "reduce", world, count);
 
     Ints all(me == root ? count * static_cast<std::size_t>(n) : 0);
-    x = brought(me, count);
+    x = ints_brought(me, count);
     gather(group, const_typed_span(std::span(x)), typed_span(std::span(all)), root);
     for (int r = 0; r < n && me == root; ++r)
       for (std::size_t i = 0; i < count; ++i)
@@ -65,13 +65,13 @@ void everything(World& world, std::size_t count, bool shared) {
     expect(mine == x, "scatter", world, count);
   }
 
-  auto p = place(brought(me, count));
+  auto p = place(ints_brought(me, count));
   reduce_scatter(group, typed_span(view(p)), Reduction::sum);
   const Range part = part_of(me, n, count);
   for (std::size_t i = part.begin; i < part.end; ++i) expect(view(p)[i] == sum(i), "reduce-scatter", world, count);
 
   p = place(Ints(count * static_cast<std::size_t>(n)));
-  const Ints own = brought(me, count);
+  const Ints own = ints_brought(me, count);
   all_gather(group, const_typed_span(std::span(own)), typed_span(view(p)));
   for (int r = 0; r < n; ++r)
     for (std::size_t i = 0; i < count; ++i)

@@ -16,13 +16,7 @@
 namespace echelon {
 namespace {
 
-const Algorithm& algorithm(std::string_view name) {
-  for (const Algorithm& a : all_reduce_algorithms())
-    if (a.name == name) return a;
-  fail("there is no algorithm {}", name);
-}
-
-std::vector<float> brought(int rank, std::size_t count) {
+std::vector<float> random_floats(int rank, std::size_t count) {
   const Stream random({.seed = 3, .shard = static_cast<std::uint32_t>(rank)});
   std::vector<float> x(count);
   for (std::size_t i = 0; i < count; ++i) x[i] = random.uniform(i) - 0.3f;
@@ -38,7 +32,7 @@ TEST(MeteredCollectives, ARingTakesAsLongAsItsLinksAllow) {
       const auto world = make_metered(inner, {rate, latency});
       Group group = Group::everyone(*world);
       std::vector<float> x(count, 1.0f);
-      all_reduce(group, std::span(x), Reduction::sum, {.algorithm = &algorithm("ring")});
+      all_reduce(group, std::span(x), Reduction::sum, {.algorithm = &find_algorithm("ring")});
       seconds = std::max(seconds, world->now());
     }).throw_if_failed();
     const double steps = 2 * (n - 1), model = steps * (4.0 * count / n / rate + latency);
@@ -58,11 +52,12 @@ TEST(MeteredCollectives, EveryAlgorithmIsCountedAsItSaysAndGivesTheSameBits) {
       run_in_threads(n, {}, [&](World& inner) {
         const auto world = make_metered(inner, limited ? LinkLimit{50e6, 1e-5} : LinkLimit{});
         Group group = Group::everyone(*world);
-        std::vector<float> x = brought(world->rank(), count);
+        std::vector<float> x = random_floats(world->rank(), count);
         const TrafficCount before = *world->sent();
         all_reduce(group, std::span(x), Reduction::sum, {.algorithm = &a});
-        const Site site = site_of(world->place().host, world->rank());
-        const Traffic says = a.traffic({.n = n, .index = world->rank(), .count = count, .item = 4, .site = &site});
+        const HostTopology topology = host_topology_of(world->place().host, world->rank());
+        const MemberTraffic says =
+            a.traffic({.n = n, .index = world->rank(), .count = count, .item = 4, .hosts = &topology});
         const TrafficCount sent = *world->sent();
         if (sent.messages - before.messages != says.messages || sent.bytes - before.bytes != says.bytes)
           fail("{}: rank {} sent {} messages with {} bytes and says {} with {}", a.name, world->rank(),

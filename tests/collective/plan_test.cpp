@@ -1,4 +1,4 @@
-// The message algorithms' moves, written down instead of carried out: every message has a receiver that expects it, and
+// The transfers of the algorithms, recorded instead of carried out: every message has a receiver that expects it, and
 // what each member sends is what its `traffic` says.
 
 #include <gtest/gtest.h>
@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "collective/algorithms.h"
-#include "collective/plans.h"
+#include "collective/transfers/plans.h"
 
 namespace echelon {
 namespace {
 
-class Recorder : public Mover {
+class Recorder : public TransferRunner {
  public:
-  void move(const Move& m) override { moves.push_back(m); }
-  std::vector<Move> moves;
+  void run(const Transfer& t) override { transfers.push_back(t); }
+  std::vector<Transfer> transfers;
 };
 
 struct Message {
@@ -39,12 +39,12 @@ TEST(Plan, EveryMessageIsExpectedAndCounted) {
         std::map<std::pair<int, int>, std::vector<Message>> sent, expected;
         const auto hosts = hosts_of(n);
         for (int i = 0; i < n; ++i) {
-          const Site site = site_of(hosts, i);
-          const TrafficQuery c{.n = n, .index = i, .count = count, .item = 4, .site = &site};
+          const HostTopology topology = host_topology_of(hosts, i);
+          const AllReduceShape c{.n = n, .index = i, .count = count, .item = 4, .hosts = &topology};
           Recorder r;
           a.plan(c, r);
-          Traffic t;
-          for (const Move& m : r.moves) {
+          MemberTraffic t;
+          for (const Transfer& m : r.transfers) {
             if (m.to >= 0) {
               ASSERT_NE(m.to, i);
               sent[{i, m.to}].push_back({m.out.count(), m.step});
@@ -66,9 +66,9 @@ TEST(Plan, EveryMessageIsExpectedAndCounted) {
 }
 
 TEST(Plan, MoreBytesTakeLonger) {
-  Link link;
+  LinkCosts link;
   link.hosts = 2;
-  link.meet = 1e-6;
+  link.barrier = 1e-6;
   for (const Algorithm& a : all_reduce_algorithms())
     for (const int n : {2, 3, 8, 100}) {
       EXPECT_GT(a.seconds(1e8, n, link), a.seconds(1e6, n, link)) << a.name;
@@ -77,7 +77,7 @@ TEST(Plan, MoreBytesTakeLonger) {
 }
 
 TEST(Plan, NamesAreFoundAndUnknownOnesRefused) {
-  for (const Algorithm& a : all_reduce_algorithms()) EXPECT_EQ(&find_algorithm(a.name), &a);
+  for (const Algorithm& a : all_reduce_algorithms()) EXPECT_EQ(find_algorithm(a.name).name, a.name);
   try {
     find_algorithm("rign");
     FAIL();

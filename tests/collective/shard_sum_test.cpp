@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "collective/algorithms.h"
 #include "tensor/buffer.h"
 #include "world/launch.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon {
 namespace {
@@ -43,19 +43,19 @@ struct Holder {
       const ShardRange some = shards_of(core, 2, mine.count());
       const int first = mine.first + some.first, last = mine.first + some.last;
       if (first == last) continue;
-      ShardReducer& folder = *folders.emplace_back(std::make_unique<ShardReducer>(
+      ShardReducer& reducer = *reducers.emplace_back(std::make_unique<ShardReducer>(
           shards, first, last, elements,
-          folder_memory.emplace_back(ShardReducer::memory_bytes(shards, first, last, elements)).as<std::byte>()));
-      folder.start_step();
+          reducer_memory.emplace_back(ShardReducer::memory_bytes(shards, first, last, elements)).as<std::byte>()));
+      reducer.start_step();
       for (int s = first; s < last; ++s) {
-        for (std::size_t i = 0; i < elements; ++i) folder.contribution()[i] = number(s, i);
-        folder.fold();
+        for (std::size_t i = 0; i < elements; ++i) reducer.contribution()[i] = number(s, i);
+        reducer.fold();
       }
-      for (const PartialSum& p : folder.partial_sums()) partials.push_back(p);
+      for (const PartialSum& p : reducer.partial_sums()) partials.push_back(p);
     }
     out = std::span<float>(memory = std::vector<float>(elements));
     if (!shared) return;
-    const std::span<float> common = group.allocate_numbers<float>(elements * 24);
+    const std::span<float> common = group.allocate_span<float>(elements * 24);
     for (std::size_t k = 0; k < partials.size(); ++k) {
       std::memcpy(&common[k * elements], partials[k].data, elements * sizeof(float));
       partials[k].data = &common[k * elements];
@@ -64,8 +64,8 @@ struct Holder {
   }
   ShardSum sum(int shards) const { return {shards, partials, begin, end, out.data()}; }
 
-  std::vector<Buffer> folder_memory;
-  std::vector<std::unique_ptr<ShardReducer>> folders;
+  std::vector<Buffer> reducer_memory;
+  std::vector<std::unique_ptr<ShardReducer>> reducers;
   std::vector<PartialSum> partials;
   std::vector<float> memory;
   std::span<float> out;
@@ -76,25 +76,32 @@ void expect_same(std::span<const float> got, std::span<const float> want, std::s
   if (std::memcmp(&got[from], &want[from], (to - from) * sizeof(float)) != 0) fail("other bits: {}", what);
 }
 
-TEST(ShardSum, HasTheSameBitsForAnyNumberOfRanksByEveryAlgorithmThatClaimsIt) {
+TEST(ShardSum, HasTheSameBitsForAnyNumberOfRanksInSharedMemoryAndWithMessages) {
   for (const int shards : {1, 2, 3, 4, 6, 8, 13, 16}) {
     const std::vector<float> want = definition(shards);
-    for (const int n : {1, 2, 3, 4, 5, 8}) {
-      int claims = 0;
-      for (const Algorithm& a : all_reduce_algorithms()) {
-        if (!a.fixed_tree || !a.fixed_tree(n, shards)) continue;
-        ++claims;
-        for (const bool shared : {false, true})
-          run_in_threads(n, {}, [&](World& world) {
-            Group group = Group::everyone(world);
-            const Holder holder(group, shards, shared);
-            all_reduce_shards(group, holder.sum(shards), {.algorithm = &a});
-            expect_same(holder.out, want, begin, end, fmt::format("{}, {} shards on {} ranks", a.name, shards, n));
-          });
-      }
-      EXPECT_GE(claims, 2);
-    }
+    for (const int n : {1, 2, 3, 4, 5, 8})
+      for (const bool shared : {false, true})
+        run_in_threads(n, {}, [&](World& world) {
+          Group group = Group::everyone(world);
+          const Holder holder(group, shards, shared);
+          all_reduce_shards(group, holder.sum(shards));
+          expect_same(holder.out, want, begin, end, fmt::format("{} shards on {} ranks", shards, n));
+        });
   }
+}
+
+// As training has them: one contribution per worker, in memory of the group.
+TEST(ShardSum, MembersSumInSharedMemoryWithoutMessages) {
+  const std::vector<float> want = definition(3);
+  run_in_threads(3, {}, [&](World& inner) {
+    const auto world = make_metered(inner);
+    Group group = Group::everyone(*world);
+    const auto values = group.allocate_span<float>(elements);
+    for (std::size_t i = 0; i < elements; ++i) values[i] = number(group.index(), i);
+    all_reduce_members(group, values);
+    expect_same(values, want, begin, end, "in place");
+    if (world->sent().messages != 0) fail("{} messages", world->sent().messages);
+  });
 }
 
 TEST(ShardSum, ItsHalvesGiveTheSameBits) {
@@ -122,34 +129,9 @@ TEST(ShardSum, TheResultMayTakeThePlaceOfAPartialSum) {
       const Holder holder(group, 8, shared);
       ShardSum sum = holder.sum(8);
       sum.out = const_cast<float*>(sum.partials[0].data);
-      for (const char* name : {"owners"}) {
-        all_reduce_shards(group, sum, {.algorithm = shared ? nullptr : &find_algorithm(name)});
-        expect_same({sum.out, elements}, want, begin, end, "in place");
-      }
+      all_reduce_shards(group, sum);
+      expect_same({sum.out, elements}, want, begin, end, "in place");
     });
-}
-
-TEST(ShardSum, RecursiveDoublingClaimsItOnlyWhereTheTreesLineUp) {
-  const auto claims = find_algorithm("recursive-doubling").fixed_tree;
-  EXPECT_TRUE(claims(4, 8));
-  EXPECT_TRUE(claims(2, 2));
-  EXPECT_FALSE(claims(2, 6));  // the tree splits six shards into four and two
-  EXPECT_FALSE(claims(3, 6));
-  EXPECT_FALSE(claims(4, 2));
-  for (const char* other : {"ring", "binomial", "double-tree", "rabenseifner", "hierarchical", "native"}) {
-    const Algorithm& a = find_algorithm(other);
-    EXPECT_TRUE(!a.fixed_tree || !a.fixed_tree(4, 8)) << other;
-  }
-}
-
-TEST(ShardSum, OneThatDoesNotClaimItIsRefused) {
-  EXPECT_THROW(run_in_threads(2, {},
-                              [](World& world) {
-                                Group group = Group::everyone(world);
-                                const Holder holder(group, 4, false);
-                                all_reduce_shards(group, holder.sum(4), {.algorithm = &find_algorithm("ring")});
-                              }),
-               BadInput);
 }
 
 }  // namespace

@@ -11,16 +11,16 @@
 namespace echelon {
 namespace {
 
-float number(int shard, std::size_t i) {  // of very different sizes, so that another order gives other bits
+float leaf_number(int shard, std::size_t i) {  // of very different sizes, so that another order gives other bits
   const Stream s({.seed = 3, .shard = static_cast<std::uint32_t>(shard)});
   return s.normal(i) * std::pow(10.0f, static_cast<float>(s.below(8, i + 100000)) - 4);
 }
 
 // The definition, by recursion.
-float tree_sum(int lo, int hi, std::size_t i) {
-  if (hi - lo == 1) return number(lo, i);
+float tree_definition(int lo, int hi, std::size_t i) {
+  if (hi - lo == 1) return leaf_number(lo, i);
   const int mid = tree_split(lo, hi);
-  return tree_sum(lo, mid, i) + tree_sum(mid, hi, i);
+  return tree_definition(lo, mid, i) + tree_definition(mid, hi, i);
 }
 
 std::vector<float> sum_with_cores(int shards, int cores, std::size_t floats) {
@@ -35,7 +35,7 @@ std::vector<float> sum_with_cores(int shards, int cores, std::size_t floats) {
     for (int step = 0; step < 2; ++step) {  // twice: a step leaves nothing behind for the next
       folders.back().start_step();
       for (int s = first; s < last; ++s) {
-        for (std::size_t i = 0; i < floats; ++i) folders.back().contribution()[i] = number(s, i);
+        for (std::size_t i = 0; i < floats; ++i) folders.back().contribution()[i] = leaf_number(s, i);
         if (step == 0) {
           folders.back().fold();
           continue;
@@ -58,7 +58,7 @@ TEST(ShardTree, TheSumHasTheSameBitsForAnyNumberOfCores) {
   constexpr std::size_t floats = 5000;
   for (int shards : {1, 2, 3, 4, 5, 6, 7, 8, 13, 16}) {
     std::vector<float> expected(floats);
-    for (std::size_t i = 0; i < floats; ++i) expected[i] = tree_sum(0, shards, i);
+    for (std::size_t i = 0; i < floats; ++i) expected[i] = tree_definition(0, shards, i);
     for (int cores : {1, 2, 3, 4, 5, 8, 16}) {
       const auto got = sum_with_cores(shards, cores, floats);
       EXPECT_EQ(std::memcmp(got.data(), expected.data(), floats * sizeof(float)), 0)

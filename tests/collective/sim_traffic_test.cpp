@@ -18,7 +18,7 @@ SimReport simulate(int ranks, const Program& program) {
   return report;
 }
 
-Traffic sent(const SimReport& report, int rank) {
+MemberTraffic sent(const SimReport& report, int rank) {
   const SimRankReport& r = report.ranks[static_cast<std::size_t>(rank)];
   return {r.messages_sent, r.bytes_sent};
 }
@@ -38,8 +38,8 @@ TEST(SimTraffic, EveryAlgorithmSendsExactlyWhatItSays) {
         std::vector<int> hosts;
         for (int r = 0; r < n; ++r) hosts.push_back(r);  // a uniform cluster has a machine for each rank
         for (int r = 0; r < n; ++r) {
-          const Site site = site_of(hosts, r);
-          const Traffic says = a.traffic({.n = n, .index = r, .count = count, .item = 4, .site = &site});
+          const HostTopology topology = host_topology_of(hosts, r);
+          const MemberTraffic says = a.traffic({.n = n, .index = r, .count = count, .item = 4, .hosts = &topology});
           EXPECT_EQ(sent(report, r), says)
               << a.name << ", rank " << r << " of " << n << ", " << count << " numbers: " << sent(report, r).messages
               << " messages, " << sent(report, r).bytes << " bytes; says " << says.messages << ", " << says.bytes;
@@ -62,7 +62,7 @@ TEST(SimTraffic, TheSumOverShardsSendsExactlyWhatItSays) {
         for (const float v : out)
           if (v != static_cast<float>(shards)) fail("{} instead of {}", v, shards);
       });
-      for (int r = 0; r < n; ++r) EXPECT_EQ(sent(report, r), owners_shard_traffic(r, n, shards, elements)) << r << n;
+      for (int r = 0; r < n; ++r) EXPECT_EQ(sent(report, r), shard_sum_traffic(r, n, shards, elements)) << r << n;
     }
 }
 
@@ -83,14 +83,14 @@ TEST(SimTraffic, PredictedSecondsAreNearTheSimulatedOnes) {
       constexpr int n = 8;
       simulate(n, [&](World& world) {
         Group group = Group::everyone(world);
-        const Link link = link_of(group);
+        const LinkCosts link = link_costs(group);
         std::vector<float> x(count);
         barrier(group);
         const double start = world.now();
         all_reduce(group, std::span(x), Reduction::sum, {.algorithm = &a});
         double took = world.now() - start;
         all_reduce(group, std::span(&took, 1), Reduction::max);
-        Link free = link;
+        LinkCosts free = link;
         free.combine_per_byte = 0;  // a simulation takes no time for arithmetic that is not declared
         const double says = a.seconds(static_cast<double>(count * 4), n, free);
         if (world.rank() == 0 && (took > 2.5 * says || took < 0.35 * says))

@@ -98,12 +98,12 @@ TEST(Topology, AFoldLeavesAPowerOfTwo) {
 
 TEST(Topology, ASiteKnowsWhoSharesAHost) {
   const std::vector<int> hosts{7, 3, 7, 7, 3, 9};
-  const Site site = site_of(hosts, 4);
-  EXPECT_EQ(site.here, (std::vector<int>{1, 4}));
-  EXPECT_EQ(site.leaders, (std::vector<int>{0, 1, 5}));
-  EXPECT_EQ(site.place, 1);
-  EXPECT_EQ(site.host, 1);
-  EXPECT_EQ(site.largest, 3);
+  const HostTopology topology = host_topology_of(hosts, 4);
+  EXPECT_EQ(topology.local, (std::vector<int>{1, 4}));
+  EXPECT_EQ(topology.leaders, (std::vector<int>{0, 1, 5}));
+  EXPECT_EQ(topology.local_index, 1);
+  EXPECT_EQ(topology.host_index, 1);
+  EXPECT_EQ(topology.most_local, 3);
 }
 
 }  // namespace

@@ -18,13 +18,13 @@
 namespace echelon {
 namespace {
 
-SimReport simulate(int ranks, const Program& program) {
+SimReport simulate_waits(int ranks, const Program& program) {
   return run_in_simulation(SimCluster::uniform(ranks, 5e-6, 1.25e9), {}, program);
 }
 
 TEST(WaitPolicy, ALateRankIsNamedAtGrowingIntervalsWithWhatItIsDoing) {
   std::vector<std::string> notices;
-  simulate(4, [&](World& world) {
+  simulate_waits(4, [&](World& world) {
     Group group = Group::everyone(world, {.notice = [&](const WaitNotice& late) {
                                     if (world.rank() == 2) notices.push_back(late.text);
                                   }});
@@ -46,7 +46,7 @@ TEST(WaitPolicy, ALateRankIsNamedAtGrowingIntervalsWithWhatItIsDoing) {
 
 TEST(WaitPolicy, WhatIsUsuallySlowIsNotCalledLate) {
   int notices = 0;
-  simulate(2, [&](World& world) {
+  simulate_waits(2, [&](World& world) {
     Group group = Group::everyone(world, {.notice = [&](const WaitNotice&) { ++notices; }});
     for (int i = 0; i < 10; ++i) {
       if (world.rank() == 1) world.sleep(i == 0 ? 1.5 : 4);  // learns from what took a little longer
@@ -57,7 +57,7 @@ TEST(WaitPolicy, WhatIsUsuallySlowIsNotCalledLate) {
 }
 
 TEST(WaitPolicy, TheLimitEndsAWaitNamingWhomAndWhat) {
-  const SimReport report = simulate(2, [&](World& world) {
+  const SimReport report = simulate_waits(2, [&](World& world) {
     Group group = Group::everyone(world, {.limit = 10});
     if (world.rank() == 1) {
       world.set_status("reading the data");
@@ -77,7 +77,7 @@ TEST(WaitPolicy, SharedMemoryKnowsTheLatecomerToo) {
     Group group = Group::everyone(world, {.floor = 0.02, .factor = 1, .notice = [&](const WaitNotice& late) {
                                             if (world.rank() == 0) notices.push_back(late.text);
                                           }});
-    const auto x = group.allocate_numbers<float>(10000);
+    const auto x = group.allocate_span<float>(10000);
     if (world.rank() == 2) {
       world.set_status("forward of fc1");
       world.sleep(0.3);
@@ -104,7 +104,7 @@ std::string disagreement(int ranks, Deed usual, Deed other, bool threads) {
     if (threads)
       run_in_threads(ranks, {}, program);
     else
-      simulate(ranks, program).throw_if_failed();
+      simulate_waits(ranks, program).throw_if_failed();
   } catch (const Error& e) {
     return e.what();
   }
@@ -119,12 +119,12 @@ void sum_of(Group& group) {
 void any_sum(Group& group) {
   std::vector<float> x(10000);
   all_reduce(group, std::span(x), Reduction::sum,
-             {.algorithm = &find_algorithm(group.state().meeting ? "direct" : "ring")});
+             {.algorithm = &find_algorithm(group.state().control ? "direct" : "ring")});
 }
 void any_max(Group& group) {
   std::vector<float> x(10000);
   all_reduce(group, std::span(x), Reduction::max,
-             {.algorithm = &find_algorithm(group.state().meeting ? "direct" : "ring")});
+             {.algorithm = &find_algorithm(group.state().control ? "direct" : "ring")});
 }
 void gather_all(Group& group) {
   std::vector<float> x(10000), all(10000 * static_cast<std::size_t>(group.size()));
@@ -161,11 +161,11 @@ TEST(AllReduce, AllocatesNothingAfterTheFirstRound) {
   std::int64_t least = 1'000'000;
   run_in_threads(3, {}, [&](World& world) {
     Group group = Group::everyone(world);
-    const auto shared = group.allocate_numbers<float>(20000);
+    const auto shared = group.allocate_span<float>(20000);
     std::vector<float> own(20000);
     const auto round = [&] {
       for (const Algorithm& a : all_reduce_algorithms()) {
-        if (a.refuses && !a.refuses(group).empty()) continue;
+        if (a.why_not && !a.why_not(group).empty()) continue;
         for (int i = 0; i < 3; ++i)
           for (const std::size_t count : {10u, 20000u}) {
             all_reduce(group, shared.first(count), Reduction::sum, {.algorithm = &a});

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "codec/sparse_stream.h"
+#include "codec/wire/sparse_stream.h"
 #include "parallel/server/factors.h"
 #include "parallel/server/filter.h"
 #include "parallel/server/sites.h"

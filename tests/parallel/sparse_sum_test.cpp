@@ -11,7 +11,7 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "codec/sparse_stream.h"
+#include "codec/wire/sparse_stream.h"
 #include "parallel/sum/coded_sum.h"
 #include "tests/codec/cases.h"
 #include "world/launch.h"

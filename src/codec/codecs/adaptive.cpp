@@ -13,12 +13,12 @@
 #include <bit>
 #include <cmath>
 
-#include "codec/both_sides.h"
 #include "codec/codecs.h"
-#include "codec/layer_size.h"
+#include "codec/kernels/both_sides.h"
+#include "codec/kernels/layer_size.h"
+#include "codec/kernels/select.h"
 #include "codec/piecewise.h"
-#include "codec/select.h"
-#include "codec/sparse.h"
+#include "codec/wire/sparse.h"
 
 namespace echelon::codecs {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "codec/codecs.h"
-#include "codec/levels.h"
+#include "codec/kernels/levels.h"
 #include "codec/piecewise.h"
 
 namespace echelon::codecs {

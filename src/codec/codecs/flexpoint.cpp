@@ -4,21 +4,21 @@
 #include <cmath>
 
 #include "codec/codecs.h"
-#include "codec/levels.h"
+#include "codec/kernels/levels.h"
 #include "codec/piecewise.h"
-#include "codec/wire.h"
+#include "codec/wire/wire.h"
 
 namespace echelon::codecs {
 
 namespace {
 
-constexpr std::size_t header = sizeof(std::int16_t);
+constexpr std::size_t exponent_bytes = sizeof(std::int16_t);
 constexpr int least_exponent = -126, most_exponent = 127 - 15 + 1;  // units that are floats, and so are their inverses
 
 class Flexpoint : public PiecewiseCodec {
  public:
   explicit Flexpoint(const std::vector<std::size_t>& parts)
-      : PiecewiseCodec(parts, [](std::size_t n) { return header + 2 * n; }) {}
+      : PiecewiseCodec(parts, [](std::size_t n) { return exponent_bytes + 2 * n; }) {}
   Traits traits() const override { return {.weights = true}; }
 
  private:
@@ -32,7 +32,7 @@ class Flexpoint : public PiecewiseCodec {
       if (std::nearbyint(std::ldexp(largest, -exponent)) > 32767) ++exponent;
     }
     put(out, static_cast<std::int16_t>(exponent));
-    round_to_int16(x, std::ldexp(1.0f, -exponent), out + header);
+    round_to_int16(x, std::ldexp(1.0f, -exponent), out + exponent_bytes);
   }
   static float unit(const std::byte* bytes) {
     const int exponent = get<std::int16_t>(bytes);
@@ -40,10 +40,10 @@ class Flexpoint : public PiecewiseCodec {
     return std::ldexp(1.0f, exponent);
   }
   void add_part(const std::byte* bytes, float scale, std::span<float> out) const override {
-    add_int16(bytes + header, scale * unit(bytes), out);
+    add_int16(bytes + exponent_bytes, scale * unit(bytes), out);
   }
   void decode_part(const std::byte* bytes, std::span<float> out) const override {
-    spread_int16(bytes + header, unit(bytes), out);
+    spread_int16(bytes + exponent_bytes, unit(bytes), out);
   }
 };
 

@@ -1,7 +1,7 @@
 // Half the bytes: IEEE half precision (11 bits of precision, from 6e-8 to 65504) or bfloat16 (8 bits, the range of
 // float32). Rounded to the nearest.
 
-#include "codec/half.h"
+#include "codec/kernels/half.h"
 
 #include "codec/codecs.h"
 #include "codec/piecewise.h"
@@ -16,9 +16,9 @@ struct HalfFormat {
   void (*from)(const std::byte*, std::span<float>);
 };
 
-class Half : public PiecewiseCodec {
+class HalfCodec : public PiecewiseCodec {
  public:
-  Half(const std::vector<CodecPiece>& pieces, HalfFormat format)
+  HalfCodec(const std::vector<CodecPiece>& pieces, HalfFormat format)
       : PiecewiseCodec(one_part(pieces), [](std::size_t n) { return 2 * n; }), format_(format) {}
   Traits traits() const override { return {.weights = true}; }
 
@@ -34,13 +34,13 @@ class Half : public PiecewiseCodec {
   HalfFormat format_;
 };
 
-CodecMaker maker(HalfFormat format) {
-  return [format](const std::vector<CodecPiece>& pieces) { return std::make_unique<Half>(pieces, format); };
+CodecMaker make_half(HalfFormat format) {
+  return [format](const std::vector<CodecPiece>& pieces) { return std::make_unique<HalfCodec>(pieces, format); };
 }
 
-CodecMaker make_fp16(OptionReader&) { return maker({to_fp16, add_fp16, from_fp16}); }
+CodecMaker make_fp16(OptionReader&) { return make_half({to_fp16, add_fp16, from_fp16}); }
 
-CodecMaker make_bf16(OptionReader&) { return maker({to_bf16, add_bf16, from_bf16}); }
+CodecMaker make_bf16(OptionReader&) { return make_half({to_bf16, add_bf16, from_bf16}); }
 
 }  // namespace
 

@@ -9,8 +9,8 @@
 
 #include "base/random.h"
 #include "codec/codecs.h"
-#include "codec/few_vectors.h"
-#include "codec/wire.h"
+#include "codec/kernels/few_vectors.h"
+#include "codec/wire/wire.h"
 #include "kernels/reduce.h"
 #include "kernels/vector.h"
 #include "tensor/buffer.h"

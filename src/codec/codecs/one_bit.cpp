@@ -3,25 +3,25 @@
 // Bytes of a part: mean below zero, mean above (float32 each), then a bit a number.
 
 #include "codec/codecs.h"
+#include "codec/kernels/signs.h"
 #include "codec/piecewise.h"
-#include "codec/signs.h"
-#include "codec/wire.h"
+#include "codec/wire/wire.h"
 
 namespace echelon::codecs {
 
 namespace {
 
-constexpr std::size_t header = 2 * sizeof(float);
+constexpr std::size_t sign_means_bytes = 2 * sizeof(float);
 
 class OneBit : public PiecewiseCodec {
  public:
   explicit OneBit(const std::vector<std::size_t>& parts)
-      : PiecewiseCodec(parts, [](std::size_t n) { return header + (n + 7) / 8; }) {}
+      : PiecewiseCodec(parts, [](std::size_t n) { return sign_means_bytes + (n + 7) / 8; }) {}
   Traits traits() const override { return {}; }
 
  private:
   void encode_part(std::span<const float> x, const Noise&, std::size_t, std::byte* out) const override {
-    const SignMeans means = pack_signs(x, out + header);
+    const SignMeans means = pack_signs(x, out + sign_means_bytes);
     put(out, means.negative);
     put(out + sizeof(float), means.positive);
   }
@@ -29,10 +29,10 @@ class OneBit : public PiecewiseCodec {
     return {scale * get<float>(bytes), scale * get<float>(bytes + sizeof(float))};
   }
   void add_part(const std::byte* bytes, float scale, std::span<float> out) const override {
-    add_signs(bytes + header, means(bytes, scale), out);
+    add_signs(bytes + sign_means_bytes, means(bytes, scale), out);
   }
   void decode_part(const std::byte* bytes, std::span<float> out) const override {
-    spread_signs(bytes + header, means(bytes, 1), out);
+    spread_signs(bytes + sign_means_bytes, means(bytes, 1), out);
   }
 };
 

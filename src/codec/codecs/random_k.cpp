@@ -6,27 +6,27 @@
 #include <cmath>
 
 #include "codec/codecs.h"
-#include "codec/noise.h"
-#include "codec/wire.h"
+#include "codec/kernels/noise.h"
+#include "codec/wire/wire.h"
 
 namespace echelon::codecs {
 
 namespace {
 
-constexpr std::size_t header = 2 * sizeof(std::uint32_t);
+constexpr std::size_t key_bytes = 2 * sizeof(std::uint32_t);
 
 class RandomK : public Codec {
  public:
   RandomK(std::size_t numbers, std::size_t spacing, bool unbiased)
       : numbers_(numbers), spacing_(spacing), unbiased_(unbiased) {}
   Traits traits() const override { return {.unbiased = unbiased_, .sparse = spacing_ > 1}; }
-  std::size_t most_bytes() const override { return header + (numbers_ + spacing_ - 1) / spacing_ * sizeof(float); }
+  std::size_t most_bytes() const override { return key_bytes + (numbers_ + spacing_ - 1) / spacing_ * sizeof(float); }
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
     invariant(values.size() == numbers_ && out.size() >= most_bytes(), "a codec encodes the run that it was made for");
     const Noise noise(step.random);
     put(out.data(), noise.before);
     put(out.data() + sizeof(std::uint32_t), noise.between);
-    std::byte* at = out.data() + header;
+    std::byte* at = out.data() + key_bytes;
     for (std::size_t begin = 0; begin < numbers_; begin += spacing_, at += sizeof(float)) {
       const std::size_t count = std::min(spacing_, numbers_ - begin);
       put(at, values[place(noise, begin, count)] * (unbiased_ ? static_cast<float>(count) : 1));
@@ -50,7 +50,7 @@ class RandomK : public Codec {
     if (bytes.size() != most_bytes()) fail("{} encoded bytes came, not {}", bytes.size(), most_bytes());
     const Noise noise(
         {get<std::uint32_t>(bytes.data()), get<std::uint32_t>(bytes.data() + sizeof(std::uint32_t)), 0, 0});
-    const std::byte* at = bytes.data() + header;
+    const std::byte* at = bytes.data() + key_bytes;
     for (std::size_t begin = 0; begin < numbers_; begin += spacing_, at += sizeof(float))
       f(place(noise, begin, std::min(spacing_, numbers_ - begin)), at);
   }

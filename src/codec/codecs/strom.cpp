@@ -8,10 +8,10 @@
 #include <array>
 
 #include "codec/codecs.h"
-#include "codec/layer_size.h"
+#include "codec/kernels/layer_size.h"
+#include "codec/kernels/reached.h"
 #include "codec/piecewise.h"
-#include "codec/reached.h"
-#include "codec/sparse.h"
+#include "codec/wire/sparse.h"
 
 namespace echelon::codecs {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "codec/codecs.h"
+#include "codec/kernels/levels.h"
 #include "codec/level_codec.h"
-#include "codec/levels.h"
 
 namespace echelon::codecs {
 

@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "codec/codecs.h"
-#include "codec/half.h"
+#include "codec/kernels/half.h"
+#include "codec/kernels/select.h"
 #include "codec/piecewise.h"
-#include "codec/select.h"
-#include "codec/sparse.h"
+#include "codec/wire/sparse.h"
 #include "kernels/vector.h"
 
 namespace echelon::codecs {
@@ -122,7 +122,7 @@ class TopK : public Codec {
   Selector selector_{0, 0};
 };
 
-CodecMaker read(OptionReader& options, TopKSettings s) {
+CodecMaker read_top_k(OptionReader& options, TopKSettings s) {
   s.share = options.number("share", s.share, 1e-7, 1);
   s.layerwise = options.flag("layerwise", s.layerwise);
   s.half = options.choice("values", "float32", {"float32", "fp16"}) == "fp16";
@@ -131,10 +131,10 @@ CodecMaker read(OptionReader& options, TopKSettings s) {
   return [s](const std::vector<CodecPiece>& pieces) { return std::make_unique<TopK>(pieces, s); };
 }
 
-CodecMaker make_top_k(OptionReader& options) { return read(options, {}); }
+CodecMaker make_top_k(OptionReader& options) { return read_top_k(options, {}); }
 
 CodecMaker make_dgc(OptionReader& options) {
-  return read(options, {.share = 0.001, .warmup_epochs = 4, .layerwise = true});
+  return read_top_k(options, {.share = 0.001, .warmup_epochs = 4, .layerwise = true});
 }
 
 }  // namespace

@@ -4,22 +4,22 @@
 // (float32): the same as layer_scale.cpp around it would do, in fewer passes over the numbers.
 
 #include "codec/codecs.h"
-#include "codec/layer_size.h"
+#include "codec/kernels/layer_size.h"
+#include "codec/kernels/levels.h"
 #include "codec/level_codec.h"
-#include "codec/levels.h"
-#include "codec/wire.h"
+#include "codec/wire/wire.h"
 
 namespace echelon::codecs {
 
 namespace {
 
-constexpr LevelFormat format{.top = 2, .centre = 1, .bits = 2};
+constexpr LevelFormat two_bit_format{.top = 2, .centre = 1, .bits = 2};
 
 class TwoBit : public PiecewiseCodec {
  public:
   TwoBit(const std::vector<CodecPiece>& pieces, float threshold, bool scaled)
       : PiecewiseCodec(scaled ? parts_of(pieces, 0) : one_part(pieces),
-                       [&](std::size_t n) { return (scaled ? sizeof(float) : 0) + packed_levels(n, format); }),
+                       [&](std::size_t n) { return (scaled ? sizeof(float) : 0) + packed_levels(n, two_bit_format); }),
         threshold_(threshold),
         header_(scaled ? sizeof(float) : 0) {}
   Traits traits() const override { return {}; }
@@ -28,7 +28,7 @@ class TwoBit : public PiecewiseCodec {
   void encode_part(std::span<const float> x, const Noise&, std::size_t, std::byte* out) const override {
     const float threshold = header_ == 0 ? threshold_ : in_units_of(layer_size(x), threshold_);
     if (header_ > 0) put(out, threshold);
-    write_levels(x.size(), format, out + header_, [&](std::size_t i, std::size_t some, std::uint8_t* levels) {
+    write_levels(x.size(), two_bit_format, out + header_, [&](std::size_t i, std::size_t some, std::uint8_t* levels) {
       classify(x.subspan(i, some), threshold, levels);
     });
   }
@@ -43,7 +43,7 @@ class TwoBit : public PiecewiseCodec {
   void write_rest(std::span<float> x, float threshold, std::byte* out) const {
     if (header_ > 0) put(out, threshold);
     write_and_read_levels(
-        x.size(), format, out + header_,
+        x.size(), two_bit_format, out + header_,
         [&](std::size_t i, std::size_t some, std::uint8_t* levels) { classify(x.subspan(i, some), threshold, levels); },
         [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
           add_levels(levels, threshold, -threshold, x.subspan(i, some));
@@ -51,15 +51,17 @@ class TwoBit : public PiecewiseCodec {
   }
   void add_part(const std::byte* bytes, float scale, std::span<float> out) const override {
     const float unit = scale * threshold_of(bytes);
-    read_levels(bytes + header_, out.size(), format, [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
-      add_levels(levels, -unit, unit, out.subspan(i, some));
-    });
+    read_levels(bytes + header_, out.size(), two_bit_format,
+                [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
+                  add_levels(levels, -unit, unit, out.subspan(i, some));
+                });
   }
   void decode_part(const std::byte* bytes, std::span<float> out) const override {
     const float unit = threshold_of(bytes);
-    read_levels(bytes + header_, out.size(), format, [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
-      spread_levels(levels, -unit, unit, out.subspan(i, some));
-    });
+    read_levels(bytes + header_, out.size(), two_bit_format,
+                [&](std::size_t i, std::size_t some, const std::uint8_t* levels) {
+                  spread_levels(levels, -unit, unit, out.subspan(i, some));
+                });
   }
 
   float threshold_of(const std::byte* bytes) const { return header_ == 0 ? threshold_ : get<float>(bytes); }

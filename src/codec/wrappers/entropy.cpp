@@ -3,14 +3,14 @@
 
 #include "base/error.h"
 #include "codec/codecs.h"
-#include "codec/range_coder.h"
-#include "codec/wire.h"
+#include "codec/wire/range_coder.h"
+#include "codec/wire/wire.h"
 
 namespace echelon::codecs {
 
 namespace {
 
-constexpr std::size_t header = sizeof(std::uint32_t);
+constexpr std::size_t count_bytes = sizeof(std::uint32_t);
 constexpr std::uint32_t as_they_are = 1u << 31;
 
 class Entropy : public Codec {
@@ -19,10 +19,10 @@ class Entropy : public Codec {
     invariant(plain_.size() < as_they_are, "entropy coding is for runs of less than 2^31 bytes");
   }
   Traits traits() const override { return inner_->traits(); }
-  std::size_t most_bytes() const override { return header + inner_->most_bytes(); }
+  std::size_t most_bytes() const override { return count_bytes + inner_->most_bytes(); }
   // How many it saves depends on the numbers; of the levels of a quantiser about half, of sparse places little.
   double usual_bytes() const override {
-    return static_cast<double>(header) + inner_->usual_bytes() * (inner_->traits().sparse ? 0.95 : 0.6);
+    return static_cast<double>(count_bytes) + inner_->usual_bytes() * (inner_->traits().sparse ? 0.95 : 0.6);
   }
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
     return write(inner_->encode(values, step, plain_), out);
@@ -47,10 +47,10 @@ class Entropy : public Codec {
   std::size_t write(std::size_t count, std::span<std::byte> out) {
     invariant(out.size() >= most_bytes(), "a codec writes where there is room");
     const auto bytes = std::span(plain_).first(count);
-    const auto coded = coder_.encode(bytes, out.subspan(header, count));
+    const auto coded = coder_.encode(bytes, out.subspan(count_bytes, count));
     put(out.data(), static_cast<std::uint32_t>(count) | (coded ? 0 : as_they_are));
-    if (!coded) std::ranges::copy(bytes, out.begin() + header);
-    return header + coded.value_or(count);
+    if (!coded) std::ranges::copy(bytes, out.begin() + count_bytes);
+    return count_bytes + coded.value_or(count);
   }
   std::span<const std::byte> plain(std::span<const std::byte> bytes) const {
     BytesIn in(bytes);

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "codec/codecs.h"
-#include "codec/layer_size.h"
-#include "codec/wire.h"
+#include "codec/kernels/layer_size.h"
+#include "codec/wire/wire.h"
 #include "kernels/vector.h"
 
 namespace echelon::codecs {

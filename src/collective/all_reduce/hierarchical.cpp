@@ -1,72 +1,82 @@
-// Hierarchical: inside a host up a binomial tree to its first member, between the hosts' first members in a ring,
-// inside the hosts down again. Each host's numbers cross the slow link only as often as the ring over hosts asks for,
-// however many members it has.
-//   messages and bytes: a host's tree (binomial.cpp), and for the first of each of h hosts 2(h-1) messages of B/h
-//   time 2 ceil(log2 m) (a' + B b') + ceil(log2 m) B c + ring over h, m members on a host, ' inside it
+// Hierarchical: inside each host up a binomial tree to the host's leader, a ring between the leaders, and down the
+// trees again. A host's data crosses the slow links as often as the ring over hosts needs, however many members the
+// host has.
+//   messages and bytes: a host's tree (binomial.cpp), and for the leader of each of h hosts 2(h-1) messages of B/h
+//   time 2 ceil(log2 m) (a' + B b') + ceil(log2 m) B c + ring over h; m members on a host, ' inside it
 
 #include <span>
 
 #include "collective/algorithms.h"
-#include "collective/plans.h"
+#include "collective/transfers/plans.h"
 
 namespace echelon {
 
 namespace {
 
-// Translates member numbers of a smaller group.
-class Among : public Mover {
+const Algorithm& tree() { return find_algorithm("binomial"); }
+const Algorithm& ring() { return find_algorithm("ring"); }
+
+// Runs the transfers of a subgroup, whose member numbers it translates.
+class SubgroupRunner : public TransferRunner {
  public:
-  Among(std::span<const int> members, Mover& mover) : members_(members), mover_(mover) {}
-  void move(const Move& m) override {
-    Move real = m;
-    if (m.to >= 0) real.to = members_[static_cast<std::size_t>(m.to)];
-    if (m.from >= 0) real.from = members_[static_cast<std::size_t>(m.from)];
-    mover_.move(real);
+  SubgroupRunner(std::span<const int> members, TransferRunner& runner) : members_(members), runner_(runner) {}
+  void run(const Transfer& t) override {
+    Transfer translated = t;
+    if (t.to >= 0) translated.to = members_[static_cast<std::size_t>(t.to)];
+    if (t.from >= 0) translated.from = members_[static_cast<std::size_t>(t.from)];
+    runner_.run(translated);
   }
 
  private:
   std::span<const int> members_;
-  Mover& mover_;
+  TransferRunner& runner_;
 };
 
-void plan(const TrafficQuery& c, Mover& mover) {
-  const Site& site = *c.site;
-  const int m = static_cast<int>(site.here.size()), h = static_cast<int>(site.leaders.size());
-  const Range all{0, c.count};
-  Among inside(site.here, mover), across(site.leaders, mover);
-  plan_binomial_reduce(m, site.place, 0, all, 0, inside);
-  if (site.place == 0 && h > 1)
-    ring_all_reduce.plan({.n = h, .index = site.host, .count = c.count, .item = c.item}, across);
-  plan_binomial_broadcast(m, site.place, 0, all, 1, inside);
+// The parts of an all-reduce in which this member takes part: inside its host, and between the leaders.
+AllReduceShape inside_host(const AllReduceShape& c) {
+  return {
+      .n = static_cast<int>(c.hosts->local.size()), .index = c.hosts->local_index, .count = c.count, .item = c.item};
+}
+AllReduceShape between_leaders(const AllReduceShape& c) {
+  return {
+      .n = static_cast<int>(c.hosts->leaders.size()), .index = c.hosts->host_index, .count = c.count, .item = c.item};
 }
 
-Traffic traffic(const TrafficQuery& c) {
-  const Site& site = *c.site;
-  Traffic t = binomial_all_reduce.traffic(
-      {.n = static_cast<int>(site.here.size()), .index = site.place, .count = c.count, .item = c.item});
-  if (site.place == 0) {
-    const Traffic ring = ring_all_reduce.traffic(
-        {.n = static_cast<int>(site.leaders.size()), .index = site.host, .count = c.count, .item = c.item});
-    t.messages += ring.messages;
-    t.bytes += ring.bytes;
+void plan_hierarchical(const AllReduceShape& c, TransferRunner& runner) {
+  const AllReduceShape inside = inside_host(c), across = between_leaders(c);
+  const Range all{0, c.count};
+  SubgroupRunner local(c.hosts->local, runner), leaders(c.hosts->leaders, runner);
+  plan_binomial_reduce(inside.n, inside.index, 0, all, 0, local);
+  if (inside.index == 0 && across.n > 1) ring().plan(across, leaders);
+  plan_binomial_broadcast(inside.n, inside.index, 0, all, 1, local);
+}
+
+MemberTraffic hierarchical_traffic(const AllReduceShape& c) {
+  MemberTraffic t = tree().traffic(inside_host(c));
+  if (c.hosts->local_index == 0) {
+    const MemberTraffic across = ring().traffic(between_leaders(c));
+    t.messages += across.messages;
+    t.bytes += across.bytes;
   }
   return t;
 }
 
-double seconds(double bytes, int n, const Link& l) {
-  Link inside = l;
+double hierarchical_seconds(double bytes, int n, const LinkCosts& l) {
+  LinkCosts inside = l;
   inside.latency = l.host_latency;
   inside.per_byte = l.host_per_byte;
   const int per_host = (n + l.hosts - 1) / l.hosts;
-  return binomial_all_reduce.seconds(bytes, per_host, inside) + ring_all_reduce.seconds(bytes, l.hosts, l);
+  return tree().seconds(bytes, per_host, inside) + ring().seconds(bytes, l.hosts, l);
 }
 
 }  // namespace
 
-const Algorithm hierarchical_all_reduce{.name = "hierarchical",
-                                        .about = "inside each host a tree, a ring between the hosts (Jia et al. 2018)",
-                                        .plan = plan,
-                                        .traffic = traffic,
-                                        .seconds = seconds};
+Algorithm hierarchical_all_reduce() {
+  return {.name = "hierarchical",
+          .about = "inside each host a tree, a ring between the hosts (Jia et al. 2018)",
+          .plan = plan_hierarchical,
+          .traffic = hierarchical_traffic,
+          .seconds = hierarchical_seconds};
+}
 
 }  // namespace echelon

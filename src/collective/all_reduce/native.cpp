@@ -1,5 +1,5 @@
-// Native: the MPI library's own MPI_Allreduce, with whatever it knows about the machine. AllReduceOptions many messages
-// that takes is its own business; none of them are Echelon's.
+// Native: the MPI library's own MPI_Allreduce, with whatever it knows about the machine. Its messages are not counted:
+// none of them are Echelon's.
 
 #include <algorithm>
 
@@ -11,32 +11,35 @@ namespace echelon {
 
 namespace {
 
-void run(Group& group, TypedSpan data, Reduction reduction) {
+void run_native(Group& group, TypedSpan data, Reduction reduction) {
   const int op = reduction == Reduction::mean ? static_cast<int>(Reduction::sum) : static_cast<int>(reduction);
   if (!group.world().native_all_reduce(data.data, data.count, static_cast<int>(data.type), op))
-    fail("MPI cannot reduce numbers of type {}", to_string(data.type));
+    fail("MPI cannot reduce elements of type {}", to_string(data.type));
   if (reduction == Reduction::mean) divide(data.type, data.data, data.count, group.size());
 }
 
-Traffic traffic(const TrafficQuery&) { return {}; }
+MemberTraffic native_traffic(const AllReduceShape&) { return {}; }
 
-// What it is said to do: the fewest steps for small numbers, the fewest bytes for large ones.
-double seconds(double bytes, int n, const Link& l) {
-  return std::min(recursive_doubling_all_reduce.seconds(bytes, n, l), rabenseifner_all_reduce.seconds(bytes, n, l));
+// What MPI libraries usually do: the fewest steps for small data, the fewest bytes for large data.
+double native_seconds(double bytes, int n, const LinkCosts& l) {
+  return std::min(find_algorithm("recursive-doubling").seconds(bytes, n, l),
+                  find_algorithm("rabenseifner").seconds(bytes, n, l));
 }
 
-std::string_view refuses(Group& group) {
+std::string_view why_not_native(Group& group) {
   if (group.world().place().world != "mpi") return "this world is not MPI";
   return group.size() == group.world().size() ? "" : "it is for all ranks of the world";
 }
 
 }  // namespace
 
-const Algorithm native_all_reduce{.name = "native",
-                                  .about = "the MPI library's MPI_Allreduce",
-                                  .run = run,
-                                  .traffic = traffic,
-                                  .seconds = seconds,
-                                  .refuses = refuses};
+Algorithm native_all_reduce() {
+  return {.name = "native",
+          .about = "the MPI library's MPI_Allreduce",
+          .run = run_native,
+          .traffic = native_traffic,
+          .seconds = native_seconds,
+          .why_not = why_not_native};
+}
 
 }  // namespace echelon

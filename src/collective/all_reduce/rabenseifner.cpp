@@ -1,18 +1,18 @@
 // Rabenseifner (ICCS 2004): reduce-scatter by recursive halving, all-gather by recursive doubling. The ring's bytes in
-// 2 log2 n steps; if n is no power of two, some members hand everything to a neighbour first.
+// 2 log2 n steps; if n is no power of two, some members send everything to a neighbour first.
 //   messages 2 log2 n (+ 1)    bytes 2B(p-1)/p, p the power of two below n (+ B)
 //   time 2 log2 n a + 2(p-1)/p B b + (p-1)/p B c
 
 #include <array>
 
 #include "collective/algorithms.h"
-#include "collective/fold.h"
+#include "collective/transfers/fold.h"
 
 namespace echelon {
 
 namespace {
 
-struct Halving {  // what a member keeps and gives away, distance by distance
+struct Halving {  // the part that a member keeps and the part that it sends away at one distance
   Range keep, give;
 };
 
@@ -28,10 +28,10 @@ int halve(const Fold& fold, int me, Range data, std::array<Halving, 32>& steps) 
   return k;
 }
 
-void plan(const TrafficQuery& c, Mover& mover) {
+void plan_rabenseifner(const AllReduceShape& c, TransferRunner& runner) {
   const Fold fold = fold_of(c.n);
   const Range all{0, c.count};
-  int step = plan_fold(fold, c.index, all, 0, mover);
+  int step = plan_fold(fold, c.index, all, 0, runner);
   if (!fold.sits_out(c.index)) {
     const int me = fold.core_index(c.index);
     std::array<Halving, 32> halves;
@@ -40,19 +40,19 @@ void plan(const TrafficQuery& c, Mover& mover) {
     for (int k = 0; k < levels; ++k, bit /= 2, ++step) {
       const Halving& h = halves[static_cast<std::size_t>(k)];
       const int peer = fold.member(me ^ bit);
-      mover.move({.to = peer, .out = h.give, .from = peer, .in = h.keep, .reduce = true, .step = step});
+      runner.run({.to = peer, .out = h.give, .from = peer, .in = h.keep, .reduce = true, .step = step});
     }
     bit = 1;
     for (int k = levels - 1; k >= 0; --k, bit *= 2, ++step) {
       const Halving& h = halves[static_cast<std::size_t>(k)];
       const int peer = fold.member(me ^ bit);
-      mover.move({.to = peer, .out = h.keep, .from = peer, .in = h.give, .step = step});
+      runner.run({.to = peer, .out = h.keep, .from = peer, .in = h.give, .step = step});
     }
   }
-  plan_unfold(fold, c.index, all, mover);
+  plan_unfold(fold, c.index, all, runner);
 }
 
-Traffic traffic(const TrafficQuery& c) {
+MemberTraffic rabenseifner_traffic(const AllReduceShape& c) {
   const Fold fold = fold_of(c.n);
   if (fold.sits_out(c.index)) return {1, c.bytes()};
   std::array<Halving, 32> halves;
@@ -60,7 +60,7 @@ Traffic traffic(const TrafficQuery& c) {
   std::size_t elements = 0;
   for (int k = 0; k < levels; ++k)
     elements += halves[static_cast<std::size_t>(k)].give.count() + halves[static_cast<std::size_t>(k)].keep.count();
-  Traffic t{2 * static_cast<std::uint64_t>(levels), elements * c.item};
+  MemberTraffic t{2 * static_cast<std::uint64_t>(levels), elements * c.item};
   if (c.index < 2 * fold.extra) {
     t.messages += 1;
     t.bytes += c.bytes();
@@ -68,7 +68,7 @@ Traffic traffic(const TrafficQuery& c) {
   return t;
 }
 
-double seconds(double bytes, int n, const Link& l) {
+double rabenseifner_seconds(double bytes, int n, const LinkCosts& l) {
   const Fold fold = fold_of(n);
   const double share = bytes * (fold.core - 1) / fold.core;
   const double outside = 2 * (l.latency + bytes * l.per_byte) + bytes * l.combine_per_byte;
@@ -78,10 +78,12 @@ double seconds(double bytes, int n, const Link& l) {
 
 }  // namespace
 
-const Algorithm rabenseifner_all_reduce{.name = "rabenseifner",
-                                        .about = "recursive halving, then doubling (Rabenseifner 2004)",
-                                        .plan = plan,
-                                        .traffic = traffic,
-                                        .seconds = seconds};
+Algorithm rabenseifner_all_reduce() {
+  return {.name = "rabenseifner",
+          .about = "recursive halving, then doubling (Rabenseifner 2004)",
+          .plan = plan_rabenseifner,
+          .traffic = rabenseifner_traffic,
+          .seconds = rabenseifner_seconds};
+}
 
 }  // namespace echelon

@@ -82,7 +82,7 @@ class AllReduce : public Exchange {
     if (settings_.way) return *settings_.way;
     const auto encoding = CodedSum::Encoding::of(*parts_.codec(pieces));
     if (!settings_.measured_way) return CodedSum::usual_way(encoding, range.count(), parts_.workers());
-    return CodedSum::quickest_way(encoding, range.count(), parts_.workers(), link_of(parts_.team->group()));
+    return CodedSum::quickest_way(encoding, range.count(), parts_.workers(), link_costs(parts_.team->group()));
   }
 
   // In the buckets' task.
@@ -154,11 +154,12 @@ class AllReduceKind : public ExchangeKind {
     std::vector<int> hosts(static_cast<std::size_t>(c.workers));  // a worker on each
     std::iota(hosts.begin(), hosts.end(), 0);
     for (int i = 0; i < c.workers; ++i) {
-      const Site site = site_of(hosts, i);
+      const HostTopology topology = host_topology_of(hosts, i);
       const Algorithm* algorithm = settings_.for_bytes(r.count() * sizeof(float));
       const auto sent =
-          algorithm ? algorithm->traffic({.n = c.workers, .index = i, .count = r.count(), .item = 4, .site = &site})
-                    : owners_shard_traffic(i, c.workers, c.workers, r.count());
+          algorithm
+              ? algorithm->traffic({.n = c.workers, .index = i, .count = r.count(), .item = 4, .hosts = &topology})
+              : shard_sum_traffic(i, c.workers, c.workers, r.count());
       sum = sum + Traffic{static_cast<double>(sent.messages), static_cast<double>(sent.bytes)};
     }
     return sum;
@@ -182,13 +183,13 @@ class AllReduceKind : public ExchangeKind {
 std::unique_ptr<const ExchangeKind> make_all_reduce(OptionReader& options) {
   std::vector<std::string> names{"exact", "auto"};
   for (const Algorithm& a : all_reduce_algorithms())
-    if (a.name != native_all_reduce.name) names.emplace_back(a.name);  // the messages of MPI's own cannot be counted
+    if (a.name != "native") names.emplace_back(a.name);  // the messages of MPI's own cannot be counted
   AllReduceSettings s;
   names.emplace_back("sparse");
   const std::string name = options.choice("algorithm", "exact", names);
   if (name == "auto") {  // few steps where latency counts, few bytes where they do
-    s.algorithm = &ring_all_reduce;
-    s.small_algorithm = &rabenseifner_all_reduce;
+    s.algorithm = &find_algorithm("ring");
+    s.small_algorithm = &find_algorithm("rabenseifner");
     s.switch_bytes = static_cast<std::size_t>(options.integer("switch_bytes", 256 << 10, 0, std::int64_t{1} << 40));
   } else if (name == "sparse") {
     s.may_switch = options.flag("switch", true);

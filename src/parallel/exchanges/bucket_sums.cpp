@@ -12,7 +12,7 @@ BucketSums::BucketSums(const ExchangeParts& parts, WorkerSide& worker, Sum sum)
     : parts_(parts),
       worker_(worker),
       add_up_(std::move(sum)),
-      sum_(parts.floats() * sizeof(float)),
+      sum_(parts.team->group().allocate_span<float>(parts.floats())),
       overlaps_(parts.order.is_early),
       pipeline_(parts.team->group(),
                 {.exchange = [this](Group& g, std::uint64_t, std::size_t b) { add_up_(g, b, sum_of(buckets_[b])); }}) {

@@ -39,12 +39,12 @@ class BucketSums {
   };
   void add(Range range);
   void start();
-  std::span<float> sum_of(const SummedBucket& b) { return sum_.as<float>().subspan(b.range.begin, b.range.count()); }
+  std::span<float> sum_of(const SummedBucket& b) { return sum_.subspan(b.range.begin, b.range.count()); }
 
   const ExchangeParts& parts_;
   WorkerSide& worker_;
   Sum add_up_;
-  Buffer sum_;
+  std::span<float> sum_;  // in shared memory where there is some: the collectives read it in place
   bool overlaps_;  // else there is one bucket, and it starts after backward
   std::vector<SummedBucket> buckets_;
   std::int64_t rounds_ = 0;

@@ -72,7 +72,7 @@ class FactorsKind : public ExchangeKind {
         whole -= p.range.count();
       }
       for (int i = 0; i < c.workers && whole > 0; ++i) {
-        const echelon::Traffic sent = owners_shard_traffic(i, c.workers, c.workers, whole);
+        const MemberTraffic sent = shard_sum_traffic(i, c.workers, c.workers, whole);
         sum = sum + Traffic{static_cast<double>(sent.messages), static_cast<double>(sent.bytes)};
       }
     }

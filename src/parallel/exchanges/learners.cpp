@@ -199,7 +199,7 @@ class LearnersKind : public ExchangeKind {
   Traffic traffic(const TrafficQuery& c) const override {
     Traffic sum;
     for (int i = 0; i < c.workers; ++i) {
-      const echelon::Traffic sent = owners_shard_traffic(i, c.workers, c.workers, c.floats);
+      const MemberTraffic sent = shard_sum_traffic(i, c.workers, c.workers, c.floats);
       sum = sum + Traffic{static_cast<double>(sent.messages), static_cast<double>(sent.bytes)};
     }
     return sum;

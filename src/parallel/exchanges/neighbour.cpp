@@ -38,7 +38,7 @@ class InLockstep : public Exchange {
       most = std::max(most, cycle_.back().from.size());
     }
     in_ = Buffer(message_ * most);
-    if (parts_.workers() > 1) group_.emplace(parts_.team->group().async_group());
+    if (parts_.workers() > 1) group_.emplace(parts_.team->group().dup());
   }
 
   void before_step(const StepInfo& info) override {

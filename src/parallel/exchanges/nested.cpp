@@ -72,7 +72,7 @@ class Nested : public Exchange {
     const double share = gradient ? info.share : 1;
     worker_->contribute({0, sum.size()}, share, sum);
     all.back() = static_cast<float>(share);
-    if (group_.size() > 1) all_reduce(group_, all, Reduction::sum, {.algorithm = &ring_all_reduce});
+    if (group_.size() > 1) all_reduce(group_, all, Reduction::sum, {.algorithm = &find_algorithm("ring")});
     if (all.back() > 0) kernels::scale(sum.data(), sum.data(), 1 / all.back(), sum.size());
     if (group_.index() == 0) {
       StepInfo ours = info;

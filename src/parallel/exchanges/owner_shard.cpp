@@ -20,11 +20,11 @@ class OwnerShard : public Exchange {
         own_(owned(parts_.rank(), parts_.workers(), 0, parts_.floats())),
         worker_(parts_.rule->make_worker(parts_.view())),
         shared_(parts_.rule->make_shared(parts_.place(own_))),
-        values_(parts_.floats() * sizeof(float)) {}
+        values_(parts_.team->group().allocate_span<float>(parts_.floats())) {}
 
   double exchange(const StepInfo& info) override {
     Group& group = parts_.team->group();
-    const std::span<float> values = values_.as<float>();
+    const std::span<float> values = values_;
     const bool gradient = parts_.rule->traits().quantity == RuleTraits::Quantity::gradient;
     worker_->contribute({0, values.size()}, gradient ? info.share : 1.0 / parts_.workers(), values);
     const PartialSum mine{parts_.rank(), parts_.rank() + 1, values.data()};
@@ -57,7 +57,7 @@ class OwnerShard : public Exchange {
   Range own_;
   std::unique_ptr<WorkerSide> worker_;
   std::unique_ptr<SharedSide> shared_;
-  Buffer values_;
+  std::span<float> values_;  // in shared memory where there is some: the owners read it in place
 };
 
 class OwnerShardKind : public ExchangeKind {
@@ -70,7 +70,7 @@ class OwnerShardKind : public ExchangeKind {
   Traffic traffic(const TrafficQuery& c) const override {
     Traffic sum;
     for (int i = 0; i < c.workers; ++i) {
-      const auto sent = owners_shard_traffic(i, c.workers, c.workers, c.floats);
+      const auto sent = shard_sum_traffic(i, c.workers, c.workers, c.floats);
       sum = sum + Traffic{static_cast<double>(sent.messages), static_cast<double>(sent.bytes)};
     }
     return sum;

@@ -9,7 +9,7 @@ constexpr double forever = std::numeric_limits<double>::infinity();  // the exch
 }
 
 BucketPipeline::BucketPipeline(Group& group, Stages stages)
-    : group_(group.async_group()),
+    : group_(group.dup()),
       world_(group.world()),
       stages_(std::move(stages)),
       started_(world_.make_event()),

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "collective/algorithms.h"
-#include "collective/link.h"
+#include "collective/link_costs.h"
 #include "collective/shard_sum.h"
 
 namespace echelon {
@@ -16,7 +16,7 @@ RankSum::RankSum(Group& group, int shards, std::vector<PartialSum> mine, std::si
       waited_(static_cast<std::size_t>(group.world().size())),
       before_(waited_.size()),
       after_(waited_.size()) {
-  link_of(group);  // measured now, while all ranks are here
+  link_costs(group);  // measured now, while all ranks are here
   pipeline_ = std::make_unique<BucketPipeline>(
       group, BucketPipeline::Stages{[this](Group& g, std::uint64_t, std::size_t b) { sum(g, (*buckets_)[b]); }});
 }
@@ -56,7 +56,7 @@ void RankSum::copy_waits(std::span<double> to) {
 }
 
 double RankSum::seconds(std::size_t bytes) const {
-  return owners_all_reduce.seconds(static_cast<double>(bytes), group_.size(), link_of(group_));
+  return find_algorithm("owners").seconds(static_cast<double>(bytes), group_.size(), link_costs(group_));
 }
 
 }  // namespace echelon

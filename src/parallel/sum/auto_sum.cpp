@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "collective/algorithms.h"
 #include "collective/all_reduce.h"
+#include "collective/collectives.h"
 
 namespace echelon {
 
@@ -57,7 +58,7 @@ void AutoSum::measure(Group& group, std::span<const float> values, const CodecSt
   chosen_ = -1;
   if (n_ > 1 && !group.world().shared_memory()) {
     Clock& clock = group.world().clock();
-    const Link& link = link_of(group);
+    const LinkCosts& link = link_costs(group);
     std::vector<double> seconds;
     std::vector<float> out(values.size());
     for (const NamedCodec& c : candidates_) {
@@ -95,11 +96,17 @@ void AutoSum::measure(Group& group, std::span<const float> values, const CodecSt
 }
 
 void AutoSum::check(Group& group, double plain_seconds) {
-  double both[] = {coded_seconds_ / static_cast<double>(std::max<std::int64_t>(1, coded_times_)), plain_seconds};
-  all_reduce(group, std::span<double>(both), Reduction::max);
+  struct Seconds {
+    double coded, plain;
+  };
+  const auto measured = all_gather_struct(
+      group, Seconds{coded_seconds_ / static_cast<double>(std::max<std::int64_t>(1, coded_times_)), plain_seconds},
+      "comparing a codec");
+  const double coded = std::ranges::max(measured, {}, &Seconds::coded).coded;
+  const double plain = std::ranges::max(measured, {}, &Seconds::plain).plain;
   coded_seconds_ = 0;
   coded_times_ = 0;
-  if (both[0] < both[1]) return;
+  if (coded < plain) return;
   chosen_ = -1;
   give_back_ = true;
 }

@@ -2,12 +2,12 @@
 // Codec `auto`: the sum of every member's numbers (coded_sum.h), in the encoding that makes the exchange quickest, or
 // as they are where nothing does.
 //
-// The first exchange measures how fast each candidate encodes and decodes these numbers here, takes the links as
-// measured (collective/link.h), and predicts. All members agree on the slowest member's figures, so that all choose
-// alike. A candidate must promise a tenth less than plain numbers. Where members share memory nothing is measured:
-// plain numbers are read where they lie. Afterwards it keeps checking: now and then an exchange is done plainly and
-// timed; if the codec has not been quicker, plain numbers are taken from then on, and what error feedback still held
-// goes along. A long while later everything is measured again.
+// The first exchange measures how fast each candidate encodes and decodes these numbers and predicts its time on the
+// measured links (collective/link_costs.h). All members use the slowest member's times, so that all choose alike. A
+// candidate is taken if its prediction is at least a tenth below plain numbers. Where members share memory nothing is
+// measured: plain numbers are read in place. Afterwards the choice is checked: now and then an exchange is done without
+// codec and timed; if the codec has not been quicker, plain numbers are used from then on, and what error feedback
+// still holds is added to them. After `measure_again` exchanges everything is measured again. Used by one task.
 
 #include <functional>
 #include <string>
@@ -53,7 +53,7 @@ class AutoSum {
   std::int64_t since_measured_ = 0;              // exchanges; 0: never measured
   double coded_seconds_ = 0;                     // of exchanges with the chosen codec since the last check
   std::int64_t coded_times_ = 0;
-  bool give_back_ = false;
+  bool give_back_ = false;  // what error feedback holds, in the next exchange
 };
 
 }  // namespace echelon

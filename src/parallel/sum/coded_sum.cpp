@@ -37,7 +37,7 @@ std::vector<CodecPiece> pieces_within(const std::vector<CodecPiece>& pieces, Ran
   return cut;
 }
 
-double CodedSum::seconds(Way way, const Encoding& e, std::size_t numbers, int n, const Link& l) {
+double CodedSum::seconds(Way way, const Encoding& e, std::size_t numbers, int n, const LinkCosts& l) {
   const double others = n - 1, size = e.sizes_vary ? l.latency + 8 * l.per_byte : 0, bytes = e.bytes;
   if (way == Way::gather) return others * (size + l.latency + bytes * l.per_byte);
   if (way == Way::owners) return others * (2 * size + 2 * (l.latency + bytes / n * l.per_byte));
@@ -54,7 +54,7 @@ double CodedSum::seconds(Way way, const Encoding& e, std::size_t numbers, int n,
   return fold_of(n).extra > 0 ? 2 * sum : sum;
 }
 
-CodedSum::Way CodedSum::quickest_way(const Encoding& e, std::size_t numbers, int n, const Link& link) {
+CodedSum::Way CodedSum::quickest_way(const Encoding& e, std::size_t numbers, int n, const LinkCosts& link) {
   const auto cost = [&](Way way) { return seconds(way, e, numbers, n, link); };
   Way best = Way::gather;
   if (e.traits.matrices) return best;
@@ -190,7 +190,7 @@ void CodedSum::doubling(Group& group, std::span<float> values, const CodecStep& 
   }
   SparseCosts costs;
   if (may_switch_) {
-    const Link& link = link_of(group);
+    const LinkCosts& link = link_costs(group);
     costs.link_per_byte = link.per_byte;
     costs.add_per_byte = link.combine_per_byte;
   }

@@ -1,15 +1,16 @@
 #pragma once
 // The sum of every member's numbers, carried by a codec: the same bits on all members afterwards. In place.
 //
-//   gather  every member encodes all its numbers; all get all encodings and add them in the order of members.
-//           Each sends (n - 1) times its encoding. For codecs that leave most numbers out.
-//   owners  each member encodes n parts, one for each owner; the owner adds them up, encodes the sum (with a codec, and
-//           so an error feedback, of its own) and sends it to all. Each sends 2 (n - 1) parts. For quantisers.
-//   doubling  what the codec has left is summed sparsely (sparse_sum.h), in log2 n exchanges. For very sparse codecs.
+//   gather    every member encodes all its numbers; all gather all encodings and add them in the order of members.
+//             Each sends (n - 1) times its encoding. For codecs that leave most numbers out.
+//   owners    each member encodes n parts, one for each owner; the owner adds them up, encodes the sum (with a codec,
+//             and so an error feedback, of its own) and sends it to all. Each sends 2 (n - 1) parts. For quantisers.
+//   doubling  the numbers that the codec keeps are summed sparsely (sparse_sum.h), in log2 n exchanges. For very sparse
+//             codecs.
 //
-// Where sizes may differ from step to step they go ahead of encodings, 8 bytes for each. One instance for one run
-// of numbers; it owns the codecs of this member. Collective; throws what collectives throw, and Failure for bytes that
-// make no sense.
+// Where the sizes of encodings may differ from step to step, each is sent ahead of its encoding in 8 bytes. One
+// instance for one run of numbers; it owns the codecs of this member. Used by one task. Collective; throws what
+// collectives throw, and Failure for encodings or sizes that are not possible.
 
 #include <memory>
 #include <span>
@@ -17,7 +18,7 @@
 
 #include "codec/codec.h"
 #include "collective/group.h"
-#include "collective/link.h"
+#include "collective/link_costs.h"
 #include "parallel/rule.h"
 #include "parallel/sum/sparse_sum.h"
 
@@ -26,22 +27,21 @@ namespace echelon {
 class CodedSum {
  public:
   enum class Way { gather, owners, doubling };
-  struct Encoding {  // what is known of it before there is one
+  struct Encoding {  // what a codec says about its encodings beforehand
     Codec::Traits traits = {};
     bool sizes_vary = true;
     double bytes = 0;  // usually
     static Encoding of(const Codec& c) { return {c.traits(), !c.same_size_always(), c.usual_bytes()}; }
   };
-  // Small encodings of few members are gathered: that is half of the meetings, and the sum is not rounded again.
+  // Small encodings of few members are gathered: that takes half of the exchanges, and the sum is not rounded again.
   static Way usual_way(const Encoding& e, std::size_t numbers, int n) {
     return e.traits.sparse || e.traits.matrices || n * e.bytes <= static_cast<double>(numbers) ? Way::gather
                                                                                                : Way::owners;
   }
 
-  // The way that should be quickest for n members, and the seconds it takes on the links, without encoding and
-  // decoding.
-  static double seconds(Way way, const Encoding& e, std::size_t numbers, int n, const Link& link);
-  static Way quickest_way(const Encoding& e, std::size_t numbers, int n, const Link& link);
+  // The predicted seconds on the links for n members, without encoding and decoding; and the way that takes fewest.
+  static double seconds(Way way, const Encoding& e, std::size_t numbers, int n, const LinkCosts& link);
+  static Way quickest_way(const Encoding& e, std::size_t numbers, int n, const LinkCosts& link);
 
   // `pieces` of the numbers (codec/codec.h); n is the group's size, index this member's place in it. An empty maker
   // goes with `doubling`: the numbers as they are. `may_switch`: sums may become dense on the way (doubling).

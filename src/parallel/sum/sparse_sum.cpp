@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "codec/sparse_stream.h"
+#include "codec/wire/sparse_stream.h"
 #include "collective/collectives.h"
 #include "collective/topology.h"
 
@@ -13,7 +13,11 @@ namespace echelon {
 
 namespace {
 
-constexpr std::int64_t dense_flag = std::int64_t{1} << 62;  // in the size that goes ahead
+struct PartHeader {  // is sent ahead of a partial sum
+  std::uint64_t bytes : 63 = 0;
+  std::uint64_t dense : 1 = 0;
+};
+static_assert(sizeof(PartHeader) == 8);
 
 }  // namespace
 
@@ -27,7 +31,7 @@ SparseSum::SparseSum(std::size_t numbers, bool may_switch) : numbers_(numbers), 
 
 void SparseSum::make_dense(Part& part) {
   if (part.dense) return;
-  // Through the memory of `merged_`, which nobody needs now.
+  // Through the memory of `merged_`, which is not in use here.
   std::memcpy(merged_.bytes.data(), part.bytes.data(), part.size);
   const auto out = floats(part);
   std::ranges::fill(out, 0.0f);
@@ -37,16 +41,15 @@ void SparseSum::make_dense(Part& part) {
 }
 
 void SparseSum::exchange(Group& group, int to, int from) {
-  std::int64_t ours = static_cast<std::int64_t>(mine_.size) | (mine_.dense ? dense_flag : 0), theirs = 0;
-  send_receive(group, to, const_typed_span(std::span<const std::int64_t>(&ours, to >= 0 ? 1 : 0)), from,
-               typed_span(std::span<std::int64_t>(&theirs, from >= 0 ? 1 : 0)), "sizes of sparse sums");
-  theirs_.dense = (theirs & dense_flag) != 0;
-  theirs &= ~dense_flag;
+  const PartHeader ours{.bytes = mine_.size, .dense = mine_.dense};
+  PartHeader theirs;
+  send_receive(group, to, const_typed_span(std::as_bytes(std::span(&ours, to >= 0 ? 1 : 0))), from,
+               typed_span(std::as_writable_bytes(std::span(&theirs, from >= 0 ? 1 : 0))), "sizes of sparse sums");
+  theirs_.dense = theirs.dense != 0;
+  theirs_.size = theirs.bytes;
   const std::size_t room = theirs_.dense ? numbers_ * sizeof(float) : codecs::stream_bytes(numbers_, numbers_);
-  if (theirs < 0 || static_cast<std::size_t>(theirs) > room ||
-      (theirs_.dense && static_cast<std::size_t>(theirs) != room))
-    fail("a member announces a sparse sum of {} bytes, which cannot be", theirs);
-  theirs_.size = static_cast<std::size_t>(theirs);
+  if (theirs_.size > room || (theirs_.dense && theirs_.size != room))
+    fail("a member announces a sparse sum of {} bytes, which is not possible", theirs_.size);
   send_receive(group, to, const_typed_span(mine_.bytes.as<std::byte>().first(to >= 0 ? mine_.size : 0)), from,
                typed_span(theirs_.bytes.as<std::byte>().first(from >= 0 ? theirs_.size : 0)), "sparse sums");
 }
@@ -108,7 +111,7 @@ SparseTraffic sparse_sum_traffic(int members, std::size_t numbers, double entrie
   const Fold fold = fold_of(members);
   const auto n = static_cast<double>(numbers);
   const double share = n > 0 ? std::min(1.0, entries / n) : 0;
-  // A message with the sum of so many members.
+  // The bytes of a message with the sum over so many members.
   const auto bytes = [&](double of) {
     const double filled = most ? std::min(1.0, of * share) : 1 - std::pow(1 - share, of);
     const auto stream =

@@ -1,9 +1,10 @@
 #pragma once
 // The sum of sparse numbers over a group, by recursive doubling (SparCML, Renggli et al. 2018; on a butterfly, Kylix,
 // Zhao and Canny 2014): in step k members at distance 2^k exchange what they have summed so far, as streams of places
-// and values. Sums become denser from step to step; where the links make the dense form quicker (SparseCosts), it is
-// taken from there on, each partial sum for itself. Members beyond a power of two hand theirs to a neighbour first. The
-// same bits on all members. One instance for one run of numbers; allocates nothing after it was made.
+// and values. Sums become denser from step to step; a partial sum becomes dense where that is quicker on the links
+// (SparseCosts). Members beyond a power of two send theirs to a neighbour first. The same bits on all members. One
+// instance for one run of numbers, used by one task; allocates nothing after its construction. Collective; throws what
+// collectives throw, and Failure for sizes that are not possible.
 
 #include <span>
 
@@ -12,7 +13,7 @@
 
 namespace echelon {
 
-// What a byte of either form costs between two members, in seconds: on the link, and adding it up.
+// The seconds that a byte of either form costs between two members: on the link, and to add it up.
 struct SparseCosts {
   double link_per_byte = 1e-9, merge_per_byte = 5e-10, add_per_byte = 1e-10;
   bool dense_is_quicker(double stream_bytes, double dense_bytes) const {
@@ -44,8 +45,8 @@ class SparseSum {
   Part mine_, theirs_, merged_;
 };
 
-// What all members together send for one sum to which each brings so many entries, in messages and bytes: as expected
-// of entries at random places, or the most that can be (no two at the same place, or dense from early on).
+// What all members together send for one sum to which each brings so many entries: as expected of entries at random
+// places, or the most that is possible (no two at the same place, or dense from early on).
 struct SparseTraffic {
   double messages = 0, bytes = 0;
 };
