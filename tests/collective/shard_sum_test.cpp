@@ -100,7 +100,7 @@ TEST(ShardSum, MembersSumInSharedMemoryWithoutMessages) {
     for (std::size_t i = 0; i < elements; ++i) values[i] = number(group.index(), i);
     all_reduce_members(group, values);
     expect_same(values, want, begin, end, "in place");
-    if (world->sent().messages != 0) fail("{} messages", world->sent().messages);
+    if (world->sent()->messages != 0) fail("{} messages", world->sent()->messages);
   });
 }
 

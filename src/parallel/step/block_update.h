@@ -19,7 +19,7 @@ struct UpdatePart {
 
 // Sums the core's blocks without updating.
 inline void sum_blocks(const UpdatePart& p) {
-  const Update::Range part = p.update.part(static_cast<std::size_t>(p.member), static_cast<std::size_t>(p.members));
+  const Update::BlockRange part = p.update.part(static_cast<std::size_t>(p.member), static_cast<std::size_t>(p.members));
   for (std::size_t b = part.first; b < part.last; ++b) {
     const Update::Block& block = p.update.blocks()[b];
     sum_over_shards(p.shards, p.sums, block.offset, block.offset + block.size, p.total);
@@ -31,7 +31,7 @@ inline void sum_blocks(const UpdatePart& p) {
 template <typename Barrier, typename Done>
 void sum_and_update(const UpdatePart& p, bool folds, const Barrier& barrier, const Done& done) {
   Update& update = p.update;
-  const Update::Range part = update.part(static_cast<std::size_t>(p.member), static_cast<std::size_t>(p.members));
+  const Update::BlockRange part = update.part(static_cast<std::size_t>(p.member), static_cast<std::size_t>(p.members));
   for (int phase = 0; phase < update.phases(); ++phase) {
     for (std::size_t b = part.first; b < part.last; ++b) {
       const Update::Block& block = update.blocks()[b];
