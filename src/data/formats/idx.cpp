@@ -35,7 +35,7 @@ IdxHeader read_idx_header(const Source& source) {
   Reader reader(source);
   if (const auto zero = reader.big(2, "the two zero bytes that begin an IDX file"); zero != 0)
     corrupt(source, 0, "the two zero bytes that begin an IDX file", fmt::format("{:#06x}", zero));
-  const Element element = element_of(reader.big(1, "an IDX type"), source);
+  const Element element = element_of_code(reader.big(1, "an IDX type"), source);
   const std::uint64_t dimensions = reader.big(1, "the number of dimensions");
   if (dimensions < 1 || dimensions > 6) corrupt(source, 3, "1 to 6 dimensions", fmt::format("{}", dimensions));
   std::vector<std::uint64_t> extents;

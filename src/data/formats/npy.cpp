@@ -140,7 +140,7 @@ NpyLayout read_layout(const Source& source) {
   const std::uint64_t start = reader.offset();
   const std::string text = reader.text(length, "the header");
   Header header = HeaderParser(text, start, source).parse();
-  const Element element = element_of(header.descr, source, start);
+  const Element element = element_of_descr(header.descr, source, start);
   const char order = header.descr.front();
   if (order != '<' && order != '>' && order != '|' && order != '=')
     corrupt(source, start, "a byte order ('<', '>' or '|')", fmt::format("'{}'", order));
