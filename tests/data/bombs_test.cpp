@@ -189,17 +189,17 @@ TEST(Classes, OfATarAreAskedBackToo) {
   EXPECT_EQ(open()->info().classes, 100'000'001);
 }
 
-SourcePtr csv(const std::string& text) {
+SourcePtr bomb_csv(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return memory_source("t.csv", {bytes.begin(), bytes.end()});
 }
 
 TEST(Bombs, ATableHasABoundedNumberOfColumnsAndBytesInACell) {
-  EXPECT_TRUE(says(complaint_of([] { read_csv(csv(std::string(8 << 20, ',') + "\n"), {}); }),
+  EXPECT_TRUE(says(complaint_of([] { read_csv(bomb_csv(std::string(8 << 20, ',') + "\n"), {}); }),
                    "expected at most 1048576 cells on line 1, found more"));
-  EXPECT_TRUE(says(complaint_of([] { read_csv(csv("a,b\n1,\"" + std::string(4 << 20, 'x') + "\"\n"), {}); }),
+  EXPECT_TRUE(says(complaint_of([] { read_csv(bomb_csv("a,b\n1,\"" + std::string(4 << 20, 'x') + "\"\n"), {}); }),
                    "a cell of at most 1048576 bytes on line 2"));
-  EXPECT_TRUE(says(complaint_of([] { read_csv(csv("a,b\n1," + std::string(4 << 20, 'x') + "\n"), {}); }),
+  EXPECT_TRUE(says(complaint_of([] { read_csv(bomb_csv("a,b\n1," + std::string(4 << 20, 'x') + "\n"), {}); }),
                    "a cell of at most 1048576 bytes"));
 }
 
@@ -208,7 +208,7 @@ TEST(Bombs, AMessageDoesNotListAThousandColumns) {
   for (int i = 1; i < 5000; ++i) header += fmt::format(",c{}", i);
   CsvOptions options;
   options.label = "absent";
-  const std::string text = complaint_of([&] { read_csv(csv(header + "\n"), options); });
+  const std::string text = complaint_of([&] { read_csv(bomb_csv(header + "\n"), options); });
   EXPECT_TRUE(says(text, "c0, c1, c2"));
   EXPECT_TRUE(says(text, "and 4980 more"));
   EXPECT_LT(text.size(), 500u);

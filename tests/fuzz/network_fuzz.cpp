@@ -9,7 +9,7 @@
 #include "models/zoo.h"
 #include "recipe/toml.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+int fuzz_network(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;
   try {
     const Options options =

@@ -193,7 +193,7 @@ TEST(CodedSum, GivesBackWhatErrorFeedbackHolds) {
 }
 
 TEST(CodedSum, TheQuickestWayFollowsTheLinks) {
-  const Link slow_start{.latency = 1e-3, .per_byte = 1e-9}, slow_wire{.latency = 1e-6, .per_byte = 1e-7};
+  const LinkCosts slow_start{.latency = 1e-3, .per_byte = 1e-9}, slow_wire{.latency = 1e-6, .per_byte = 1e-7};
   using Way = CodedSum::Way;
   constexpr std::size_t numbers = 1000000;
   // Few bytes on links that are slow to start: few exchanges. Many on slow wires: few bytes.

@@ -41,9 +41,9 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(problems.empty()) << problems.text(file_.path);
     races_ = composition_->exchange->traits().shared_memory;
     if (races_) composition_->work.common = false;  // else turns would not say who does what
-    optim_ = axis(file_.with, "optim");
+    optim_ = axis(file_.local, "optim");
     optim_.items.try_emplace("name", text("momentum"));
-    network_.options.items.merge(Options(axis(file_.with, "model")).items);
+    network_.options.items.merge(Options(axis(file_.local, "model")).items);
   }
 
   // Steps from `from` to `to` in rounds of that many, on what was saved before (if anything); saves at the end.
