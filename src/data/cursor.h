@@ -1,10 +1,10 @@
 #pragma once
 // Which samples step t of a run uses: pure arithmetic, from the step alone, so that resuming needs no saved state.
 //
-// An epoch is a sequence of batches. Its last batch is smaller when the batch size does not divide the epoch (or is left
-// out, if so asked), and never holds samples of the next epoch. The batch size may change at given steps; the next batch
-// then begins at the sample after the last one used. A batch of n samples is split over S logical shards as evenly as
-// possible: shard s has [s*n/S, (s+1)*n/S).
+// An epoch is a sequence of batches. Its last batch is smaller when the batch size does not divide the epoch (or is
+// left out, if so asked), and never holds samples of the next epoch. The batch size may change at given steps; the next
+// batch then begins at the sample after the last one used. A batch of n samples is split over S logical shards as
+// evenly as possible: shard s has [s*n/S, (s+1)*n/S).
 
 #include <cstdint>
 #include <vector>

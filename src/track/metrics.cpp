@@ -53,8 +53,8 @@ void for_each_line(Disk& disk, const std::string& path, const std::function<void
 }  // namespace
 
 std::string to_jsonl(const MetricPoint& point) {
-  std::string line =
-      fmt::format("{{\"step\":{},\"epoch\":{},\"time\":{}", point.step, metric_value(point.epoch), metric_value(point.time));
+  std::string line = fmt::format("{{\"step\":{},\"epoch\":{},\"time\":{}", point.step, metric_value(point.epoch),
+                                 metric_value(point.time));
   for (const auto& [name, value] : point.values) line += fmt::format(",{}:{}", Json(name).dump(), metric_value(value));
   return line + "}\n";
 }

@@ -70,7 +70,7 @@ class BaseRuns:
     def _make(self, kind, base):
         remove(self.work)
         os.makedirs(self.outside)
-        with open(os.path.join(self.outside, "letter.txt"), "w") as file:
+        with open(os.path.join(self.outside, "keep.txt"), "w") as file:
             file.write("somebody else's\n")
         if kind != "digits":
             data_sets.make(kind, self.data, 1)

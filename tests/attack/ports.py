@@ -71,10 +71,10 @@ class Ports:
         return Verdict(test, 1, held, f"not the weights of the undisturbed run: {outcome.brief()}", outcome.command())
 
     def _in_time(self, phase, results, command):
-        for manner, seconds, by_them in results:
+        for behaviour, seconds, by_them in results:
             held = by_them and seconds <= CLOSED_SECONDS + SLACK
             yield Verdict(f"{phase}: strangers are closed within 2 s", 1, held,
-                          f"'{manner}' was still connected after {seconds:.1f} s", command)
+                          f"'{behaviour}' was still connected after {seconds:.1f} s", command)
 
     def _while_training(self, dice):
         """No port is open; whoever knocks at one that was open is refused, and the job is hardly slower."""
@@ -102,7 +102,7 @@ class Ports:
         job.wait_until(lambda: early.update(listeners(job.pid)) or job.training(), 30)
         before, most = socket_memory_mib(), 0.0
         siege = threading.Thread(target=besiege, args=(sorted(early) or [free_port()], PARKED, 1.5, dice),
-                                 kwargs={"manners": ["a lot"]})
+                                 kwargs={"behaviours": ["a lot"]})
         siege.start()
         while siege.is_alive():
             most = max(most, socket_memory_mib() - before)

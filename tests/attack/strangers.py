@@ -1,4 +1,4 @@
-"""Hostile connections: many at once, each with its own bad manners, and how long the other side puts up with them."""
+"""Hostile connections: many at once, each with its own bad behaviour, and how long the other side puts up with them."""
 import functools
 import hashlib
 import hmac
@@ -33,7 +33,7 @@ def tls_hello():
 
 A_LOT = memoryview(bytes(8 << 20))
 
-MANNERS = {
+BEHAVIOURS = {
     "silent": lambda dice: b"",
     "garbage": lambda dice: dice.randbytes(300),
     "http": lambda dice: b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -53,10 +53,10 @@ MANNERS = {
 
 
 class Stranger:
-    def __init__(self, port, manner, dice):
-        self.port, self.manner, self.born, self.closed = port, manner, time.monotonic(), None
-        self.words = MANNERS[manner](dice) if MANNERS[manner] else hello(b"echelon")
-        self.slow, self.due = MANNERS[manner] is None, self.born
+    def __init__(self, port, behaviour, dice):
+        self.port, self.behaviour, self.born, self.closed = port, behaviour, time.monotonic(), None
+        self.words = BEHAVIOURS[behaviour](dice) if BEHAVIOURS[behaviour] else hello(b"echelon")
+        self.slow, self.due = BEHAVIOURS[behaviour] is None, self.born
         self.socket = socket.socket()
         self.socket.setblocking(False)
         try:
@@ -89,18 +89,18 @@ class Stranger:
                 return False
 
 
-def besiege(ports, count, limit, dice, *, manners=None, until=lambda: False, leave_after=None):
+def besiege(ports, count, limit, dice, *, behaviours=None, until=lambda: False, leave_after=None):
     """Makes `count` hostile connections to the ports. Each is watched until the other side ends it, or for `limit`
-    seconds; with `leave_after` a stranger leaves by itself then. Returns [(manner, seconds, closed by the other side)]."""
+    seconds; with `leave_after` a stranger leaves by itself then. Returns [(behaviour, seconds, closed by the other side)]."""
     results, open_ones, made = [], set(), 0
-    names = sorted(manners or MANNERS)
+    names = sorted(behaviours or BEHAVIOURS)
     with selectors.DefaultSelector() as selector:
         while open_ones or (made < count and not until()):
             while made < count and len(open_ones) < SLOT and not until():
                 stranger = Stranger(dice.choice(ports), names[made % len(names)], dice)
                 made += 1
                 if stranger.closed:
-                    results.append((stranger.manner, stranger.seconds(), True))
+                    results.append((stranger.behaviour, stranger.seconds(), True))
                 else:
                     open_ones.add(stranger)
                     selector.register(stranger.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, stranger)
@@ -120,13 +120,13 @@ def besiege(ports, count, limit, dice, *, manners=None, until=lambda: False, lea
                     selector.unregister(stranger.socket)
                     stranger.end()
                     open_ones.discard(stranger)
-                    results.append((stranger.manner, stranger.seconds(), True))
+                    results.append((stranger.behaviour, stranger.seconds(), True))
             now = time.monotonic()
             for stranger in [s for s in open_ones if now - s.born > (leave_after or limit)]:
                 selector.unregister(stranger.socket)
                 stranger.end()
                 open_ones.discard(stranger)
-                results.append((stranger.manner, stranger.seconds(), leave_after is not None))
+                results.append((stranger.behaviour, stranger.seconds(), leave_after is not None))
             if any(stranger.slow for stranger in open_ones):
                 time.sleep(0.01)  # a socket that one could always write to would keep this loop spinning
     return results

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "parallel/replica.h"
 #include "recipe/prepare.h"
 #include "run/job.h"
 #include "tests/parallel/systems.h"
@@ -217,7 +218,7 @@ std::string trained(const std::string& system, const std::string& optim) {
     Training training(job, *disk, world.clock(), team, "", 1);
     training.run(false);
     if (world.rank() == 0) {
-      const auto weights = training.engine().model();
+      const auto weights = dynamic_cast<Replica&>(training.engine()).trainer().parameters();  // its own, not the centre
       weights_text = fmt::format("{}", fmt::join(weights, " "));
     }
   }).throw_if_failed();

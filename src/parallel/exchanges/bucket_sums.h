@@ -45,7 +45,7 @@ class BucketSums {
   WorkerSide& worker_;
   Sum add_up_;
   std::span<float> sum_;  // in shared memory where there is some: the collectives read it in place
-  bool overlaps_;  // else there is one bucket, and it starts after backward
+  bool overlaps_;         // else there is one bucket, and it starts after backward
   std::vector<SummedBucket> buckets_;
   std::int64_t rounds_ = 0;
   BucketPipeline pipeline_;  // last

@@ -100,7 +100,8 @@ ServerMap make_server_map(const ServerSettings& s, const ExchangeParts& parts) {
   if (s.has_sites()) map.sites = sites_of(s.sites, hosts);
   map.keys = keys_of_run(s, parts, map.sites);
   map.writers = writers_of_run(s, parts, map.sites);
-  for (const Key& key : map.keys) map.push_to.push_back(ServerRelay::gate(s.overlay, parts.rank(), key.server, hosts));
+  for (const Key& key : map.keys)
+    map.push_to.push_back(ServerRelay::entry_address(s.overlay, parts.rank(), key.server, hosts));
   map.read_order = parts.trainer->reading_order();
   return map;
 }

@@ -8,7 +8,7 @@
 
 namespace echelon::exchanges {
 
-Address ServerRelay::gate(const Overlay& overlay, Rank rank, Rank root, const std::vector<int>& hosts) {
+Address ServerRelay::entry_address(const Overlay& overlay, Rank rank, Rank root, const std::vector<int>& hosts) {
   if (rank != root && !children_of(overlay, rank, root, hosts).empty()) return {rank, relay_tag};
   const Rank parent = rank == root ? root : parent_of(overlay, rank, root, hosts);
   return {parent, parent == root ? Exchange::server_tag : relay_tag};

@@ -27,7 +27,7 @@ class ServerRelay {
   ~ServerRelay();
 
   // Where a rank's worker writes for that key, and where its server (or relay) answers `rank` if that is a child.
-  static Address gate(const Overlay& overlay, Rank rank, Rank root, const std::vector<int>& hosts);
+  static Address entry_address(const Overlay& overlay, Rank rank, Rank root, const std::vector<int>& hosts);
   static Address reply_to(const Overlay& overlay, Rank child, Rank root, const std::vector<int>& hosts);
 
   std::vector<StateSpan> state();

@@ -19,7 +19,8 @@ struct UpdatePart {
 
 // Sums the core's blocks without updating.
 inline void sum_blocks(const UpdatePart& p) {
-  const Update::BlockRange part = p.update.part(static_cast<std::size_t>(p.member), static_cast<std::size_t>(p.members));
+  const Update::BlockRange part =
+      p.update.part(static_cast<std::size_t>(p.member), static_cast<std::size_t>(p.members));
   for (std::size_t b = part.first; b < part.last; ++b) {
     const Update::Block& block = p.update.blocks()[b];
     sum_over_shards(p.shards, p.sums, block.offset, block.offset + block.size, p.total);

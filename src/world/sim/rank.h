@@ -79,7 +79,7 @@ class Machinery {
   SimReport& report() { return report_; }
   SimRank& rank(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
   double slowness(int rank);
-  // The first loss of the run is told to everybody by `teller`, as fast as the news travels.
+  // The first loss of the run is reported to all ranks by `teller`, after the latency of its links.
   void tell_everybody(int teller, int lost, const std::string& reason);
   void failed(int rank, const std::string& text, bool crashed, std::exception_ptr error);
   void log(const std::string& line) const;

@@ -81,14 +81,14 @@ void Machinery::failed(int r, const std::string& text, bool crashed, std::except
   log(fmt::format("rank {} {}: {}", r, crashed ? "crashed" : "failed", text));
 }
 
-// One round of news is enough: it reaches everybody, and a world is whole or broken.
+// One round of reports is enough: it reaches every rank, and a world is whole or broken.
 void Machinery::tell_everybody(int teller, int lost, const std::string& reason) {
   if (std::exchange(told_, true)) return;
   for (const auto& other : ranks_) {
     const int r = other->rank();
     if (r == teller) continue;
-    const double news = transport_.cut(teller, r) ? options_.detection_seconds : network_.latency(teller, r);
-    scheduler_.at(scheduler_.now() + news, r, What::lost, [&other = *other, teller, lost, reason] {
+    const double delay = transport_.cut(teller, r) ? options_.detection_seconds : network_.latency(teller, r);
+    scheduler_.at(scheduler_.now() + delay, r, What::lost, [&other = *other, teller, lost, reason] {
       if (other.rank() == lost) {
         other.lose(teller, "it gave up on this rank: " + reason);  // which is there after all
       } else {

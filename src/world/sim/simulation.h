@@ -16,9 +16,9 @@
 // repeats, corrupts, ... messages, they travel as frames that are sent again until they arrive
 // (world/sim/connections.h).
 //
-// Failure. A rank whose program throws is lost to all others as soon as the news has travelled there; a crashed rank
-// after `detection_seconds`; a rank that does not answer after `most_tries` of one frame. If nothing is left to happen
-// and ranks still wait, every wait throws `Deadlock`, which says who waits for what.
+// Failure. A rank whose program throws is lost to all others after the latency of the link to each of them; a crashed
+// rank after `detection_seconds`; a rank that does not answer after `most_tries` of one frame. If nothing is left to
+// happen and ranks still wait, every wait throws `Deadlock`, which says who waits for what.
 //
 // Not thread-safe, but several simulations may run in several threads.
 

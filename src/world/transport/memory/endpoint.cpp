@@ -81,7 +81,7 @@ Work Endpoint::receive(int from, Channel channel, Label label, std::size_t bytes
 }
 
 bool Endpoint::something_came() const {
-  if (mine_.news.load(std::memory_order_seq_cst) != news_seen_.load(std::memory_order_relaxed)) return true;
+  if (mine_.changes.load(std::memory_order_seq_cst) != changes_seen_.load(std::memory_order_relaxed)) return true;
   if (ready_count_.load(std::memory_order_seq_cst) != 0) return true;
   for (const Peer& p : peers_)
     if (!p.in.empty()) return true;

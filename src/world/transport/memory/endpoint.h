@@ -106,7 +106,7 @@ class Endpoint {
   OperationList offered_;
   OperationList ready_;
   std::atomic<int> ready_count_{0};
-  std::atomic<std::uint32_t> news_seen_{0};
+  std::atomic<std::uint32_t> changes_seen_{0};
   bool finished_any_ = false;
 };
 

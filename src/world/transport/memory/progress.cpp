@@ -9,7 +9,7 @@ namespace echelon {
 
 void Endpoint::progress() {
   std::unique_lock lock(lock_);
-  news_seen_.store(mine_.news.load(std::memory_order_acquire), std::memory_order_relaxed);
+  changes_seen_.store(mine_.changes.load(std::memory_order_acquire), std::memory_order_relaxed);
   for (int r = 0; r < segment_.ranks(); ++r) drain(r);
   read_receipts();
   for (int r = 0; r < segment_.ranks(); ++r) flush(r);
@@ -219,7 +219,7 @@ void Endpoint::write_receipt(int sender, std::uint32_t receipt, Receipt::State s
 
 void Endpoint::tell(int rank) {
   RankBlock& other = segment_.rank(rank);
-  other.news.fetch_add(1, std::memory_order_seq_cst);
+  other.changes.fetch_add(1, std::memory_order_seq_cst);
   other.wake_up.wake();
 }
 

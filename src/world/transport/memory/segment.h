@@ -40,8 +40,9 @@ struct alignas(64) Receipt {
 struct RankBlock {
   static constexpr std::uint32_t receipt_count = 1024;
 
-  alignas(64) WakeUp wake_up;                       // the waiting tasks of the rank sleep on it
-  alignas(64) std::atomic<std::uint32_t> news{0};   // one more for each receipt, and when its full ring has room again
+  alignas(64) WakeUp wake_up;  // the waiting tasks of the rank sleep on it
+  alignas(64) std::atomic<std::uint32_t> changes{
+      0};                                           // one more for each receipt, and when its full ring has room again
   alignas(64) std::atomic<std::uint32_t> ended{0};  // its program has returned
   SharedStatus status;
   std::array<Receipt, receipt_count> receipts;

@@ -46,7 +46,7 @@ class MpiWorld final : public World {
   // MPI ends well only if all ranks come to the end. Those that wait hear of the failure and do; the others have that
   // long before MPI_Abort ends the job.
   void end_after_failure(double grace_seconds);
-  void make_progress();  // of the messages on this machine, and of the news of failures
+  void make_progress();  // of the messages on this machine, and of failure reports
 
  private:
   // A message between ranks of one machine, in a job on several: while a task waits for it, MPI must make progress.
