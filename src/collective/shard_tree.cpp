@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
 
 #include "base/error.h"
@@ -10,8 +9,6 @@
 #include "tensor/buffer.h"
 
 namespace echelon {
-
-int tree_split(int lo, int hi) { return lo + static_cast<int>(std::bit_floor(static_cast<unsigned>(hi - lo - 1))); }
 
 ShardRange shards_of(int index, int n, int shards) {
   const auto at = [&](int i) { return static_cast<int>(std::int64_t{i} * shards / n); };

@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "base/tree.h"
+
 namespace echelon {
 
 // A sum over the shards [first, last), which are the leaves of one node of the tree.
@@ -18,9 +20,6 @@ struct PartialSum {
   int first = 0, last = 0;
   const float* data = nullptr;
 };
-
-// Where the tree over [lo, hi) splits; hi - lo > 1.
-int tree_split(int lo, int hi);
 
 // The shards of one of n ranks, or of one of a rank's n cores: neighbours, so that it can compute most of their sum by
 // itself; possibly none if there are fewer shards than ranks.

@@ -1,7 +1,10 @@
 #include "graph/gradient.h"
 
+#include <map>
+
 #include "base/error.h"
 #include "graph/ops/elementwise.h"
+#include "graph/ops/slices.h"
 
 namespace echelon {
 
@@ -45,14 +48,33 @@ void differentiate(Graph& graph, Value loss, const std::function<bool(const Para
   auto needs = [&](Value v) {
     return v && static_cast<std::size_t>(v.id) < depends.size() && depends[static_cast<std::size_t>(v.id)];
   };
-  // A value that is read in several places gets the sum of what comes back from each, in a fixed order.
-  auto arrive = [&](Value v, Value contribution) {
-    Value& sum = d[static_cast<std::size_t>(v.id)];
+  // A value that is read in several places gets the sum of what comes back from each, in a fixed order: first within
+  // a slice, then over the slices that read a value which belongs to none of them.
+  std::map<int, std::map<int, Value>> from_slices;  // by value and slice
+  auto arrive = [&](Value v, Value contribution, int slice) {
+    const int own = graph.slice_of(v);
+    const bool apart = own < 0 && slice >= 0;
+    Value& sum = apart ? from_slices[v.id][slice] : d[static_cast<std::size_t>(v.id)];
+    graph.set_slice(apart ? slice : own);
     sum = sum ? ops::add(graph, sum, contribution) : contribution;
+  };
+  auto arrived = [&](Value v) {
+    Value& sum = d[static_cast<std::size_t>(v.id)];
+    const auto it = from_slices.find(v.id);
+    if (it == from_slices.end()) return sum;
+    std::vector<Value> parts;
+    for (const auto& [slice, part] : it->second) parts.push_back(part);
+    if (graph.info(v).source == ValueInfo::Source::parameter)
+      graph.set_layer(graph.nodes()[static_cast<std::size_t>(graph.info(parts[0]).producer)].layer);
+    graph.set_slice(-1);
+    const Value slices = parts.size() == 1 ? parts[0] : ops::tree_sum(graph, parts);
+    sum = sum ? ops::add(graph, sum, slices) : slices;
+    from_slices.erase(it);
+    return sum;
   };
 
   graph.set_backward(true);
-  if (needs(loss)) arrive(loss, graph.add_one(std::make_shared<LossSeed>(), {}));
+  if (needs(loss)) arrive(loss, graph.add_one(std::make_shared<LossSeed>(), {}), -1);
   for (std::size_t i = graph.nodes().size(); i-- > 0;) {
     const Node node = graph.nodes()[i];  // a copy: adding nodes moves the originals
     if (node.backward) continue;
@@ -60,21 +82,23 @@ void differentiate(Graph& graph, Value loss, const std::function<bool(const Para
     bool any_wanted = false, any_arrived = false;
     for (Value v : node.in) wants.push_back(needs(v)), any_wanted = any_wanted || wants.back();
     std::vector<Value> d_out;
-    for (Value v : node.out) d_out.push_back(d[static_cast<std::size_t>(v.id)]), any_arrived |= bool(d_out.back());
-    if (!any_wanted || !any_arrived) continue;
     graph.set_layer(node.layer);
+    for (Value v : node.out) d_out.push_back(arrived(v)), any_arrived |= bool(d_out.back());
+    if (!any_wanted || !any_arrived) continue;
+    graph.set_slice(node.slice);
     const auto d_in = node.op->gradient(graph, node, d_out, wants);
     invariant(d_in.size() == node.in.size(), "a gradient per input");
     for (std::size_t k = 0; k < d_in.size(); ++k)
-      if (wants[k] && d_in[k]) arrive(node.in[k], d_in[k]);
+      if (wants[k] && d_in[k]) arrive(node.in[k], d_in[k], node.slice);
   }
 
   // Each contribution needs memory of its own: two parameters may have been handed the same value.
   std::vector<bool> taken(static_cast<std::size_t>(graph.values()), false);
   for (std::size_t i = 0; i < graph.parameters().size(); ++i) {
     const Value p = graph.parameter_value(i);
-    Value g = needs(p) ? d[static_cast<std::size_t>(p.id)] : Value{};
+    Value g = needs(p) ? arrived(p) : Value{};
     if (!g) continue;
+    graph.set_slice(graph.slice_of(g));
     if (taken[static_cast<std::size_t>(g.id)] || graph.info(g).source != ValueInfo::Source::node)
       g = ops::copy(graph, g);
     else
@@ -82,6 +106,7 @@ void differentiate(Graph& graph, Value loss, const std::function<bool(const Para
     graph.set_contribution(p, g);
   }
   graph.set_backward(false);
+  graph.set_slice(-1);
   graph.set_layer("");
 }
 

@@ -107,7 +107,7 @@ std::vector<Value> Graph::add(std::shared_ptr<const Op> op, std::vector<Value> i
   if (nodes_.size() >= most_nodes)
     throw TooLarge(fmt::format("layer '{}': the network has more than {} operations; make it smaller",
                                layer_.empty() ? "(top)" : layer_, most_nodes));
-  Node node{std::move(op), std::move(in), {}, layer_, backward_};
+  Node node{std::move(op), std::move(in), {}, layer_, backward_, slice_};
   for (const Type& t : out_types)
     node.out.push_back(new_value(t, ValueInfo::Source::node, static_cast<int>(nodes_.size())));
   nodes_.push_back(std::move(node));
@@ -130,6 +130,11 @@ Graph::Scope::~Scope() { graph_.layer_.resize(length_); }
 std::string Graph::unique_name(const std::string& base) {
   const int n = ++names_[layer_ + "." + base];
   return n == 1 ? base : fmt::format("{}{}", base, n);
+}
+
+int Graph::slice_of(Value v) const {
+  const ValueInfo& i = info(v);
+  return i.source == ValueInfo::Source::node ? nodes_[static_cast<std::size_t>(i.producer)].slice : -1;
 }
 
 std::vector<Type> Graph::types(std::span<const Value> vs) const {
@@ -169,6 +174,7 @@ void Rewriter::copy(const Node& node) { emit(node, node.op, mapped(node.in)); }
 std::vector<Value> Rewriter::emit(const Node& node, std::shared_ptr<const Op> op, std::vector<Value> in) {
   new_.layer_ = node.layer;
   new_.backward_ = node.backward;
+  new_.slice_ = node.slice;
   auto out = new_.add(std::move(op), std::move(in));
   for (std::size_t i = 0; i < node.out.size() && i < out.size(); ++i) map(node.out[i], out[i]);
   return out;
@@ -181,6 +187,7 @@ Graph Rewriter::finish() {
   for (const auto& c : old_.carries()) new_.carries_.push_back({c.name, (*this)[c.from], (*this)[c.to]});
   new_.layer_.clear();
   new_.backward_ = false;
+  new_.slice_ = -1;
   return std::move(new_);
 }
 
@@ -200,9 +207,10 @@ std::string to_string(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     std::vector<std::string> types;
     for (Value v : node.out) types.push_back(to_string(graph.type(v)));
-    text += fmt::format("{} = {}{}({}) : {}  # {}{}\n", list(node.out), node.op->name(),
+    text += fmt::format("{} = {}{}({}) : {}  # {}{}{}\n", list(node.out), node.op->name(),
                         node.op->detail().empty() ? "" : " <" + node.op->detail() + ">", list(node.in),
-                        fmt::join(types, ", "), node.layer, node.backward ? " (backward)" : "");
+                        fmt::join(types, ", "), node.layer, node.slice < 0 ? "" : fmt::format(" slice {}", node.slice),
+                        node.backward ? " (backward)" : "");
   }
   return text;
 }

@@ -21,6 +21,8 @@ struct Node {
   std::vector<Value> in, out;
   std::string layer;      // the layer it belongs to, for messages, profiles and cuts: "block2.conv1"
   bool backward = false;  // made by differentiate()
+  // The slice it belongs to (graph/passes/slice.h). -1: to none; whoever needs its outputs computes it.
+  int slice = -1;
 };
 
 struct ValueInfo {
@@ -70,6 +72,7 @@ class Graph {
   const std::string& layer() const { return layer_; }
   void set_layer(std::string layer) { layer_ = std::move(layer); }
   void set_backward(bool on) { backward_ = on; }
+  void set_slice(int slice) { slice_ = slice; }  // of the nodes that are added from now on
   // "conv" the first time, then "conv2", "conv3" ...: names for layers that were given none.
   std::string unique_name(const std::string& base);
 
@@ -84,6 +87,7 @@ class Graph {
   int values() const { return static_cast<int>(values_.size()); }
   const ValueInfo& info(Value v) const { return values_[static_cast<std::size_t>(v.id)]; }
   const Type& type(Value v) const { return info(v).type; }
+  int slice_of(Value v) const;  // its node's; -1 for inputs and parameters
   std::vector<Type> types(std::span<const Value> vs) const;
 
   // For each value, how many node inputs read it (outputs, contributions and carries count as one each).
@@ -107,6 +111,7 @@ class Graph {
   std::map<std::string, int> names_;
   std::string layer_;
   bool backward_ = false;
+  int slice_ = -1;
 };
 
 // Copies a graph node by node into a new one; a pass decides for each node what to emit instead.
@@ -121,7 +126,7 @@ class Rewriter {
   std::vector<Value> mapped(std::span<const Value> old) const;
   void map(Value old, Value now) { map_[static_cast<std::size_t>(old.id)] = now; }
   void copy(const Node& node);
-  // Adds `op` in the place of `node`: same layer, outputs mapped.
+  // Adds `op` in the place of `node`: same layer and slice, outputs mapped.
   std::vector<Value> emit(const Node& node, std::shared_ptr<const Op> op, std::vector<Value> in);
   Graph finish();  // outputs, contributions and carries follow the map
 

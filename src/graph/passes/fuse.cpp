@@ -96,17 +96,17 @@ class Fuser {
   // The op of `node` with the ReLU that alone reads its result, or null.
   std::shared_ptr<const Op> with_relu(const Node& node) const {
     const Node* reader = only_reader(node.out[0]);
-    if (!reader || !is_relu(*reader)) return nullptr;
+    if (!reader || !is_relu(*reader) || reader->slice != node.slice) return nullptr;
     if (auto op = ops::conv2d_with_relu(*node.op)) return op;
     return ops::linear_with_relu(*node.op);
   }
   // Whether this ReLU has been computed by the node that feeds it.
   bool absorbed(const Node& node) const { return is_relu(node) && r_[node.out[0]]; }
 
-  // A chain may grow through `v` if another element-wise node is the only one to read it.
+  // A chain may grow through `v` if another element-wise node of the same slice is the only one to read it.
   bool may_wait(Value v) const {
     const Node* reader = only_reader(v);
-    return reader && ops::elementwise_program(*reader->op);
+    return reader && ops::elementwise_program(*reader->op) && reader->slice == graph_.slice_of(v);
   }
 
   void visit_elementwise(const Node& node) {

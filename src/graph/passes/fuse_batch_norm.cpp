@@ -33,13 +33,15 @@ class Finder {
     const Node& node = graph_.nodes()[static_cast<std::size_t>(relu)];
     if (!is_single(node, Ew::relu)) return {};
     const Value x = node.in[0];
+    if (graph_.slice_of(x) != node.slice) return {};
     if (lone_norm(x) >= 0) return Block{lone_norm(x), -1, relu, {}};
     const int sum = lone_producer(x);
     if (sum < 0 || !is_single(graph_.nodes()[static_cast<std::size_t>(sum)], Ew::add)) return {};
     // The later of the two norms: its gradient comes first, before anybody needs the residual's.
     const Value a = graph_.nodes()[static_cast<std::size_t>(sum)].in[0];
     const Value b = graph_.nodes()[static_cast<std::size_t>(sum)].in[1];
-    const int norm_a = lone_norm(a), norm_b = lone_norm(b);
+    const auto lone_norm_here = [&](Value v) { return graph_.slice_of(v) == node.slice ? lone_norm(v) : -1; };
+    const int norm_a = lone_norm_here(a), norm_b = lone_norm_here(b);
     if (a == b || (norm_a < 0 && norm_b < 0)) return {};
     return norm_a > norm_b ? Block{norm_a, sum, relu, b} : Block{norm_b, sum, relu, a};
   }

@@ -14,6 +14,7 @@ Graph choose_layouts(const Graph& graph) {
   auto in_layout = [&](Value v, Layout wanted) {
     if (now.type(v).layout == wanted) return v;
     Value& there = made[{v.id, wanted}];
+    now.set_slice(now.slice_of(v));  // not the reader's: other slices may read it too
     if (!there) there = ops::relayout(now, v, wanted);
     return there;
   };

@@ -1,0 +1,121 @@
+// Slices of a graph: what joins them, how gradients cross them, and that passes keep them apart.
+#include "graph/ops/slices.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "graph/ops/elementwise.h"
+#include "graph/ops/linear.h"
+#include "graph/ops/shape.h"
+#include "tests/graph/op_check.h"
+
+namespace echelon {
+namespace {
+
+using Values = std::vector<Value>;
+
+// A hidden layer in `slices` parts: columns of the first matrix, rows of the second, and their sum.
+Value sliced_pair(Graph& g, Value x, const Values& first, const Values& second) {
+  Values parts;
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    g.set_slice(static_cast<int>(s));
+    parts.push_back(ops::linear(g, ops::tanh(g, ops::linear(g, x, first[s], {})), second[s], {}));
+  }
+  g.set_slice(-1);
+  return ops::tree_sum(g, parts);
+}
+
+TEST(Slices, TreeSumHandsItsGradientToEveryAddend) {
+  for (std::size_t n : {1u, 2u, 3u, 5u, 8u})
+    test::check_gradient(std::vector<test::Given>(n, {{3, 5}}),
+                         [](Graph& g, const Values& p) { return ops::tree_sum(g, p); });
+  test::check_gradient({{{3, 5}}}, [](Graph& g, const Values& p) { return ops::tree_sum(g, {p[0], p[0], p[0]}); });
+}
+
+TEST(Slices, TreeSumRefusesOtherShapes) {
+  Graph g;
+  const Value a = g.input("a", f32({2, 3})), b = g.input("b", f32({3, 2}));
+  EXPECT_THROW(ops::tree_sum(g, {a, b}), BadInput);
+}
+
+TEST(Slices, SplitCutsAnyAxisAndItsGradientJoins) {
+  for (int axis : {0, 1, 2})
+    test::check_gradient({{{5, 5, 5}}}, [axis](Graph& g, const Values& p) {
+      const auto parts = ops::split(g, p[0], axis, {2, 1, 2});
+      return ops::concat(g, {ops::square(g, parts[2]), parts[1], ops::tanh(g, parts[0])}, axis);
+    });
+  // A part that nobody reads adds nothing.
+  test::check_gradient({{{4, 6}}}, [](Graph& g, const Values& p) { return ops::split(g, p[0], 1, {2, 4})[1]; });
+  Graph g;
+  EXPECT_THROW(ops::split(g, g.input("x", f32({2, 5})), 1, {2, 2}), BadInput);
+}
+
+TEST(Slices, AGradientThatComesBackFromSeveralSlicesIsOneTreeSum) {
+  Graph g;
+  auto parameter = [&](const char* name, Shape shape) { return g.parameter({.name = name, .shape = shape}); };
+  const Value x = parameter("x", {4, 6});
+  const Value y = sliced_pair(g, ops::tanh(g, x), {parameter("a0", {3, 6}), parameter("a1", {3, 6})},
+                              {parameter("b0", {2, 3}), parameter("b1", {2, 3})});
+  const Value loss = ops::distance_loss(g, ops::Distance::mse, y, g.input("t", f32({4, 2})));
+  g.set_output("loss", loss);
+  differentiate(g, loss);
+  int backward_sums = 0;
+  for (const Node& node : g.nodes()) {
+    if (ops::is_tree_sum(*node.op)) {
+      EXPECT_EQ(node.slice, -1);
+      ASSERT_EQ(node.in.size(), 2u);
+      EXPECT_EQ(g.slice_of(node.in[0]), 0);
+      EXPECT_EQ(g.slice_of(node.in[1]), 1);
+      backward_sums += node.backward;
+    }
+    // Nothing of one slice reads what another has made.
+    if (node.slice >= 0)
+      for (Value v : node.in) EXPECT_TRUE(g.slice_of(v) == node.slice || g.slice_of(v) == -1) << to_string(g);
+  }
+  EXPECT_EQ(backward_sums, 1) << to_string(g);  // of tanh(x), where the slices meet
+  EXPECT_NE(to_string(g).find(" slice 1 (backward)"), std::string::npos);
+}
+
+TEST(Slices, ASlicedPairHasTheGradientsOfTheWhole) {
+  const std::vector<test::Given> given{{{4, 6}}, {{3, 6}}, {{3, 6}}, {{3, 6}}, {{2, 3}}, {{2, 3}}, {{2, 3}}};
+  const auto sliced = [](Graph& g, const Values& p) {
+    return sliced_pair(g, p[0], {p[1], p[2], p[3]}, {p[4], p[5], p[6]});
+  };
+  test::check_gradient(given, sliced);
+  const auto whole = [](Graph& g, const Values& p) {
+    const Value first = ops::concat(g, {p[1], p[2], p[3]}, 0), second = ops::concat(g, {p[4], p[5], p[6]}, 1);
+    return ops::linear(g, ops::tanh(g, ops::linear(g, p[0], first, {})), second, {});
+  };
+  test::OpRun a(given, sliced), b(given, whole);
+  EXPECT_NEAR(a.run(), b.run(), 1e-4);
+  for (std::size_t i = 0; i < given.size(); ++i)
+    for (std::size_t k = 0; k < a.gradient(i).size(); ++k) ASSERT_NEAR(a.gradient(i)[k], b.gradient(i)[k], 1e-4);
+}
+
+TEST(Slices, ElementwiseChainsAreFusedWithinASliceOnly) {
+  Graph g;
+  Value x = g.input("x", f32({2, 3}));
+  for (int slice : {-1, 0, 0, 1, -1}) {
+    g.set_slice(slice);
+    x = ops::tanh(g, ops::scale(g, x, 0.5f));
+  }
+  g.set_output("y", x);
+  const Plan plan = compile(g);
+  std::vector<int> slices;
+  for (const Node& node : plan.graph.nodes()) slices.push_back(node.slice);
+  EXPECT_EQ(slices, (std::vector<int>{-1, 0, 1, -1})) << to_string(plan.graph);
+}
+
+TEST(Slices, ALinearLayerTakesOnlyAReluOfItsOwnSlice) {
+  for (int slice : {0, 1}) {
+    Graph g;
+    g.set_slice(0);
+    const Value y = ops::linear(g, g.input("x", f32({2, 3})), g.parameter({.name = "w", .shape = {4, 3}}), Value{});
+    g.set_slice(slice);
+    g.set_output("y", ops::relu(g, y));
+    EXPECT_EQ(compile(g).graph.nodes().size(), slice == 0 ? 1u : 2u);
+  }
+}
+
+}  // namespace
+}  // namespace echelon
