@@ -27,6 +27,8 @@
 namespace echelon::data {
 
 class Vocabulary;
+class TableEncoder;
+struct TableFile;
 
 constexpr std::size_t most_fields = 16;  // of a sample
 
@@ -35,6 +37,8 @@ struct Field {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;
+  // i32 only: how many different ids each element may have (0 .. n - 1), as of a table's columns; empty if not known.
+  std::vector<std::int64_t> categories = {};
 
   std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
   bool operator==(const Field&) const = default;
@@ -51,12 +55,24 @@ struct SampleContext {
   std::uint32_t epoch = 0;
 };
 
+// One number to be predicted, and how it was standardised: original = mean + deviation * target.
+struct TargetColumn {
+  std::string name;
+  double mean = 0, deviation = 1;
+  bool binary = false;  // it is 0 or 1: one of several labels
+};
+
 struct DatasetInfo {
   std::uint64_t size = 0;
   std::vector<Field> fields;             // [0] is what the model reads; [1], if there, what the loss compares with
   std::int64_t classes = 0;              // labels are 0 .. classes - 1; 0 when the samples have no class
   std::vector<std::string> class_names;  // empty, or one for each class
+  std::vector<float> class_weights;      // in the training loss: empty, or one for each class
+  std::vector<TargetColumn> targets;     // of a table: one for each element of a target that is numbers; else empty
   std::shared_ptr<const Vocabulary> vocabulary;  // of a text, else null
+  std::shared_ptr<const TableEncoder> table;     // how the rows of a table became these samples, else null
+  std::shared_ptr<const TableFile> table_rows;   // of a table that is not encoded yet (data/table/open_table.h)
+  std::vector<std::string> notes;                // what was found, filled in or left out: sentences, to be shown
   std::int64_t streams = 0;  // > 0: sample i continues sample i - streams; must stay in order, batch == streams
   bool random = false;       // samples depend on the context
   std::string fingerprint;   // a hash of the content, so that resuming with other data can be refused. Decorators that

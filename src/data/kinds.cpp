@@ -14,21 +14,20 @@
 #include "data/formats/shards.h"
 #include "data/formats/synthetic.h"
 #include "data/formats/text.h"
+#include "data/table/kind.h"
 
 namespace echelon::data {
 
-namespace {
-
-constexpr std::int64_t most_samples = 1'000'000'000'000;  // that are made on the fly: an epoch's steps can be counted
-
-// A file or files without a part for testing: training on it is fine, testing needs `holdout`.
 void only_train(const std::string& split, const std::string& what) {
   if (split != "train")
     bad_input("{} has no samples of their own for the split '{}': keep some back with holdout = 0.1", what, split);
 }
 
-// Where the data are; known when they are opened, because a named set is looked for then.
-using Path = std::function<std::string(Disk& disk)>;
+namespace {
+
+using Path = DataPath;
+
+constexpr std::int64_t most_samples = 1'000'000'000'000;  // that are made on the fly: an epoch's steps can be counted
 
 Path read_path(OptionReader& table, const Path& fallback) {
   if (fallback && !table.has("path")) return fallback;
@@ -240,6 +239,10 @@ OpenSplit read_synthetic_kind(OptionReader& table, const Path&) {
   };
 }
 
+OpenSplit read_table_kind_at(OptionReader& table, const Path& fallback) {
+  return read_table_kind(table, read_path(table, fallback));
+}
+
 struct KindLine {
   const char* name;
   OpenSplit (*read)(OptionReader& table, const Path& fallback);
@@ -250,6 +253,7 @@ constexpr std::array kinds = {
     KindLine{"npz", read_npz_kind},           KindLine{"csv", read_csv_kind},
     KindLine{"images", read_images_kind},     KindLine{"tar", read_tar_kind},
     KindLine{"text", read_text_kind},         KindLine{"synthetic", read_synthetic_kind},
+    KindLine{"table", read_table_kind_at},
 };
 
 }  // namespace

@@ -11,6 +11,11 @@
 namespace echelon::data {
 
 using OpenSplit = std::function<DatasetPtr(Disk& disk, const std::string& split)>;
+// Where the data are; known when they are opened, because a named set is looked for then.
+using DataPath = std::function<std::string(Disk& disk)>;
+
+// For a file or files without a part for testing: training on it is fine, testing needs `holdout`. BadInput then.
+void only_train(const std::string& split, const std::string& what);
 
 std::vector<std::string> kind_names();  // the formats, then the known sets
 // Reads the options of `kind` (one of kind_names) from the table; files are touched when the result is called.

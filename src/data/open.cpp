@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/kinds.h"
+#include "data/table/open_table.h"
 #include "world/os/host.h"
 
 namespace echelon::data {
@@ -21,11 +22,19 @@ DatasetPtr DataSpec::open(Disk& disk, const std::string& split, bool augment) co
 }
 
 DatasetPtr DataSpec::open_plain(Disk& disk, const std::string& split) const {
-  DatasetPtr dataset = holdout_ > 0 ? held_out(open_(disk, "train"), holdout_, split == "train") : open_(disk, split);
-  const std::uint64_t limit = split == "train" ? limit_train_ : limit_test_;
-  if (limit > 0 && limit < dataset->size()) dataset = sliced(dataset, 0, limit);
+  DatasetPtr dataset = open_part(disk, split);
+  if (dataset->info().table_rows) {  // a table is encoded as its training part says
+    const DatasetPtr train = split == "train" ? dataset : open_part(disk, "train");
+    dataset = encode_rows(*train, *dataset, split);
+  }
   if (cache_limit_ > 0 && !dataset->info().random) dataset = cached(dataset, cache_limit_);
   return dataset;
+}
+
+DatasetPtr DataSpec::open_part(Disk& disk, const std::string& split) const {
+  DatasetPtr dataset = holdout_ > 0 ? held_out(open_(disk, "train"), holdout_, split == "train") : open_(disk, split);
+  const std::uint64_t limit = split == "train" ? limit_train_ : limit_test_;
+  return limit > 0 && limit < dataset->size() ? sliced(dataset, 0, limit) : dataset;
 }
 
 DatasetPtr DataSpec::transformed(DatasetPtr plain, bool augment) const {

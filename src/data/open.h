@@ -44,6 +44,8 @@ class DataSpec {
   const std::string& kind() const { return kind_; }
 
  private:
+  DatasetPtr open_part(Disk& disk, const std::string& split) const;  // as it is read: a table's rows are not encoded
+
   friend DataSpec read_data_spec(OptionReader& table, const DataPlaces& places);
   using Open = std::function<DatasetPtr(Disk& disk, const std::string& split)>;
   using MakeTransform = std::function<TransformPtr(bool augment)>;  // null: nothing to do

@@ -41,6 +41,8 @@ void open_data(Disk& disk, PreparedRun& run, Problems& problems, const data::Dat
   if (problems.list().size() > before) return;
   run.train = open_split(disk, spec, "train", table);
   if (run.recipe.train.evaluate) run.test = open_split(disk, spec, "test", table);
+  for (const auto& part : {run.train, run.test})
+    if (part) run.recipe.notes.insert(run.recipe.notes.end(), part->info().notes.begin(), part->info().notes.end());
   if (!run.train || !run.test) return;
   const data::DatasetInfo &train = run.train->info(), &test = run.test->info();
   if (train.fields != test.fields)
