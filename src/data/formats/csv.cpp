@@ -136,7 +136,7 @@ class Columns {
   std::optional<std::size_t> label_;
 };
 
-struct Table {
+struct CsvTable {
   std::vector<float> features;
   std::vector<std::string> labels;
   std::vector<std::uint64_t> label_offsets;
@@ -145,7 +145,7 @@ struct Table {
   bool labelled = false;
 };
 
-Table parse(const Source& source, const CsvOptions& options) {
+CsvTable parse(const Source& source, const CsvOptions& options) {
   CsvRows rows(source, options.delimiter);
   std::vector<CsvRows::Cell> row;
   if (!rows.next(row)) corrupt(source, 0, "at least one row", "an empty file");
@@ -157,7 +157,7 @@ Table parse(const Source& source, const CsvOptions& options) {
     names.push_back(header ? std::string(trimmed(row[i].text)) : fmt::format("{}", i));
   const Columns columns(source, std::move(names), options);
   if (columns.features() == 0) bad_input("{}: no column is left for the features", source.name());
-  Table table;
+  CsvTable table;
   table.width = columns.features();
   table.labelled = columns.label().has_value();
   for (bool more = header ? rows.next(row) : true; more; more = rows.next(row)) {
@@ -191,7 +191,7 @@ SourcePtr as_source(const Source& origin, const std::vector<T>& values) {
 }
 
 // The class names of a table whose labels are words; none if they are numbers.
-std::vector<std::string> words_of(const Table& table) {
+std::vector<std::string> words_of(const CsvTable& table) {
   if (std::ranges::all_of(table.labels, [](const auto& l) { return to_number(l).has_value(); })) return {};
   auto names = table.labels;
   std::ranges::sort(names);
@@ -199,14 +199,14 @@ std::vector<std::string> words_of(const Table& table) {
   return names;
 }
 
-bool looks_like_classes(const Table& table) {
+bool looks_like_classes(const CsvTable& table) {
   return std::ranges::all_of(table.labels, [](const auto& l) {
     const auto v = to_number(l);
     return v && *v >= 0 && *v < 1000 && *v == std::floor(*v);
   });
 }
 
-std::vector<std::int32_t> class_numbers(const Source& source, const Table& table,
+std::vector<std::int32_t> class_numbers(const Source& source, const CsvTable& table,
                                         const std::vector<std::string>& names) {
   std::map<std::string_view, std::int32_t> by_name;
   for (std::size_t i = 0; i < names.size(); ++i) by_name[names[i]] = static_cast<std::int32_t>(i);
@@ -229,7 +229,7 @@ std::vector<std::int32_t> class_numbers(const Source& source, const Table& table
   return numbers;
 }
 
-std::vector<float> target_numbers(const Source& source, const Table& table) {
+std::vector<float> target_numbers(const Source& source, const CsvTable& table) {
   std::vector<float> numbers;
   for (std::size_t i = 0; i < table.labels.size(); ++i) {
     const auto v = to_number(table.labels[i]);
@@ -243,7 +243,7 @@ std::vector<float> target_numbers(const Source& source, const Table& table) {
 }  // namespace
 
 std::shared_ptr<const Dataset> read_csv(const SourcePtr& source, const CsvOptions& options) {
-  const Table table = parse(*source, options);
+  const CsvTable table = parse(*source, options);
   const auto dense = [&](SourcePtr values, Element element, std::vector<std::uint64_t> extents) {
     return dense_array(std::move(values), element, false, extents, 0);
   };

@@ -63,14 +63,14 @@ Rows first_rows(const Source& source, char delimiter) {
 }
 
 // How well the delimiter fits: rows that have the most usual number of cells, if that is more than one.
-struct Fit {
+struct DelimiterFit {
   std::size_t rows = 0, cells = 0;
 };
 
-Fit fit_of(const Rows& rows) {
+DelimiterFit fit_of(const Rows& rows) {
   std::map<std::size_t, std::size_t> counts;
   for (const auto& row : rows) ++counts[row.size()];
-  Fit best;
+  DelimiterFit best;
   for (const auto& [cells, count] : counts)
     if (cells > 1 && count >= best.rows) best = {count, cells};
   return best;
@@ -78,9 +78,9 @@ Fit fit_of(const Rows& rows) {
 
 char find_delimiter(const Source& source) {
   char found = ',';
-  Fit best;
+  DelimiterFit best;
   for (const char delimiter : {',', ';', '\t', '|'}) {
-    const Fit fit = fit_of(first_rows(source, delimiter));
+    const DelimiterFit fit = fit_of(first_rows(source, delimiter));
     const bool better = fit.rows > best.rows || (fit.rows == best.rows && fit.cells > best.cells);
     if (fit.cells > 1 && better) best = fit, found = delimiter;
   }
