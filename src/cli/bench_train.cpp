@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "cli/bench.h"
 #include "cli/world_flags.h"
@@ -49,9 +50,44 @@ Optim usual_optim(models::Task task) {
   return optim;
 }
 
+// Samples with several inputs: uniform numbers, and ids that are in range.
+class MadeUpRows : public data::Dataset {
+ public:
+  MadeUpRows(const models::InputSpec& inputs, std::uint64_t samples) : Dataset(info_of(inputs, samples)) {}
+  void get(std::uint64_t index, const data::SampleContext&, data::SampleRef out) const override {
+    const Stream random({.seed = 1, .shard = static_cast<std::uint32_t>(index), .layer = stream_layer("bench.rows")});
+    std::uint64_t drawn = 0;
+    for (std::size_t f = 0; f < fields().size(); ++f) {
+      const data::Field& field = fields()[f];
+      for (std::int64_t i = 0; i < field.shape.elements(); ++i, ++drawn) {
+        if (field.dtype == DType::f32) {
+          reinterpret_cast<float*>(out[f])[i] = random.uniform(drawn);
+        } else {
+          const std::int64_t ids =
+              field.categories.empty() ? info().classes : field.categories[static_cast<std::size_t>(i)];
+          reinterpret_cast<std::int32_t*>(out[f])[i] = static_cast<std::int32_t>(
+              random.below(static_cast<std::uint32_t>(std::max<std::int64_t>(ids, 1)), drawn));
+        }
+      }
+    }
+  }
+
+ private:
+  static data::DatasetInfo info_of(const models::InputSpec& spec, std::uint64_t samples) {
+    data::DatasetInfo info;
+    info.size = samples;
+    info.inputs = spec.inputs.size();
+    info.classes = spec.classes;
+    for (const auto& f : spec.inputs) info.fields.push_back({f.name, f.type.dtype, f.type.shape, f.categories});
+    info.fields.push_back({spec.target.name, spec.target.type.dtype, spec.target.type.shape});
+    return info;
+  }
+};
+
 data::DatasetPtr made_up_data(const models::InputSpec& inputs, std::int64_t samples) {
   using Kind = data::SyntheticOptions::Kind;
-  const Type& x = inputs.input.type;
+  if (inputs.inputs.size() > 1) return std::make_shared<MadeUpRows>(inputs, static_cast<std::uint64_t>(samples));
+  const Type& x = inputs.input().type;
   data::SyntheticOptions o;
   o.kind = x.dtype == DType::i32 ? Kind::tokens : x.shape.rank() == 3 ? Kind::images : Kind::blobs;
   o.samples = static_cast<std::uint64_t>(samples);
@@ -119,8 +155,10 @@ void run_rank(TrainBenchSettings s, World& world) {
                                                                          static_cast<std::uint64_t>(own.count())},
                                                       .prefetch = 0});
   std::vector<data::Field> fields = loader.dataset().fields();
-  fields[0].name = inputs.input.name;
-  if (fields.size() > 1) fields[1].name = inputs.target.name;
+  if (inputs.inputs.size() == 1) {  // made-up data have names of their own
+    fields[0].name = inputs.input().name;
+    if (fields.size() > 1) fields[1].name = inputs.target.name;
+  }
   Trainer trainer(
       {.model = model.get(),
        .fields = fields,

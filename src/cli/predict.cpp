@@ -115,7 +115,7 @@ void predict(const PredictSettings& s) {
     data::Sample sample(dataset->fields());
     dataset->get(0, {}, sample.ref());
     const auto bytes = sample.field<std::byte>(0);
-    std::memcpy(executor.input(model.inputs().input.name).data(), bytes.data(), bytes.size());
+    std::memcpy(executor.input(model.inputs().input().name).data(), bytes.data(), bytes.size());
     executor.run({});
     const auto logits = executor.output("logits");
     const auto best = answers({reinterpret_cast<const float*>(logits.data()), logits.size() / sizeof(float)});

@@ -54,7 +54,7 @@ class Speaker {
         plan_(compile(run.prepared.model->prediction(1))),
         arena_(plan_.memory.arena_bytes),
         executor_(plan_, run.table, run.parameters.as<float>(), {}, std::span(arena_.data(), arena_.bytes())),
-        input_(run.prepared.model->inputs().input.name) {
+        input_(run.prepared.model->inputs().input().name) {
     for (const auto& c : executor_.carries()) state_.emplace_back(c.from.size());
   }
 

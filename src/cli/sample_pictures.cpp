@@ -43,7 +43,7 @@ class Sheet {
 };
 
 Shape picture_shape(const models::Model& model) {
-  const Shape& s = model.inputs().input.type.shape;
+  const Shape& s = model.inputs().input().type.shape;
   if (s.rank() == 3 && (s[0] == 1 || s[0] == 3)) return s;
   bad_input("only pictures with one or three channels can be drawn, not {}", to_string(s));
 }
@@ -54,7 +54,7 @@ std::vector<float> forward(LoadedRun& run, std::int64_t slice, std::span<const f
   const Plan plan = compile(model.prediction(slice));
   Buffer arena(plan.memory.arena_bytes);
   Executor executor(plan, run.table, run.parameters.as<float>(), {}, std::span(arena.data(), arena.bytes()));
-  if (!in.empty()) std::memcpy(executor.input(model.inputs().input.name).data(), in.data(), in.size_bytes());
+  if (!in.empty()) std::memcpy(executor.input(model.inputs().input().name).data(), in.data(), in.size_bytes());
   executor.run({.seed = seed});
   const auto out = executor.output("output");
   const auto* f = reinterpret_cast<const float*>(out.data());

@@ -21,8 +21,11 @@ Optim plain_steps() {
 
 std::vector<data::Field> fields_of(const models::InputSpec& inputs) {
   std::vector<data::Field> fields;
-  for (const models::InputSpec::Field& f : {inputs.input, inputs.target})
+  auto add = [&](const models::InputSpec::Field& f) {
     if (!f.name.empty()) fields.push_back({f.name, f.type.dtype, f.type.shape});
+  };
+  for (const auto& f : inputs.inputs) add(f);
+  add(inputs.target);
   return fields;
 }
 

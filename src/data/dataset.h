@@ -64,8 +64,9 @@ struct TargetColumn {
 
 struct DatasetInfo {
   std::uint64_t size = 0;
-  std::vector<Field> fields;             // [0] is what the model reads; [1], if there, what the loss compares with
-  std::int64_t classes = 0;              // labels are 0 .. classes - 1; 0 when the samples have no class
+  std::vector<Field> fields;  // the inputs, which the model reads; then, if there, what the loss compares with
+  std::size_t inputs = 1;     // how many of the fields are inputs: fields[inputs] is the target
+  std::int64_t classes = 0;   // labels are 0 .. classes - 1; 0 when the samples have no class
   std::vector<std::string> class_names;  // empty, or one for each class
   std::vector<float> class_weights;      // in the training loss: empty, or one for each class
   std::vector<TargetColumn> targets;     // of a table: one for each element of a target that is numbers; else empty

@@ -17,6 +17,8 @@ class Mapped : public Dataset {
       before_.push_back(t->fields(before_.back()));
       if (before_.back() != *(before_.end() - 2)) last_change_ = static_cast<int>(before_.size()) - 2;
       if (before_.back().size() > most_fields) bad_input("a sample has at most {} fields", most_fields);
+      if (info().inputs > 1 && before_.back().size() != fields().size())
+        bad_input("fields cannot be added to samples with {} inputs", info().inputs);
       info().random |= t->random();
     }
     info().fields = before_.back();

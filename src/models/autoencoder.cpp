@@ -41,7 +41,7 @@ std::unique_ptr<Model> make_autoencoder(OptionReader& options, const InputSpec& 
 
 std::unique_ptr<Model> make_conv_autoencoder(OptionReader& options, const InputSpec& inputs) {
   const std::int64_t width = options.integer("width", 16, 1, 1 << 12), code = options.integer("code", 32, 1, 1 << 16);
-  const Shape& s = inputs.input.type.shape;
+  const Shape& s = inputs.input().type.shape;
   if (s.rank() >= 2 && (s[-1] % 4 != 0 || s[-2] % 4 != 0))
     options.problem("name",
                     "is conv_autoencoder, which needs sides that are multiples of 4, but images are " + to_string(s));

@@ -55,7 +55,8 @@ Description describe(const Model& model, std::int64_t batch) {
   d.model = model.name();
   d.task = name_of(model.task());
   const InputSpec& inputs = model.inputs();
-  d.input = fmt::format("{} {}", inputs.input.name, to_string(inputs.input.type));
+  for (const auto& field : inputs.inputs)
+    d.input += fmt::format("{}{} {}", d.input.empty() ? "" : ", ", field.name, to_string(field.type));
   d.batch = batch;
   ParameterTable table;
   std::size_t largest = 0;

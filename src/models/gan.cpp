@@ -63,10 +63,10 @@ class Gan : public Model {
   Graph discriminator_graph(bool training, std::int64_t slice) const {
     Graph graph(training);
     std::vector<std::int64_t> dims{slice};
-    dims.insert(dims.end(), inputs_.input.type.shape.dims().begin(), inputs_.input.type.shape.dims().end());
-    Value real = graph.input(inputs_.input.name, f32(Shape(dims)));
+    dims.insert(dims.end(), inputs_.input().type.shape.dims().begin(), inputs_.input().type.shape.dims().end());
+    Value real = graph.input(inputs_.input().name, f32(Shape(dims)));
     nn::Net net(graph);
-    if (inputs_.input.type.shape.rank() != 3) real = net.reshape(real, image_);
+    if (inputs_.input().type.shape.rank() != 3) real = net.reshape(real, image_);
     const Value made = generate(graph, slice);
     const Value on_real = surprise(graph, judge(graph, real), options_.real_target);
     graph.set_output("loss", ops::add(graph, on_real, surprise(graph, judge(graph, made), 0)));
@@ -120,11 +120,12 @@ std::unique_ptr<Model> make_gan(OptionReader& options, const InputSpec& inputs) 
                      .width = options.integer("width", 32, 1, 1 << 12),
                      .discriminator_width = options.integer("discriminator_width", 0, 0, 1 << 12),
                      .real_target = static_cast<float>(options.number("real_target", 0.9, 0.5, 1))};
-  const Shape& s = inputs.input.type.shape;
+  check_one_input("gan", options, inputs);
+  const Shape& s = inputs.input().type.shape;
   const Shape image = s.rank() == 3 ? s : s.rank() == 2 ? Shape{1, s[0], s[1]} : Shape{1, 4, 4};
-  if (inputs.input.type.dtype != DType::f32 || s.rank() < 2 || s.rank() > 3)
+  if (inputs.input().type.dtype != DType::f32 || s.rank() < 2 || s.rank() > 3)
     options.problem("name", fmt::format("is gan, which needs images [C, H, W], but the data set's '{}' is {}",
-                                        inputs.input.name, to_string(inputs.input.type)));
+                                        inputs.input().name, to_string(inputs.input().type)));
   else if (o.conv && (image[1] % 4 != 0 || image[2] % 4 != 0))
     options.problem("kind", fmt::format("is \"conv\", which needs sides that are multiples of 4, but images are {}; "
                                         "use kind = \"dense\"",

@@ -77,8 +77,10 @@ std::unique_ptr<Model> make_googlenet(OptionReader& options, const InputSpec& in
                            .batch_norm = options.flag("batch_norm", false),
                            .small_stem = read_small_stem(options, inputs),
                            .dropout = static_cast<float>(options.number("dropout", 0.4, 0, 0.999))};
-  return classifier("googlenet", options, inputs,
-                    [o, out = outputs_of(inputs)](nn::Net& net, Value x) { return googlenet(net, x, out, o); });
+  check_one_input("googlenet", options, inputs);
+  return classifier(
+      "googlenet", options, inputs,
+      [o, out = outputs_of(inputs)](nn::Net& net, std::span<const Value> x) { return googlenet(net, x[0], out, o); });
 }
 
 }  // namespace echelon::models

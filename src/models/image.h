@@ -20,7 +20,7 @@ inline Value as_image(nn::Net& net, Value x) {
 // "small", or "auto", which is small for images with a side under 64.
 inline bool read_small_stem(OptionReader& options, const InputSpec& inputs) {
   const std::string stem = options.choice("stem", "auto", {"auto", "imagenet", "small"});
-  const Shape& image = inputs.input.type.shape;
+  const Shape& image = inputs.input().type.shape;
   return stem == "small" || (stem == "auto" && image.rank() >= 2 && std::min(image[-1], image[-2]) < 64);
 }
 

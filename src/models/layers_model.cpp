@@ -13,7 +13,7 @@ std::unique_ptr<Model> make_layers_model(OptionReader& options, const InputSpec&
   const auto network = [layers, readable](nn::Net& net, Value x) {
     return readable ? nn::build_layers(net, x, layers) : x;
   };
-  const bool text = inputs.input.type.dtype == DType::i32 && inputs.target.type == inputs.input.type;
+  const bool text = inputs.input().type.dtype == DType::i32 && inputs.target.type == inputs.input().type;
   if (!text) return classifier("layers", options, inputs, network);
   const bool carried = options.flag("carried", false);
   return language_model("layers", options, inputs, carried, network);

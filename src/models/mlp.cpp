@@ -16,12 +16,17 @@ Value mlp(nn::Net& net, Value x, std::int64_t out, const MlpOptions& o) {
   return net.named(fmt::format("fc{}", index)).linear(x, out);
 }
 
-std::unique_ptr<Model> make_mlp(OptionReader& options, const InputSpec& inputs) {
-  const MlpOptions o{.hidden = options.integers("hidden", {1024, 1024}, 1, 1 << 20),
+MlpOptions read_mlp(OptionReader& options, const std::vector<std::int64_t>& usual) {
+  const MlpOptions o{.hidden = options.integers("hidden", usual, 1, 1 << 20),
                      .dropout = static_cast<float>(options.number("dropout", 0, 0, 0.999)),
                      .batch_norm = options.flag("batch_norm", false)};
   if (constexpr std::size_t most_layers = 1024; o.hidden.size() > most_layers)
     options.problem("hidden", fmt::format("has {} layers; at most {} are possible", o.hidden.size(), most_layers));
+  return o;
+}
+
+std::unique_ptr<Model> make_mlp(OptionReader& options, const InputSpec& inputs) {
+  const MlpOptions o = read_mlp(options, {1024, 1024});
   return classifier("mlp", options, inputs,
                     [o, out = outputs_of(inputs)](nn::Net& net, Value x) { return mlp(net, x, out, o); });
 }

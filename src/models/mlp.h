@@ -12,6 +12,9 @@ struct MlpOptions {
 };
 Value mlp(nn::Net& net, Value x, std::int64_t out, const MlpOptions& options = {});
 
+// Reads `hidden` (if not said: `usual`), `dropout` and `batch_norm`.
+MlpOptions read_mlp(OptionReader& options, const std::vector<std::int64_t>& usual);
+
 std::unique_ptr<Model> make_mlp(OptionReader& options, const InputSpec& inputs);
 
 }  // namespace echelon::models

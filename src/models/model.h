@@ -22,9 +22,14 @@ struct InputSpec {
   struct Field {
     std::string name;
     Type type;  // of one sample, no batch: f32[1, 28, 28], i32[64]; a class label is i32[]
+    // i32 only: how many different ids each element may have (0 .. n - 1), as of a table's columns; empty if not known.
+    std::vector<std::int64_t> categories = {};
   };
-  Field input, target;       // a model that learns without targets does not use the second
-  std::int64_t classes = 0;  // of the labels, or the size of the vocabulary; 0 if there is no such thing
+  std::vector<Field> inputs;  // at least one; most networks read one
+  Field target = {};          // a model that learns without targets does not use it
+  std::int64_t classes = 0;   // of the labels, or the size of the vocabulary; 0 if there is no such thing
+
+  const Field& input() const { return inputs.front(); }
 };
 
 enum class Task { classify, regress, language, reconstruct, generate };

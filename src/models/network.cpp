@@ -16,6 +16,12 @@ Value add_input(Graph& graph, const InputSpec::Field& field, std::int64_t slice)
   return graph.input(field.name, {field.type.dtype, Shape(dims), Layout::plain});
 }
 
+std::vector<Value> add_inputs(Graph& graph, const InputSpec& inputs, std::int64_t slice) {
+  std::vector<Value> values;
+  for (const auto& field : inputs.inputs) values.push_back(add_input(graph, field, slice));
+  return values;
+}
+
 // A network written by hand may end with any shape; the targets decide which one is right.
 void check_scores(const nn::Net& net, Value scores, const Shape& wanted) {
   if (!(net.shape(scores) == wanted))
@@ -46,7 +52,7 @@ class Classifier : public Model {
   Graph prediction(std::int64_t slice) const override {
     Graph graph(false);
     nn::Net net(graph);
-    const Value scores = network_(net, add_input(graph, inputs_.input, slice)).main;
+    const Value scores = network_(net, add_inputs(graph, inputs_, slice)).main;
     graph.set_output(output_name(), scores);
     if (task() == Task::classify) graph.set_output("probabilities", net.softmax(scores));
     return graph;
@@ -58,7 +64,7 @@ class Classifier : public Model {
   Graph with_loss(bool training, std::int64_t slice) const {
     Graph graph(training);
     nn::Net net(graph);
-    const Scores scores = network_(net, add_input(graph, inputs_.input, slice));
+    const Scores scores = network_(net, add_inputs(graph, inputs_, slice));
     check_scores(net, scores.main, {slice, outputs_of(inputs_)});
     const Value target = add_input(graph, inputs_.target, slice);
     const nn::Classified main = compare(net, scores.main, target);
@@ -93,15 +99,15 @@ class LanguageModel : public Model {
         network_(std::move(network)) {}
 
   Task task() const override { return Task::language; }
-  std::int64_t context() const override { return carried_ ? 1 : inputs_.input.type.elements(); }
+  std::int64_t context() const override { return carried_ ? 1 : inputs_.input().type.elements(); }
   std::vector<Phase> training(std::int64_t slice) const override {
-    return one_phase(with_loss(true, slice), inputs_.input.type.elements());
+    return one_phase(with_loss(true, slice), inputs_.input().type.elements());
   }
   Graph evaluation(std::int64_t slice) const override { return with_loss(false, slice); }
   Graph prediction(std::int64_t slice) const override {
     Graph graph(false);
     nn::Net net(graph);
-    graph.set_output("logits", scores(net, graph.input(inputs_.input.name, i32({slice, context()}))));
+    graph.set_output("logits", scores(net, graph.input(inputs_.input().name, i32({slice, context()}))));
     return graph;
   }
 
@@ -116,7 +122,7 @@ class LanguageModel : public Model {
   Graph with_loss(bool training, std::int64_t slice) const {
     Graph graph(training);
     nn::Net net(graph);
-    const Value logits = scores(net, add_input(graph, inputs_.input, slice));
+    const Value logits = scores(net, add_input(graph, inputs_.input(), slice));
     const auto result = net.cross_entropy(logits, add_input(graph, inputs_.target, slice), training ? smoothing_ : 0);
     graph.set_output("loss", result.loss);
     graph.set_output("correct", result.correct);
@@ -139,13 +145,13 @@ class Autoencoder : public Model {
 
   Task task() const override { return Task::reconstruct; }
   std::vector<Phase> training(std::int64_t slice) const override {
-    return one_phase(with_loss(true, slice), inputs_.input.type.elements());
+    return one_phase(with_loss(true, slice), inputs_.input().type.elements());
   }
   Graph evaluation(std::int64_t slice) const override { return with_loss(false, slice); }
   Graph prediction(std::int64_t slice) const override {
     Graph graph(false);
     nn::Net net(graph);
-    graph.set_output("output", made(net, network_(net, add_input(graph, inputs_.input, slice))));
+    graph.set_output("output", made(net, network_(net, add_input(graph, inputs_.input(), slice))));
     return graph;
   }
 
@@ -156,7 +162,7 @@ class Autoencoder : public Model {
   Graph with_loss(bool training, std::int64_t slice) const {
     Graph graph(training);
     nn::Net net(graph);
-    const Value image = add_input(graph, inputs_.input, slice);
+    const Value image = add_input(graph, inputs_.input(), slice);
     Value seen = image;
     if (noise_ > 0) {
       const auto scope = net.block("noise");
@@ -193,6 +199,15 @@ std::int64_t outputs_of(const InputSpec& inputs) {
   return inputs.classes > 0 ? inputs.classes : inputs.target.type.elements();
 }
 
+void check_one_input(const std::string& name, OptionReader& options, const InputSpec& inputs) {
+  if (inputs.inputs.size() <= 1) return;
+  std::vector<std::string> names;
+  for (const auto& field : inputs.inputs) names.push_back(field.name);
+  options.problem("name", fmt::format("is {}, which reads one input, but the data set has {}: {}. tabular reads "
+                                      "numbers and categories, layers whatever its layers name",
+                                      name, names.size(), fmt::join(names, ", ")));
+}
+
 std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const InputSpec& inputs,
                                   ScoringNetwork network) {
   if (inputs.target.name.empty())
@@ -208,26 +223,30 @@ std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const
 }
 
 std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const InputSpec& inputs, Network network) {
-  return classifier(std::move(name), options, inputs, [network = std::move(network)](nn::Net& net, Value x) {
-    return Scores{network(net, x), {}, 0};
-  });
+  check_one_input(name, options, inputs);
+  return classifier(std::move(name), options, inputs,
+                    [network = std::move(network)](nn::Net& net, std::span<const Value> x) {
+                      return Scores{network(net, x[0]), {}, 0};
+                    });
 }
 
 std::unique_ptr<Model> language_model(std::string name, OptionReader& options, const InputSpec& inputs, bool carried,
                                       Network network) {
-  const Type& in = inputs.input.type;
+  check_one_input(name, options, inputs);
+  const Type& in = inputs.input().type;
   if (in.dtype != DType::i32 || in.shape.rank() != 1 || !(inputs.target.type == in) || inputs.classes < 1)
     options.problem("name", fmt::format("is {}, which needs text: tokens i32[time] and as many targets, but the data "
                                         "set's '{}' is {}",
-                                        name, inputs.input.name, to_string(in)));
+                                        name, inputs.input().name, to_string(in)));
   const auto smoothing = static_cast<float>(options.number("label_smoothing", 0, 0, 0.999));
   return std::make_unique<LanguageModel>(std::move(name), inputs, smoothing, carried, std::move(network));
 }
 
 std::unique_ptr<Model> autoencoder(std::string name, OptionReader& options, const InputSpec& inputs, Network network) {
-  if (inputs.input.type.dtype != DType::f32)
+  check_one_input(name, options, inputs);
+  if (inputs.input().type.dtype != DType::f32)
     options.problem("name", fmt::format("is {}, which needs numbers, but the data set's '{}' is {}", name,
-                                        inputs.input.name, to_string(inputs.input.type)));
+                                        inputs.input().name, to_string(inputs.input().type)));
   const auto noise = static_cast<float>(options.number("noise", 0.3, 0, 1e3));
   const bool unit_range = options.choice("loss", "bce", {"bce", "mse"}) == "bce";
   return std::make_unique<Autoencoder>(std::move(name), inputs, noise, unit_range, std::move(network));

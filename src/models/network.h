@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/options.h"
@@ -12,7 +13,8 @@
 
 namespace echelon::models {
 
-// x -> scores. What it adds depends on net.training() where layers need it, and on nothing else.
+// x -> scores, for a network that reads one input. What it adds depends on net.training() where layers need it, and on
+// nothing else.
 using Network = std::function<Value(nn::Net&, Value)>;
 
 // A second opinion on the way: some networks give further scores while training, each with its weight in the loss.
@@ -21,7 +23,8 @@ struct Scores {
   std::vector<Value> auxiliary;
   float auxiliary_weight = 0;
 };
-using ScoringNetwork = std::function<Scores(nn::Net&, Value)>;
+// The inputs, in the order of InputSpec -> scores.
+using ScoringNetwork = std::function<Scores(nn::Net&, std::span<const Value>)>;
 
 // [slice, ...] -> [slice, classes] or [slice, target's elements]. Reads `label_smoothing` for classes, `loss` (mse, l1,
 // huber) and `huber_delta` for numbers.
@@ -30,6 +33,8 @@ std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const
                                   ScoringNetwork network);
 // How many numbers such a network has to return for a sample.
 std::int64_t outputs_of(const InputSpec& inputs);
+// A problem for a network that reads one input, if the data set has several.
+void check_one_input(const std::string& name, OptionReader& options, const InputSpec& inputs);
 
 // tokens i32[slice, time] -> [slice, time, vocabulary]. `carried`: the network keeps its state from step to step.
 // Reads `label_smoothing`.

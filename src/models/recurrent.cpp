@@ -50,7 +50,7 @@ Value char_rnn(nn::Net& net, Value tokens, std::int64_t vocabulary, const Recurr
 }
 
 std::unique_ptr<Model> make_recurrent_classifier(Cell cell, OptionReader& options, const InputSpec& inputs) {
-  const bool tokens = inputs.input.type.dtype == DType::i32;
+  const bool tokens = inputs.input().type.dtype == DType::i32;
   const RecurrentOptions o = read(cell, options, tokens);
   const std::int64_t vocabulary = tokens ? options.integer("vocabulary", 256, 1, 1 << 24) : 0;
   return classifier(name_of(cell), options, inputs, [=, out = outputs_of(inputs)](nn::Net& net, Value x) {

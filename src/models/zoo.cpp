@@ -17,6 +17,7 @@
 #include "models/quantised.h"
 #include "models/recurrent.h"
 #include "models/resnet.h"
+#include "models/tabular.h"
 #include "models/vgg.h"
 #include "nn/layer_table.h"
 
@@ -27,15 +28,20 @@ using Made = std::unique_ptr<Model>;
 
 // What data sets usually hand out.
 InputSpec images(Shape image, std::int64_t classes) {
-  return {.input = {"image", f32(image)}, .target = {"label", i32({})}, .classes = classes};
+  return {.inputs = {{"image", f32(image)}}, .target = {"label", i32({})}, .classes = classes};
 }
 InputSpec vectors() { return images({784}, 10); }
 InputSpec digits() { return images({1, 28, 28}, 10); }
 InputSpec small_photos() { return images({3, 32, 32}, 10); }
 InputSpec photos() { return images({3, 224, 224}, 1000); }
+InputSpec table() {
+  return {.inputs = {{"numbers", f32({8})}, {"categories", i32({3}), {2, 7, 40}}},
+          .target = {"label", i32({})},
+          .classes = 2};
+}
 InputSpec sequences() { return images({64, 128}, 10); }
 InputSpec text(std::int64_t length, std::int64_t vocabulary) {
-  return {.input = {"tokens", i32({length})}, .target = {"targets", i32({length})}, .classes = vocabulary};
+  return {.inputs = {{"tokens", i32({length})}}, .target = {"targets", i32({length})}, .classes = vocabulary};
 }
 
 // Rows for families: the number is the depth.
@@ -71,6 +77,8 @@ constexpr std::string_view char_keys = "hidden = 256, layers = 1, embedding = 64
 // The table. Name, what it is, keys with defaults, usual data, how to make it.
 constexpr auto networks = std::to_array<Entry>({
     {"mlp", "multi-layer perceptron", "hidden = [1024, 1024], dropout = 0, batch_norm = false", vectors, make_mlp},
+    {"tabular", "MLP on a table: numbers beside embeddings of the categories (Guo and Berkhahn 2016)",
+     "hidden = [128, 64], dropout = 0, batch_norm = false, embedding = 0 (auto)", table, make_tabular},
     {"lenet5", "LeNet-5 with ReLU and max pooling (LeCun et al. 1998)", "", digits, make_lenet5},
     {"alexnet", "AlexNet (Krizhevsky et al. 2012), the original with two groups and response norm",
      "variant = \"original\" or \"single\", stem = \"auto\", hidden = 4096, dropout = 0.5", photos, make_alexnet},

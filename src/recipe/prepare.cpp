@@ -177,9 +177,11 @@ double steps_before(const data::BatchSequence& sequence, double epochs) {
 models::InputSpec input_spec(const data::DatasetInfo& info) {
   const auto field = [&](std::size_t i) -> models::InputSpec::Field {
     if (i >= info.fields.size()) return {};
-    return {info.fields[i].name, {info.fields[i].dtype, info.fields[i].shape}};
+    return {info.fields[i].name, {info.fields[i].dtype, info.fields[i].shape}, info.fields[i].categories};
   };
-  return {.input = field(0), .target = field(1), .classes = info.classes};
+  models::InputSpec spec{.inputs = {}, .target = field(info.inputs), .classes = info.classes};
+  for (std::size_t i = 0; i < info.inputs; ++i) spec.inputs.push_back(field(i));
+  return spec;
 }
 
 data::BatchSequence PreparedRun::batch_sequence() const {

@@ -18,8 +18,8 @@ int fuzz_network(const std::uint8_t* data, std::size_t size) {
     OptionReader table(options, problems);
     const std::string name = table.text("name", "layers");
     for (const bool text : {false, true}) {
-      models::InputSpec inputs{.input = {"image", f32({3, 16, 16})}, .target = {"label", i32({})}, .classes = 10};
-      if (text) inputs = {.input = {"tokens", i32({16})}, .target = {"targets", i32({16})}, .classes = 64};
+      models::InputSpec inputs{.inputs = {{"image", f32({3, 16, 16})}}, .target = {"label", i32({})}, .classes = 10};
+      if (text) inputs = {.inputs = {{"tokens", i32({16})}}, .target = {"targets", i32({16})}, .classes = 64};
       try {
         const auto model = models::make_model(name, table, inputs);
         if (!model || !problems.empty()) continue;

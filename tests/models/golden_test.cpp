@@ -62,12 +62,12 @@ class Golden : public testing::TestWithParam<const char*> {};
 
 void fill(const Model& model, const std::string& name, test::GraphRunner& runner) {
   const InputSpec& in = model.inputs();
-  if (in.input.type.dtype == DType::f32) {
+  if (in.input().type.dtype == DType::f32) {
     std::size_t i = 0;
-    for (float& v : runner.input<float>(in.input.name)) v = static_cast<float>(uniform(name, i++) + 0.5);
+    for (float& v : runner.input<float>(in.input().name)) v = static_cast<float>(uniform(name, i++) + 0.5);
   } else {
     std::size_t i = 0;
-    for (auto& v : runner.input<std::int32_t>(in.input.name))
+    for (auto& v : runner.input<std::int32_t>(in.input().name))
       v = static_cast<std::int32_t>(hash(name, i++) % static_cast<std::uint32_t>(in.classes));
   }
   std::size_t i = 0;
@@ -79,7 +79,7 @@ TEST_P(Golden, OutputsGradientsAndTenLosses) {
   const std::string network = GetParam();
   const Json golden = load(network);
   InputSpec inputs = find_model(network).usual_inputs();
-  inputs.input.type.shape = Shape(golden["sample"].get<std::vector<std::int64_t>>());
+  inputs.inputs[0].type.shape = Shape(golden["sample"].get<std::vector<std::int64_t>>());
   const auto model = make_model(network, inputs);
   const std::int64_t batch = golden["batch"];
   Phase phase = std::move(model->training(batch)[0]);

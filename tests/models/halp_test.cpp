@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t gather = 3, period = 8;
 
 std::unique_ptr<Model> small_network(const char* quantise = nullptr) {
-  const InputSpec inputs{.input = {"x", f32({6})}, .target = {"label", i32({})}, .classes = 3};
+  const InputSpec inputs{.inputs = {{"x", f32({6})}}, .target = {"label", i32({})}, .classes = 3};
   const std::string toml = std::string("hidden = [5]\n") +
                            (quantise ? fmt::format("quantise = {{ scheme = \"halp\", {} }}\n", quantise) : "");
   return make_model("mlp", inputs, parse_toml(toml, "test"));

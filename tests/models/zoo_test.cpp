@@ -20,10 +20,10 @@ namespace {
 using test::says;
 
 InputSpec images(Shape image, std::int64_t classes) {
-  return {.input = {"image", f32(image)}, .target = {"label", i32({})}, .classes = classes};
+  return {.inputs = {{"image", f32(image)}}, .target = {"label", i32({})}, .classes = classes};
 }
 InputSpec text(std::int64_t length, std::int64_t vocabulary) {
-  return {.input = {"tokens", i32({length})}, .target = {"targets", i32({length})}, .classes = vocabulary};
+  return {.inputs = {{"tokens", i32({length})}}, .target = {"targets", i32({length})}, .classes = vocabulary};
 }
 const InputSpec imagenet = images({3, 224, 224}, 1000), cifar = images({3, 32, 32}, 10),
                 mnist = images({1, 28, 28}, 10);
@@ -167,12 +167,15 @@ class SmallModels : public testing::TestWithParam<Small> {};
 TEST_P(SmallModels, Learn) { expect_learns(*make(GetParam().name, GetParam().inputs, GetParam().options), 3); }
 
 const InputSpec odd = images({3, 35, 37}, 7);
-const InputSpec numbers = {.input = {"x", f32({5})}, .target = {"y", f32({3})}, .classes = 0};
+const InputSpec numbers = {.inputs = {{"x", f32({5})}}, .target = {"y", f32({3})}, .classes = 0};
+const InputSpec rows = {
+    .inputs = {{"numbers", f32({4})}, {"categories", i32({2}), {3, 5}}}, .target = {"label", i32({})}, .classes = 3};
 INSTANTIATE_TEST_SUITE_P(
     Zoo, SmallModels,
     testing::Values(Small{"mlp", mnist, "hidden = [17, 13]\nbatch_norm = true\ndropout = 0.2"},
                     Small{"mlp", numbers, "loss = 'huber'"}, Small{"mlp", numbers, "loss = 'l1'"},
                     Small{"mlp", numbers, ""}, Small{"lenet5", mnist, "label_smoothing = 0.1"},
+                    Small{"tabular", rows, "hidden = [9]\nembedding = 2"}, Small{"tabular", numbers, "hidden = [9]"},
                     Small{"lenet5", images({28, 28}, 10), ""}, Small{"alexnet", cifar, "hidden = 64"},
                     Small{"alexnet", images({3, 64, 64}, 5), "hidden = 64\nvariant = 'single'"},
                     Small{"vgg11", odd, "width = 8\nhidden = 32"},
@@ -186,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Small{"densenet40", odd, ""}, Small{"lstm", images({9, 5}, 4), "hidden = 11"},
                     Small{"lstm", cifar, "hidden = 8\nlayers = 2\ndropout = 0.3"}, Small{"gru", mnist, "hidden = 9"},
                     Small{"gru",
-                          {.input = {"tokens", i32({6})}, .target = {"label", i32({})}, .classes = 3},
+                          {.inputs = {{"tokens", i32({6})}}, .target = {"label", i32({})}, .classes = 3},
                           "hidden = 9\nvocabulary = 3"},
                     Small{"char_lstm", text(7, 13), "hidden = 10\nembedding = 5\nlayers = 2\ndropout = 0.1"},
                     Small{"char_gru", text(7, 13), "hidden = 10"}, Small{"char_rnn", text(7, 13), "hidden = 10"},
@@ -215,6 +218,43 @@ TEST(Zoo, EveryEntryIsTestedAndBuildsOnItsUsualData) {
     EXPECT_EQ(model->name(), name);
     EXPECT_GT(weights(*model), 0);
   }
+}
+
+TEST(Tabular, GivesEveryColumnAnEmbeddingAndReadsNumbersBesideThem) {
+  const auto model = make("tabular", rows, "hidden = [6]");
+  // 3 values get 3 features, 5 get 5; with the 4 numbers the first layer reads 12.
+  EXPECT_EQ(weights(*model), 3 * 3 + 5 * 5 + (12 * 6 + 6) + (6 * 3 + 3));
+  const Graph graph = model->prediction(1);
+  test::ModelMemory memory({&graph});
+  test::GraphRunner runner(graph, memory);
+  auto logits = [&](float number, std::int32_t first, std::int32_t second) {
+    std::ranges::fill(runner.input<float>("numbers"), number);
+    runner.input<std::int32_t>("categories")[0] = first;
+    runner.input<std::int32_t>("categories")[1] = second;
+    runner.run();
+    const auto out = runner.output("logits");
+    return std::vector<float>(out.begin(), out.end());
+  };
+  const auto before = logits(0.5f, 0, 1);
+  EXPECT_NE(before, logits(0.7f, 0, 1));
+  EXPECT_NE(before, logits(0.5f, 2, 1));
+  EXPECT_NE(before, logits(0.5f, 0, 4));
+  EXPECT_EQ(before, logits(0.5f, 0, 1));
+  // A row of the second column's own table: ids of the first column do not read it.
+  memory.parameter("embedding2.weight")[0] += 1;
+  EXPECT_EQ(before, logits(0.5f, 0, 1));
+  EXPECT_NE(logits(0.5f, 0, 0), before);
+}
+
+TEST(Tabular, RefusesIdsWhoseNumberIsNotKnown) {
+  const InputSpec unknown{.inputs = {{"tokens", i32({6})}}, .target = {"label", i32({})}, .classes = 3};
+  EXPECT_TRUE(says(problems_of("tabular", unknown, ""), "how many categories"));
+}
+
+TEST(Zoo, ANetworkOfOneInputRefusesDataWithSeveral) {
+  for (const char* name : {"mlp", "googlenet", "gan", "autoencoder", "gpt"})
+    EXPECT_TRUE(says(problems_of(name, rows, ""), "reads one input, but the data set has 2: numbers, categories"))
+        << name;
 }
 
 TEST(Zoo, LanguageModelsSeeOneTokenIfTheirStateIsCarried) {
@@ -265,7 +305,7 @@ TEST(Mistakes, AreReportedWithPlaceAndCure) {
   EXPECT_TRUE(says(problems_of("gan", images({1, 27, 27}, 10), ""), "multiples of 4"));
   EXPECT_TRUE(says(problems_of("gan", text(8, 9), ""), "needs images"));
   EXPECT_TRUE(
-      says(problems_of("mlp", {.input = {"x", f32({3})}, .target = {}, .classes = 4}, ""), "learns from targets"));
+      says(problems_of("mlp", {.inputs = {{"x", f32({3})}}, .target = {}, .classes = 4}, ""), "learns from targets"));
   // Data that does not fit: the layer, and both shapes.
   const std::string flat = problems_of("lenet5", images({784}, 10), "");
   for (const char* part : {"layer 'conv1' (conv2d)", "[N, C, H, W]", "[2, 784]"}) EXPECT_TRUE(says(flat, part));

@@ -61,7 +61,7 @@ inline std::vector<Case> cases() {
 
 inline models::InputSpec inputs_of(const data::Dataset& d) {
   models::InputSpec spec;
-  spec.input = {d.fields()[0].name, Type{d.fields()[0].dtype, d.fields()[0].shape}};
+  spec.inputs = {{d.fields()[0].name, Type{d.fields()[0].dtype, d.fields()[0].shape}}};
   if (d.fields().size() > 1) spec.target = {d.fields()[1].name, Type{d.fields()[1].dtype, d.fields()[1].shape}};
   spec.classes = d.info().classes;
   return spec;

@@ -32,7 +32,7 @@ TEST_F(Prepare, BuildsDataModelAndSteps) {
   EXPECT_EQ(s.train->size(), 1000u);
   EXPECT_EQ(s.test->size(), 200u);
   EXPECT_EQ(s.model->inputs().classes, 3);
-  EXPECT_EQ(s.model->inputs().input.type.shape, (Shape{6}));
+  EXPECT_EQ(s.model->inputs().input().type.shape, (Shape{6}));
   EXPECT_EQ(s.total_steps, 3 * 16);  // the last batch of an epoch is smaller
   EXPECT_EQ(s.steps_in({0.5, true}), 8);
   EXPECT_EQ(s.steps_in({7, false}), 7);
