@@ -28,8 +28,14 @@ endif()
 find_program(CCACHE ccache)
 mark_as_advanced(CCACHE)
 if(CCACHE)
-  # With these words ccache also knows files that begin with a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  # With these words ccache also knows files that begin with a precompiled header. g++ writes the same header with other
+  # bytes each time unless its addresses are fixed (setarch -R), and then what one folder has compiled is of no use to
+  # another.
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE random_addresses OUTPUT_QUIET ERROR_QUIET)
+  if(random_addresses EQUAL 0)
+    set(fixed_addresses setarch -R)
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${fixed_addresses} ${CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
 endif()
 

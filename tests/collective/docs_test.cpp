@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "collective/algorithms.h"
+#include "tests/support/source_path.h"
 #include "world/os/disk.h"
 
 namespace echelon {
 namespace {
 
-std::string file_text(const std::string& path) { return read_text(*make_real_disk(), ECHELON_SOURCE_DIR "/" + path); }
+std::string file_text(const std::string& path) { return read_text(*make_real_disk(), source_path(path)); }
 
 TEST(CollectiveDocs, AddingACollectiveShowsTheFilesAsTheyAre) {
   const std::string page = file_text("docs/adding-a-collective.md");

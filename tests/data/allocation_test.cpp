@@ -7,6 +7,7 @@
 #include "data/transform.h"
 #include "tests/data/support.h"
 #include "tests/support/allocations.h"
+#include "tests/support/source_path.h"
 
 namespace echelon::data {
 namespace {
@@ -26,7 +27,7 @@ std::int64_t allocations_of(DatasetPtr dataset, int prefetch) {
 TEST(Allocation, NoneInTheSteadyState) {
   if (!echelon::test::allocations_are_counted()) GTEST_SKIP() << "a sanitizer has its own malloc";
   const auto disk = make_real_disk();
-  const auto digits = open_idx(*disk, ECHELON_SOURCE_DIR "/share/digits", "test", {});
+  const auto digits = open_idx(*disk, source_path("share/digits"), "test", {});
   std::vector<TransformPtr> chain;
   chain.push_back(make_crop({.height = 24, .width = 24, .pad = 2, .centre = false}));
   chain.push_back(make_copy("image", "target"));
@@ -37,9 +38,8 @@ TEST(Allocation, NoneInTheSteadyState) {
   EXPECT_EQ(allocations_of(augmented, 3), 0);
   TextOptions text;
   text.windows = TextOptions::Windows::random;
-  EXPECT_EQ(allocations_of(read_text_dataset(open_source(*disk, ECHELON_SOURCE_DIR "/tests/data/allocation_test.cpp"),
-                                             "train", text),
-                           2),
+  EXPECT_EQ(allocations_of(
+                read_text_dataset(open_source(*disk, source_path("tests/data/allocation_test.cpp")), "train", text), 2),
             0);
 }
 

@@ -12,6 +12,7 @@
 #include "data/formats/shards.h"
 #include "tests/data/support.h"
 #include "tests/support/faulty_disk.h"
+#include "tests/support/source_path.h"
 
 namespace echelon::data {
 namespace {
@@ -56,7 +57,7 @@ class Get : public testing::Test {
   TempDir dir;
   std::string old_path = ::getenv("PATH");
   std::unique_ptr<Disk> disk = make_real_disk();
-  DataPlaces places{dir.path("data"), {ECHELON_SOURCE_DIR "/share"}};
+  DataPlaces places{dir.path("data"), {source_path("share")}};
 };
 
 TEST_F(Get, AToolThatFailsIsQuotedAndNothingIsLeft) {
@@ -118,8 +119,8 @@ TEST_F(Get, SlowEverySetArrivesWhole) {
 class Convert : public testing::Test {
  protected:
   void SetUp() override {
-    train = sliced(open_idx(*disk, ECHELON_SOURCE_DIR "/share/digits", "train", {}), 0, 30);
-    test = sliced(open_idx(*disk, ECHELON_SOURCE_DIR "/share/digits", "test", {}), 0, 20);
+    train = sliced(open_idx(*disk, source_path("share/digits"), "train", {}), 0, 30);
+    test = sliced(open_idx(*disk, source_path("share/digits"), "test", {}), 0, 20);
   }
   // Every sample of the original is in the copy, in the same order.
   void same(const Dataset& copy, const Dataset& original, bool flat = false) {

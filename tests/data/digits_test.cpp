@@ -3,6 +3,7 @@
 #include "data/catalog.h"
 #include "data/formats/idx.h"
 #include "tests/data/support.h"
+#include "tests/support/source_path.h"
 
 namespace echelon::data {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 TEST(Digits, AreAllThereAndBalanced) {
   const auto disk = make_real_disk();
   for (const auto& [split, size] : {std::pair<std::string, std::uint64_t>{"train", 6000}, {"test", 1000}}) {
-    const auto d = open_idx(*disk, ECHELON_SOURCE_DIR "/share/digits", split, {});
+    const auto d = open_idx(*disk, source_path("share/digits"), split, {});
     const Summary s = summarise(*d);
     EXPECT_EQ(s.info.size, size);
     EXPECT_EQ(s.samples_read, size);

@@ -2,6 +2,7 @@
 
 #include "data/kinds.h"
 #include "tests/data/support.h"
+#include "tests/support/source_path.h"
 
 namespace echelon::data {
 namespace {
@@ -43,7 +44,7 @@ class Open : public testing::Test {
   }
   test::TempDir dir;
   std::unique_ptr<Disk> disk = make_real_disk();
-  DataPlaces places{dir.path("data"), {dir.path("nothing"), ECHELON_SOURCE_DIR "/share"}};
+  DataPlaces places{dir.path("data"), {dir.path("nothing"), source_path("share")}};
 };
 
 TEST_F(Open, EveryKindOpens) {

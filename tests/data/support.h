@@ -12,6 +12,7 @@
 #include "data/decorators.h"
 #include "data/source.h"
 #include "tests/support/says.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temp_dir.h"
 
 namespace echelon::data::test {
@@ -20,7 +21,7 @@ using echelon::test::complaint_of;
 using echelon::test::says;
 using echelon::test::TempDir;
 
-inline std::string fixture_path(const std::string& name) { return ECHELON_SOURCE_DIR "/tests/data/fixtures/" + name; }
+inline std::string fixture_path(const std::string& name) { return source_path("tests/data/fixtures/" + name); }
 
 inline std::vector<std::byte> bytes_of_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -6,11 +6,13 @@
 #include <sstream>
 #include <string>
 
+#include "tests/support/source_path.h"
+
 namespace echelon {
 namespace {
 
 std::string text_of(const std::string& path) {
-  std::ifstream file(ECHELON_SOURCE_DIR "/" + path);
+  std::ifstream file(source_path(path));
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

@@ -10,6 +10,7 @@
 #include "models/zoo.h"
 #include "optim/optim.h"
 #include "tests/support/graph_runner.h"
+#include "tests/support/source_path.h"
 
 namespace echelon::models {
 namespace {
@@ -35,7 +36,7 @@ void first_values(const Parameter& p, std::span<float> out) {
 }
 
 Json load(const std::string& network) {
-  const std::string path = std::string(ECHELON_SOURCE_DIR) + "/tests/models/golden/" + network + ".json";
+  const std::string path = source_path("tests/models/golden/") + network + ".json";
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "optim/optim.h"
+#include "tests/support/source_path.h"
 
 namespace echelon {
 namespace {
@@ -39,7 +40,7 @@ Optim optim_of(const std::string& words) {
 }
 
 TEST(Rules, MoveTheWeightsAsTorchDoes) {
-  std::ifstream file(ECHELON_SOURCE_DIR "/tests/optim/golden.txt");
+  std::ifstream file(source_path("tests/optim/golden.txt"));
   std::string line, name;
   int cases = 0;
   std::vector<float> w(size), g(size);

@@ -5,6 +5,7 @@
 #include "parallel/sync.h"
 #include "tests/parallel/systems.h"
 #include "tests/support/says.h"
+#include "tests/support/source_path.h"
 #include "world/os/disk.h"
 
 namespace echelon {
@@ -101,7 +102,7 @@ TEST(Sites, TrainWithoutAClockBetweenThemToo) {
   EXPECT_GT(ranks[0].accuracy, 0.9);
 }
 
-std::string source_file(const std::string& path) { return read_text(*make_real_disk(), ECHELON_SOURCE_DIR "/" + path); }
+std::string source_file(const std::string& path) { return read_text(*make_real_disk(), source_path(path)); }
 
 // A new sync never edits the server: nothing there names one.
 TEST(Syncs, TheServerNamesNoSync) {

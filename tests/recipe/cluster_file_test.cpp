@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/says.h"
+#include "tests/support/source_path.h"
 
 namespace echelon {
 namespace {
@@ -12,7 +13,7 @@ using test::says;
 
 TEST(ClusterFile, TheExampleIsReadAsItSays) {
   const auto disk = make_real_disk();
-  const ClusterFile file = read_cluster(*disk, ECHELON_SOURCE_DIR "/recipes/clusters/two-racks.toml");
+  const ClusterFile file = read_cluster(*disk, source_path("recipes/clusters/two-racks.toml"));
   const SimCluster& c = file.cluster;
   ASSERT_EQ(c.machines.size(), 8u);
   EXPECT_EQ(c.ranks(), 16);
@@ -131,7 +132,7 @@ TEST(ClusterFile, NothingIsTooLittle) {
 
 // docs/simulation.md names every key that can be written.
 TEST(ClusterFile, IsDocumented) {
-  const std::string text = read_text(*make_real_disk(), ECHELON_SOURCE_DIR "/docs/simulation.md");
+  const std::string text = read_text(*make_real_disk(), source_path("docs/simulation.md"));
   for (const char* key : {"name",
                           "uplink_gbit",
                           "oversubscription",

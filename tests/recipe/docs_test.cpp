@@ -9,6 +9,7 @@
 #include "optim/schedule.h"
 #include "parallel/axes.h"
 #include "tests/support/says.h"
+#include "tests/support/source_path.h"
 #include "world/os/disk.h"
 
 namespace echelon {
@@ -17,7 +18,7 @@ namespace {
 using test::says;
 
 TEST(RecipeDocs, NameEverything) {
-  const std::string text = read_text(*make_real_disk(), ECHELON_SOURCE_DIR "/docs/recipes.md");
+  const std::string text = read_text(*make_real_disk(), source_path("docs/recipes.md"));
   std::vector<std::string> words = rule_names();
   for (const std::string& name : schedule_names()) words.push_back(name);
   for (const nn::LayerKind& kind : nn::layer_table()) words.emplace_back(kind.name);
@@ -25,7 +26,7 @@ TEST(RecipeDocs, NameEverything) {
   for (const std::string& word : words) EXPECT_NE(text.find("`" + word + "`"), std::string::npos) << word;
 }
 
-std::string source_file(const std::string& path) { return read_text(*make_real_disk(), ECHELON_SOURCE_DIR "/" + path); }
+std::string source_file(const std::string& path) { return read_text(*make_real_disk(), source_path(path)); }
 
 // docs/adding-a-system.md shows the files as they are, and every part on it is one file and its line in one table.
 struct AddedPart {

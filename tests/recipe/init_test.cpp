@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "recipe/prepare.h"
 #include "recipe/toml.h"
+#include "tests/support/source_path.h"
 
 namespace echelon {
 namespace {
@@ -41,7 +42,7 @@ class Init : public ::testing::Test {
   Options synthetic(const std::string& more) { return parse_toml("kind = 'synthetic'\n" + more, "data"); }
 
   std::unique_ptr<Disk> disk_ = make_real_disk();
-  data::DataPlaces places_{.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}};
+  data::DataPlaces places_{.root = "nowhere", .share = {source_path("share")}};
   std::string dir_, text_;
 };
 

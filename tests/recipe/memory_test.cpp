@@ -5,6 +5,7 @@
 #include "recipe/prepare.h"
 #include "recipe/toml.h"
 #include "tests/support/says.h"
+#include "tests/support/source_path.h"
 
 namespace echelon {
 namespace {
@@ -14,7 +15,7 @@ std::string problems_of(const std::string& text) {
   Problems problems;
   try {
     Recipe recipe = read_recipe("r.toml", {parse_toml(text, "r.toml"), {}, {}}, problems);
-    prepare_run(*disk, std::move(recipe), problems, {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}});
+    prepare_run(*disk, std::move(recipe), problems, {.root = "nowhere", .share = {source_path("share")}});
   } catch (const BadInput& e) {
     problems.add({}, e.what());
   }

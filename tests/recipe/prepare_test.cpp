@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "recipe/toml.h"
+#include "tests/support/source_path.h"
 
 namespace echelon {
 namespace {
@@ -12,8 +13,7 @@ class Prepare : public ::testing::Test {
  protected:
   PreparedRun prepare(const std::string& text) {
     Recipe recipe = read_recipe("r.toml", {parse_toml(text, "r.toml"), {}, {}}, problems_);
-    return prepare_run(*disk_, std::move(recipe), problems_,
-                       {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}});
+    return prepare_run(*disk_, std::move(recipe), problems_, {.root = "nowhere", .share = {source_path("share")}});
   }
   std::string problems() const { return problems_.text("r.toml"); }
 
@@ -132,12 +132,12 @@ TEST_F(Prepare, WithoutEvaluationNoTestDataAreNeeded) {
 TEST_F(Prepare, EveryRecipeOfTheRepositoryIsSound) {
   int count = 0;
   for (const std::string folder : {"recipes/", "recipes/models/"})
-    for (const std::string& name : disk_->list(ECHELON_SOURCE_DIR "/" + folder)) {
+    for (const std::string& name : disk_->list(source_path(folder))) {
       if (!name.ends_with(".toml")) continue;
       ++count;
       Problems problems;
-      const PreparedRun s = prepare_run(*disk_, ECHELON_SOURCE_DIR "/" + folder + name, {}, problems,
-                                        {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}});
+      const PreparedRun s = prepare_run(*disk_, source_path(folder + name), {}, problems,
+                                        {.root = "nowhere", .share = {source_path("share")}});
       const bool with_digits = std::get<std::string>(s.recipe.data.items.at("kind").value) == "digits";
       EXPECT_EQ(with_digits, s.model != nullptr) << problems.text(name);
       for (const auto& problem : problems.list())

@@ -7,6 +7,7 @@
 #include "parallel/axes.h"
 #include "recipe/toml.h"
 #include "tests/support/says.h"
+#include "tests/support/source_path.h"
 
 namespace echelon {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using test::complaint_of;
 using test::says;
 
-const SystemPlaces shipped{ECHELON_SOURCE_DIR "/recipes/systems"};
+const SystemPlaces shipped{source_path("recipes/systems")};
 
 // A whole file, in which a test changes a line.
 const std::string good_system = R"(title = "A title"

@@ -9,6 +9,7 @@
 #include "run/job.h"
 #include "tests/parallel/systems.h"
 #include "tests/run/shipped.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temp_dir.h"
 
 namespace echelon {
@@ -206,8 +207,8 @@ std::string trained(const std::string& system, const std::string& optim) {
                             "lr = 0.02\n[train]\nepochs = 1\nbatch = 64\nevaluate = false\n");
   Problems problems;
   const PreparedRun prepared =
-      prepare_run(*disk, recipe, {"sync.work='own'"}, problems,
-                  {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}}, shipped[0] + "/" + system + ".toml");
+      prepare_run(*disk, recipe, {"sync.work='own'"}, problems, {.root = "nowhere", .share = {source_path("share")}},
+                  shipped[0] + "/" + system + ".toml");
   problems.throw_if_any(recipe);
   const TrainingJob job = make_job(prepared);
   std::string weights_text;

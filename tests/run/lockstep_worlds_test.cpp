@@ -8,6 +8,7 @@
 #include "recipe/prepare.h"
 #include "run/job.h"
 #include "tests/run/shipped.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temp_dir.h"
 #include "world/launch.h"
 #include "world/sim/simulation.h"
@@ -44,8 +45,7 @@ class LockstepSystem : public testing::TestWithParam<std::string> {
                           "limit_test = 100\ntransform = [{ kind = 'normalise', mean = 0.1307, std = 0.3081 }]\n"
                           "[optim]\nname = 'momentum'\nlr = 0.02\n[train]\nepochs = 5\nbatch = 64\n");
     Problems problems;
-    prepared_.emplace(prepare_run(*disk_, recipe_, {}, problems,
-                                  {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}},
+    prepared_.emplace(prepare_run(*disk_, recipe_, {}, problems, {.root = "nowhere", .share = {source_path("share")}},
                                   shipped[0] + "/" + GetParam() + ".toml"));
     problems.throw_if_any(recipe_);
     job_.emplace(make_job(*prepared_));

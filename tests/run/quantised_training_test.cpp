@@ -4,6 +4,7 @@
 #include "models/quantised.h"
 #include "run/job.h"
 #include "run/training.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temp_dir.h"
 
 namespace echelon {
@@ -16,8 +17,8 @@ double accuracy(std::vector<std::string> settings) {
   settings.emplace_back("train.eval_every_epochs=0");
   settings.emplace_back("train.checkpoint_every_epochs=0");
   Problems problems;
-  const PreparedRun prepared = prepare_run(*disk, ECHELON_SOURCE_DIR "/recipes/demo.toml", settings, problems,
-                                           {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}});
+  const PreparedRun prepared = prepare_run(*disk, source_path("recipes/demo.toml"), settings, problems,
+                                           {.root = "nowhere", .share = {source_path("share")}});
   problems.throw_if_any("demo.toml");
   const TrainingJob job = make_job(prepared);
   LocalTeam alone(1);

@@ -5,11 +5,12 @@
 
 #include "recipe/system_file.h"
 #include "recipe/toml.h"
+#include "tests/support/source_path.h"
 #include "world/os/disk.h"
 
 namespace echelon::test {
 
-inline const SystemPlaces shipped{ECHELON_SOURCE_DIR "/recipes/systems"};
+inline const SystemPlaces shipped{source_path("recipes/systems")};
 
 // The tables of a system as TOML.
 inline std::string tables_of(const SystemFile& system) {

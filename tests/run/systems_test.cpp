@@ -10,6 +10,7 @@
 #include "run/job.h"
 #include "tests/parallel/systems.h"
 #include "tests/run/shipped.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temp_dir.h"
 #include "world/launch.h"
 #include "world/wrappers/metered.h"
@@ -118,7 +119,7 @@ double accuracy_on_digits(const std::string& system, int ranks, const std::strin
           "[schedule]\nname = 'cosine'\nwarmup_epochs = 1\n[train]\nepochs = 6\nbatch = 64\n");
   Problems problems;
   const PreparedRun prepared =
-      prepare_run(*disk, recipe, {}, problems, {.root = "nowhere", .share = {ECHELON_SOURCE_DIR "/share"}}, system);
+      prepare_run(*disk, recipe, {}, problems, {.root = "nowhere", .share = {source_path("share")}}, system);
   problems.throw_if_any(recipe);
   const TrainingJob job = make_job(prepared);
   double accuracy = 0;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/says.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temp_dir.h"
 #include "track/event_file.h"
 
@@ -34,7 +35,7 @@ std::vector<std::int64_t> up_to(std::int64_t n) {
 }
 
 Json events_in(const std::string& directory) {
-  return parse_json(test::output_of("/usr/bin/python3 " ECHELON_SOURCE_DIR "/tests/track/read_events.py " + directory),
+  return parse_json(test::output_of("/usr/bin/python3 " + source_path("tests/track/read_events.py") + " " + directory),
                     "py");
 }
 

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "tests/support/memory_file.h"
 #include "tests/support/says.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temp_dir.h"
 #include "track/weights_hash.h"
 
@@ -80,7 +81,7 @@ TEST(Safetensors, AnIndependentReaderAgrees) {
   const Sample sample;
   write_safetensors(*disk, dir.path("m"), sample.views(), {{"who", "echelon"}});
   const Json seen = parse_json(
-      test::output_of("/usr/bin/python3 " ECHELON_SOURCE_DIR "/tests/track/read_safetensors.py " + dir.path("m")),
+      test::output_of("/usr/bin/python3 " + source_path("tests/track/read_safetensors.py") + " " + dir.path("m")),
       "py");
   EXPECT_EQ(seen["metadata"]["who"], "echelon");
   EXPECT_EQ(seen["tensors"].size(), sample.views().size());
