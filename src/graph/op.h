@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/slicing.h"
 #include "graph/type.h"
 
 namespace echelon {
@@ -80,6 +81,13 @@ class Op {
 
   // The input that holds a layer's weights, where input 0 is what the layer works on (linear, conv2d); -1 for none.
   virtual int weights_input() const { return -1; }
+
+  // How it is computed in slices, seeing how its inputs arrive (graph/slicing.h). No rule: it needs them whole.
+  virtual std::optional<SliceRule> slice_rule(const SliceQuestion& question) const {
+    return (void)question, std::nullopt;
+  }
+  // How many blocks stand beside each other along the last axis of an input, so that each must be cut by itself.
+  virtual int blocks(int input) const { return (void)input, 1; }
 
   virtual double flops(std::span<const Type> in, std::span<const Type> out) const { return (void)in, (void)out, 0.0; }
   virtual std::size_t scratch_bytes(std::span<const Type> in, std::span<const Type> out) const {

@@ -20,4 +20,19 @@ void embedding_grad(std::span<const std::int32_t> ids, const float* dy, float* d
     add_into(dtable + static_cast<std::size_t>(ids[i]) * dim, dy + i * dim, dim);
 }
 
+void embedding_part(const float* part, std::span<const std::int32_t> ids, TableRows rows, float* out, std::size_t dim) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (rows.has(ids[i]))
+      copy(out + i * dim, part + (static_cast<std::size_t>(ids[i]) - rows.first) * dim, dim);
+    else
+      fill(out + i * dim, 0, dim);
+  }
+}
+
+void embedding_part_grad(std::span<const std::int32_t> ids, TableRows rows, const float* dy, float* dpart,
+                         std::size_t dim) {
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (rows.has(ids[i])) add_into(dpart + (static_cast<std::size_t>(ids[i]) - rows.first) * dim, dy + i * dim, dim);
+}
+
 }  // namespace echelon::kernels

@@ -28,15 +28,7 @@ std::vector<LayerRow> rows_of(const Graph& graph, std::int64_t batch) {
   std::vector<LayerRow> rows;
   std::map<std::string, std::size_t> index;
   std::vector<bool> counted(graph.parameters().size(), false);
-  for (const Node& node : graph.nodes()) {
-    if (node.backward) continue;
-    const auto [place, fresh] = index.emplace(node.layer, rows.size());
-    if (fresh) rows.push_back({.layer = node.layer, .ops = {}, .output = {}});
-    LayerRow& row = rows[place->second];
-    if (!node.op->is_view() || fresh) row.ops += (row.ops.empty() ? "" : ", ") + op_text(node);
-    const Shape& shape = graph.type(node.out[0]).shape;
-    row.output = shape.rank() > 0 && shape[0] == batch ? Shape(shape.dims().subspan(1)) : shape;
-    row.flops += flops_of(graph, node) / static_cast<double>(batch);
+  const auto count_weights = [&](const Node& node, LayerRow& row) {
     for (Value v : node.in) {
       const ValueInfo& info = graph.info(v);
       const auto p = static_cast<std::size_t>(info.producer);
@@ -44,6 +36,19 @@ std::vector<LayerRow> rows_of(const Graph& graph, std::int64_t batch) {
       counted[p] = true;
       if (graph.parameters()[p].kind == Parameter::Kind::weight) row.weights += graph.parameters()[p].shape.elements();
     }
+  };
+  for (const Node& node : graph.nodes()) {
+    if (node.backward) continue;
+    const auto [place, fresh] = index.emplace(node.layer, rows.size());
+    if (fresh) rows.push_back({.layer = node.layer, .ops = {}, .output = {}});
+    LayerRow& row = rows[place->second];
+    row.slices = std::max(row.slices, node.slice + 1);
+    row.flops += flops_of(graph, node) / static_cast<double>(batch);
+    count_weights(node, row);
+    if (node.slice > 0) continue;  // as slice 0
+    if (!node.op->is_view() || fresh) row.ops += (row.ops.empty() ? "" : ", ") + op_text(node);
+    const Shape& shape = graph.type(node.out[0]).shape;
+    row.output = shape.rank() > 0 && shape[0] == batch ? Shape(shape.dims().subspan(1)) : shape;
   }
   return rows;
 }
@@ -84,15 +89,18 @@ Description describe(const Model& model, std::int64_t batch) {
 std::string to_text(const Description& d) {
   std::string text = fmt::format("{} ({}), sample: {}\n\n", d.model, d.task, d.input);
   std::size_t names = 5, ops = 10;
+  auto operations = [](const LayerRow& row) {
+    return row.slices == 1 ? row.ops : fmt::format("{} slices: {}", row.slices, row.ops);
+  };
   for (const LayerRow& row : d.layers) {
     names = std::max(names, row.layer.size());
-    ops = std::min<std::size_t>(44, std::max(ops, row.ops.size()));
+    ops = std::min<std::size_t>(44, std::max(ops, operations(row).size()));
   }
   const int width = static_cast<int>(ops);
   text += fmt::format("{:<{}}  {:<{}}  {:>16}  {:>12}  {:>9}\n", "layer", names, "operations", ops, "output", "weights",
                       "FLOPs");
   for (const LayerRow& row : d.layers)
-    text += fmt::format("{:<{}}  {}  {:>16}  {:>12}  {:>9}\n", row.layer, names, fit(row.ops, width),
+    text += fmt::format("{:<{}}  {}  {:>16}  {:>12}  {:>9}\n", row.layer, names, fit(operations(row), width),
                         to_string(row.output), row.weights, human_count(row.flops));
   text += fmt::format("\nweights            {}\n", d.weights);
   if (d.statistics > 0) text += fmt::format("statistics         {}\n", d.statistics);
@@ -115,7 +123,8 @@ std::string to_json(const Description& d) {
                       {"operations", row.ops},
                       {"output", std::vector<std::int64_t>(row.output.dims().begin(), row.output.dims().end())},
                       {"weights", row.weights},
-                      {"flops", row.flops}});
+                      {"flops", row.flops},
+                      {"slices", row.slices}});
   for (const PhaseMemory& p : d.phases)
     phases.push_back({{"phase", p.phase}, {"arena_bytes", p.arena}, {"without_reuse_bytes", p.without_reuse}});
   const Json all{{"model", d.model},

@@ -13,9 +13,10 @@ namespace echelon::models {
 struct LayerRow {
   std::string layer;  // "block1.conv1"
   std::string ops;    // "conv2d 5x5 stride 1 pad 2"
-  Shape output;       // for one sample: without the batch
+  Shape output;       // for one sample: without the batch; of slice 0 if it stays cut
   std::int64_t weights = 0;
   double flops = 0;  // forward, for one sample
+  int slices = 1;    // in which it is computed; 1: whole, by everybody who needs it
 };
 
 struct PhaseMemory {

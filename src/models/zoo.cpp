@@ -17,6 +17,7 @@
 #include "models/quantised.h"
 #include "models/recurrent.h"
 #include "models/resnet.h"
+#include "models/sliced.h"
 #include "models/tabular.h"
 #include "models/vgg.h"
 #include "nn/layer_table.h"
@@ -146,12 +147,23 @@ std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options
   }
   auto model = entry->make(options, inputs);
   const std::optional<Quantisation> quantisation = read_quantisation(options);
+  const auto slices = static_cast<int>(options.integer("slices", 1, 1, most_slices));
+  if (slices > 1 && quantisation)
+    options.problem("slices", "does not go together with [model.quantise]: remove one of them");
   options.done();
   if (options.problems().list().size() > before) return nullptr;
   // Shapes that do not fit are found by building it once, for two samples.
   try {
     model->training(2);
     if (quantisation) model = quantised(std::move(model), *quantisation);
+    if (slices > 1) {
+      try {
+        model = sliced(std::move(model), slices);
+      } catch (const BadInput& problem) {
+        options.problem("slices", problem.what());
+        return nullptr;
+      }
+    }
   } catch (const nn::LayerError& problem) {
     options.problems().add(problem.place(), problem.what());
     return nullptr;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "graph/ops/class_scores.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/linear.h"
 #include "graph/ops/shape.h"
@@ -90,6 +91,19 @@ TEST(Slices, ASlicedPairHasTheGradientsOfTheWhole) {
   EXPECT_NEAR(a.run(), b.run(), 1e-4);
   for (std::size_t i = 0; i < given.size(); ++i)
     for (std::size_t k = 0; k < a.gradient(i).size(); ++k) ASSERT_NEAR(a.gradient(i)[k], b.gradient(i)[k], 1e-4);
+}
+
+TEST(Slices, CrossEntropyOverDealtOutClassesHasItsGradient) {
+  const std::vector<kernels::ClassPart> parts{{0, 3}, {3, 2}, {5, 4}};
+  for (float smoothing : {0.0f, 0.3f})
+    test::check_gradient({{{4, 9}, 2}}, [&](Graph& g, const Values& p) {
+      const Value targets = g.input("targets", i32({4}));  // zeros
+      const auto logits = ops::split(g, p[0], 1, {3, 2, 4});
+      Values scores;
+      for (std::size_t s = 0; s < parts.size(); ++s)
+        scores.push_back(g.add(ops::class_scores_op(parts[s], smoothing, true), {logits[s], targets})[0]);
+      return ops::join_class_scores(g, scores, targets, parts, smoothing).loss;
+    });
 }
 
 TEST(Slices, ElementwiseChainsAreFusedWithinASliceOnly) {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "graph/program.h"
 #include "models/zoo.h"
+#include "recipe/toml.h"
 #include "tests/support/says.h"
 
 namespace echelon::models {
@@ -58,6 +59,21 @@ TEST(Describe, MemoryIsThePlansAndGrowsWithTheBatch) {
   EXPECT_EQ(d.step_bytes, d.phases[0].arena + d.parameter_bytes + d.contribution_bytes);
   EXPECT_GE(d.parameter_bytes, 61706 * sizeof(float));
   EXPECT_GT(describe(*model, 32).phases[0].arena, d.phases[0].arena);
+}
+
+TEST(Describe, SaysWhichLayersAreInSlices) {
+  const InputSpec text{.inputs = {{"tokens", i32({6})}}, .target = {"targets", i32({6})}, .classes = 11};
+  const std::string options = "width = 8\nheads = 2\nlayers = 1";
+  const Description whole = describe(*make_model("gpt", text, parse_toml(options, "test")), 4);
+  const Description cut = describe(*make_model("gpt", text, parse_toml(options + "\nslices = 2", "test")), 4);
+  EXPECT_EQ(cut.weights, whole.weights);
+  EXPECT_EQ(cut.forward_flops, whole.forward_flops);
+  for (const LayerRow& row : cut.layers) {
+    const bool is_whole = row.layer.find("norm") != std::string::npos || row.layer.ends_with("positions") ||
+                          row.layer.ends_with("add") || row.layer.ends_with("add2") || row.layer == "pos";
+    EXPECT_EQ(row.slices, is_whole ? 1 : 2) << row.layer << " " << row.ops;
+  }
+  EXPECT_NE(to_text(cut).find("2 slices: linear, tree_sum"), std::string::npos) << to_text(cut);
 }
 
 TEST(Describe, TextAndJsonSayTheSame) {

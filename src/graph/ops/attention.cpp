@@ -62,6 +62,16 @@ class Attention : public AttentionBase {
     return {
         g.add_one(std::make_shared<AttentionGrad>(heads_, causal_), {node.in[0], node.out[0], node.out[1], d_out[0]})};
   }
+  int blocks(int) const override { return 3; }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    if (!(q.arrives[0] == Cut{2, 3})) return {};
+    return SliceRule{
+        .in = {q.arrives[0]},
+        .out = {{2}, {Cut::inner}},
+        .units = heads_,
+        .unit = "heads",
+        .op = [part = heads_ / q.slices, causal = causal_](int) { return std::make_shared<Attention>(part, causal); }};
+  }
   double flops(std::span<const Type> in, std::span<const Type>) const override { return pair_flops(in[0], 2); }
   Kernel compile(const Operands& o) const override {
     const auto s = shape_of(o.in[0].type);

@@ -27,6 +27,14 @@ void check(std::span<const Type> in, std::size_t vectors) {
       bad_input("input {} does not fit parameters {}", to_string(x), to_string(in[i].shape));
 }
 
+// Channels are normalised each for itself: whoever has some of them needs nothing of the others.
+std::optional<SliceRule> by_channels(const SliceQuestion& q, std::size_t outputs) {
+  if (!(q.arrives[0] == Cut{1})) return {};
+  SliceRule rule{.in = std::vector<Cut>(q.in.size(), {0}), .out = std::vector<Cut>(outputs, {0})};
+  rule.in[0] = rule.out[0] = {1};
+  return rule;
+}
+
 class BatchNormGrad : public Op {
  public:
   explicit BatchNormGrad(BatchNormExtras e) : e_(e) {}
@@ -81,6 +89,7 @@ class BatchNormTraining : public Op {
     return g.add(std::make_shared<BatchNormGrad>(BatchNormExtras{}),
                  {node.in[0], node.in[1], node.in[2], node.out[1], node.out[2], d_out[0]});
   }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return by_channels(q, 5); }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   int overwrites(int out) const override { return out == 0 && e_.residual ? 3 : -1; }
   Kernel compile(const Operands& o) const override {
@@ -124,6 +133,7 @@ class BatchNormInference : public Op {
     check(in, 4);
     return {f32(in[0].shape)};
   }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return by_channels(q, 1); }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   Kernel compile(const Operands& o) const override {
     const kernels::BatchNormInference a{.x = o.in[0].f32(),

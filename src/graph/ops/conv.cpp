@@ -1,6 +1,7 @@
 #include "graph/ops/conv.h"
 
 #include "base/checked.h"
+#include "graph/ops/slices.h"
 #include "kernels/conv.h"
 
 namespace echelon::ops {
@@ -131,6 +132,34 @@ class Convolution : public Op {
     }
     if (wanted[0]) d[0] = g.add_one(std::make_shared<ConvBackwardData>(s), {dy, w});
     return d;
+  }
+  // As a linear layer over channels; groups that the slices divide stay among themselves.
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    const bool bias = q.in.size() > 2;
+    const std::vector<Cut> with_bias = bias ? std::vector<Cut>{{}, {}, {}} : std::vector<Cut>{{}, {}};
+    SliceRule rule{.in = with_bias, .out = {{1}}};
+    if (p_.groups > 1) {
+      if (p_.groups % q.slices != 0) return {};
+      rule.in.assign(rule.in.size(), {0});
+      rule.in[0] = {1};
+      Conv2d part = p_;
+      part.groups /= q.slices;
+      rule.op = [part, relu = relu_](int) { return std::make_shared<Convolution>(part, relu); };
+      return rule;
+    }
+    const Cut x = q.arrives[0], w = q.arrives[1];  // weights that are cut already decide
+    if (w.is_whole() ? x == Cut{1} : w == Cut{1}) {
+      rule.in[0] = rule.in[1] = {1};
+      rule.out = {{}};
+      rule.join = add_up_slices;
+      if (bias) rule.first_only = 2;
+      return rule;
+    }
+    if (q.last && q.in[1].shape[0] < q.slices) return {};
+    rule.in.assign(rule.in.size(), {0});
+    rule.in[0] = {};
+    if (!q.last) rule.units = q.in[1].shape[0], rule.unit = "channels";
+    return rule;
   }
   Layouts layouts(std::span<const Type> in, std::span<const Type>) const override {
     const ConvLayouts l = kernels::preferred_layouts(conv_shape(in[0].shape, in[1].shape, p_));

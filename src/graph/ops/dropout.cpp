@@ -26,6 +26,15 @@ class Dropout : public Op {
                               const std::vector<bool>&) const override {
     return {g.add_one(std::make_shared<Dropout>(p_, layer_), {d_out[0]})};
   }
+  // Every slice has a stream of its own, so that it need not know how large the whole is.
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    auto rule = follow_cut(q);
+    if (rule)
+      rule->op = [p = p_, layer = layer_](int slice) {
+        return std::make_shared<Dropout>(p, (layer ^ static_cast<std::uint32_t>(slice + 1)) * 16777619u);
+      };
+    return rule;
+  }
   int overwrites(int) const override { return 0; }
   Kernel compile(const Operands& o) const override {
     return [p = p_, layer = layer_, x = o.in[0].f32(), y = o.out[0].f32(),

@@ -38,6 +38,7 @@ class Elementwise : public Op {
                               const std::vector<bool>& wanted) const override;
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   int overwrites(int) const override { return preferred_victim_; }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return follow_cut(q); }
   double flops(std::span<const Type>, std::span<const Type>) const override { return 0; }
   Kernel compile(const Operands& o) const override {
     std::vector<const float*> in;
@@ -108,6 +109,10 @@ class ScaleBy : public Op {
                               const std::vector<bool>&) const override {
     return {scale_by(g, d_out[0], node.in[1]), Value{}};
   }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    if (q.arrives[0].axis < 0) return {};
+    return SliceRule{.in = {q.arrives[0], {}}, .out = {q.arrives[0]}};
+  }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   int overwrites(int) const override { return 0; }
   Kernel compile(const Operands& o) const override {
@@ -120,6 +125,7 @@ class ScaleBy : public Op {
 class Copy : public Op {
  public:
   std::string_view name() const override { return "copy"; }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return follow_cut(q); }
   std::vector<Type> infer(std::span<const Type> in) const override { return {Type{in[0].dtype, in[0].shape}}; }
   std::vector<Value> gradient(Graph&, const Node&, std::span<const Value> d_out,
                               const std::vector<bool>&) const override {

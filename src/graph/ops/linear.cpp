@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "graph/ops/shape.h"
+#include "graph/ops/slices.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/reduce.h"
@@ -48,6 +49,33 @@ class Linear : public Op {
       if (tx.shape.rank() != 2) d[0] = reshape(g, d[0], tx.shape);
     }
     return d;
+  }
+  // Features that arrive cut meet their columns of the weights, and the products are added up. Whole features give each
+  // slice some of the outputs.
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    const int features = q.in[0].shape.rank() - 1;
+    const bool bias = q.in.size() > 2;
+    const Cut x = q.arrives[0], w = q.arrives[1];  // weights that are cut already decide
+    SliceRule rule{.in = {x, {}}, .out = {x}};
+    if (w.is_whole() ? x.axis == features : w.axis == 1) {
+      const int blocks = w.is_whole() ? x.blocks : w.blocks;
+      rule.in = {{features, blocks}, {1, blocks}};
+      rule.join = add_up_slices;
+      if (bias) rule.in.emplace_back(), rule.first_only = 2;
+      return rule;
+    }
+    if (x.axis >= 0 && x.axis != features) {
+      if (bias) rule.in.emplace_back();
+      return rule;
+    }
+    const std::int64_t out = q.in[1].shape[0];
+    if (q.last && out < q.slices) return {};
+    const int blocks = w.is_whole() ? q.blocks : w.blocks;
+    rule.in = {{}, {0, blocks}};
+    if (bias) rule.in.push_back({0, blocks});
+    rule.out[0] = {features, blocks};
+    if (!q.last) rule.units = out / blocks, rule.unit = "outputs";
+    return rule;
   }
   double flops(std::span<const Type> in, std::span<const Type> out) const override {
     return 2.0 * static_cast<double>(out[0].elements()) * static_cast<double>(in[1].shape[1]);
@@ -141,6 +169,13 @@ class AddTail : public Op {
   std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
                               const std::vector<bool>& wanted) const override {
     return {d_out[0], wanted[1] ? sum_to_tail(g, d_out[0], g.type(node.in[1]).shape) : Value{}};
+  }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    const Cut cut = q.arrives[0];
+    if (cut.axis < 0) return {};
+    const int skip = q.in[0].shape.rank() - q.in[1].shape.rank();
+    const Cut tail = cut.axis < skip ? Cut{} : Cut{cut.axis - skip, cut.blocks};
+    return SliceRule{.in = {cut, tail}, .out = {cut}};
   }
   int overwrites(int) const override { return 0; }
   Kernel compile(const Operands& o) const override {

@@ -1,7 +1,9 @@
 #include "graph/ops/loss.h"
 
 #include "base/error.h"
+#include "graph/ops/class_scores.h"
 #include "graph/ops/elementwise.h"
+#include "graph/ops/slices.h"
 #include "kernels/loss.h"
 
 namespace echelon::ops {
@@ -34,6 +36,28 @@ class CrossEntropy : public Op {
                               const std::vector<bool>&) const override {
     if (!training_) bad_input("a graph that does not train has no gradients");
     return {scale_by(g, node.out[2], d_out[0]), Value{}};
+  }
+  // Each slice says of its classes what the loss needs to know; the logits stay where they are.
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    if (!(q.arrives[0] == Cut{1})) return {};
+    std::vector<kernels::ClassPart> parts;
+    const std::int64_t classes = q.in[0].shape[1];
+    for (int s = 0; s < q.slices; ++s) {
+      const std::int64_t begin = part_begin(classes, q.slices, s), end = part_begin(classes, q.slices, s + 1);
+      parts.push_back({static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)});
+    }
+    return SliceRule{
+        .in = {{1}, {}},
+        .out = {},
+        .op = [parts,
+               *this](int s) { return class_scores_op(parts[static_cast<std::size_t>(s)], smoothing_, training_); },
+        .join =
+            [parts, *this](Graph& g, const std::vector<std::vector<Value>>& outputs, const std::vector<Value>& in) {
+              std::vector<Value> scores;
+              for (const auto& of_slice : outputs) scores.push_back(of_slice[0]);
+              const Classified c = join_class_scores(g, scores, in[1], parts, smoothing_);
+              return std::vector<Value>{c.loss, c.correct};
+            }};
   }
   int overwrites(int out) const override { return out == 2 ? 0 : -1; }
   Kernel compile(const Operands& o) const override {
@@ -96,6 +120,11 @@ class DistanceLoss : public Op {
   std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
                               const std::vector<bool>&) const override {
     return {g.add_one(std::make_shared<DistanceGrad>(kind_, parameter_), {node.in[0], node.in[1], d_out[0]}), Value{}};
+  }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    auto rule = follow_cut(q);
+    if (rule) rule->join = add_up_slices;
+    return rule;
   }
   Kernel compile(const Operands& o) const override {
     return [kind = kind_, c = parameter_, x = o.in[0].f32(), t = o.in[1].f32(), loss = o.out[0].f32(),

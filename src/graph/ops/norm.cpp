@@ -50,6 +50,11 @@ class LayerNorm : public Op {
                               const std::vector<bool>&) const override {
     return g.add(std::make_shared<LayerNormGrad>(), {node.in[0], node.in[1], node.out[1], node.out[2], d_out[0]});
   }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    const Cut cut = q.arrives[0];
+    if (cut.axis < 0 || cut.axis == q.in[0].shape.rank() - 1) return {};
+    return SliceRule{.in = {cut, {}, {}}, .out = {cut, {Cut::inner}, {Cut::inner}}};
+  }
   Kernel compile(const Operands& o) const override {
     return [eps = eps_, r = NormRows(o.in[0].type), x = o.in[0].f32(), gamma = o.in[1].f32(), beta = o.in[2].f32(),
             y = o.out[0].f32(), mean = o.out[1].f32(), rstd = o.out[2].f32()](const StepContext&) {

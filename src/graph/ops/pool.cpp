@@ -56,6 +56,10 @@ class Pooling : public Op {
     if (kind_ == PoolKind::max) in.push_back(node.out[1]);
     return {g.add_one(std::make_shared<PoolGrad>(kind_, shape_of(g.type(node.in[0]).shape)), in)};
   }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    if (!(q.arrives[0] == Cut{1})) return {};
+    return follow_cut(q, kind_ == PoolKind::max ? 2 : 1);
+  }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   Kernel compile(const Operands& o) const override {
     std::byte* places = kind_ == PoolKind::max ? o.out[1].data : nullptr;

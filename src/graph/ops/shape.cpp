@@ -29,6 +29,24 @@ class Reshape : public Op {
                               const std::vector<bool>&) const override {
     return {reshape(g, d_out[0], g.type(node.in[0]).shape)};
   }
+  // A cut axis stays cut if the new shape has one behind as many elements that is dealt out in the same parts. Axis 0
+  // is the batch: what happens to it must not depend on how many samples there are.
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    const Cut cut = q.arrives[0];
+    if (cut.axis < 1) return {};
+    const Shape &old = q.in[0].shape, now = infer(q.in)[0].shape;
+    const auto before = [](const Shape& s, int axis) { return Shape(s.dims().first(static_cast<std::size_t>(axis))); };
+    for (int axis = 1; axis < now.rank(); ++axis) {
+      const bool same = now[axis] == old[cut.axis];
+      const bool even = cut.blocks == 1 && now[axis] % q.slices == 0 && old[cut.axis] % q.slices == 0;
+      if (before(now, axis).elements() != before(old, cut.axis).elements() || !(same || even)) continue;
+      const Cut to{axis, cut.blocks};
+      return SliceRule{.in = {cut}, .out = {to}, .op = [now, to, slices = q.slices](int slice) {
+                         return std::make_shared<Reshape>(part_shape(now, to, slices, slice));
+                       }};
+    }
+    return {};
+  }
   Kernel compile(const Operands&) const override { return {}; }
 
  private:
@@ -104,6 +122,7 @@ class Concat : public Op {
     }
     return d;
   }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return follow_cut_except(q, axis_); }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override {
     bool whole = true;
     for (const Type& t : in) whole = whole && t.shape.rank() == 4 && t.shape[1] % 8 == 0;
@@ -174,6 +193,7 @@ class Slice : public Op {
                               const std::vector<bool>&) const override {
     return {g.add_one(std::make_shared<Unslice>(axis_, begin_, g.type(node.in[0]).shape), {d_out[0]})};
   }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return follow_cut_except(q, axis_); }
   Layouts layouts(std::span<const Type> in, std::span<const Type>) const override {
     const bool whole = in[0].shape.rank() == 4 && in[0].shape[1] % 8 == 0 && begin_ % 8 == 0 && end_ % 8 == 0;
     const Layout l = strip_layout(in, axis_, whole);

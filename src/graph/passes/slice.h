@@ -1,0 +1,48 @@
+#pragma once
+// Cuts a network into slices: a layer becomes equal parts that could be computed in different places, each with its own
+// part of the weights (tensor parallelism). What every op does is in its slice_rule (graph/slicing.h); this pass
+// carries the cuts from op to op, joins where an op needs the whole (a concat), adds up where the parts are addends (a
+// tree_sum), and makes the parameters.
+//
+// Slices are part of the result, like logical shards: the numbers are those of the sliced graph whoever computes which
+// slice. "up.weight" becomes "up.slice0.weight", "up.slice1.weight", ...; each part starts from a random stream of its
+// own, with the fans of the whole layer. Take the forward graph, before differentiate(). One slice: the graph itself.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace echelon {
+
+struct SlicedParameter {
+  std::string name, whole;  // "up.slice1.weight", "up.weight"
+  Shape shape;              // of the whole
+  Cut cut;
+  int slice = 0;
+};
+
+// A layer whose number of channels, heads, ... the slices do not divide.
+struct Indivisible {
+  std::string layer;
+  std::int64_t units = 0;
+  std::string unit;
+};
+
+// How parameters are cut, by the name of the whole.
+using Cuts = std::map<std::string, Cut>;
+
+struct Sliced {
+  Graph graph;
+  Cuts cuts;                                // of all parameters
+  std::vector<SlicedParameter> parameters;  // of those that were cut
+  std::vector<Indivisible> indivisible;     // not empty: the graph is not to be used
+};
+
+inline constexpr int most_slices = 64;
+
+// Several graphs of one model share its parameters: `decided` says how those are cut that were met in another graph.
+Sliced slice(const Graph& forward, int slices, const Cuts& decided = {});
+
+}  // namespace echelon

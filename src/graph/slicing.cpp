@@ -1,0 +1,27 @@
+#include "graph/slicing.h"
+
+#include <algorithm>
+
+#include "graph/op.h"
+
+namespace echelon {
+
+Shape part_shape(Shape whole, const Cut& cut, int slices, int slice) {
+  const std::int64_t block = whole[cut.axis] / cut.blocks;
+  whole[cut.axis] = cut.blocks * (part_begin(block, slices, slice + 1) - part_begin(block, slices, slice));
+  return whole;
+}
+
+std::optional<SliceRule> follow_cut(const SliceQuestion& q, std::size_t outputs) {
+  const auto cut = std::ranges::find_if(q.arrives, [](const Cut& c) { return c.axis >= 0; });
+  if (cut == q.arrives.end()) return {};
+  return SliceRule{.in = std::vector<Cut>(q.in.size(), *cut), .out = std::vector<Cut>(outputs, *cut)};
+}
+
+std::optional<SliceRule> follow_cut_except(const SliceQuestion& q, int axis, std::size_t outputs) {
+  auto rule = follow_cut(q, outputs);
+  if (rule && rule->in[0].axis == axis) return {};
+  return rule;
+}
+
+}  // namespace echelon
