@@ -144,6 +144,15 @@ TEST_F(Folder, ClassesAreDirectories) {
   EXPECT_EQ(own->fields()[0].shape, (Shape{1, 9, 11})) << "the first picture's extent";
 }
 
+TEST_F(Folder, EverySplitHasTheSizeOfTheFirstPictureToTrainWith) {
+  put("train/cat/a.png", "rgb.png");    // 9 x 11
+  put("train/cat/b.jpg", "photo.jpg");  // larger
+  put("test/cat/a.jpg", "photo.jpg");
+  put("validation/cat/a.jpg", "photo.jpg");
+  for (const char* split : {"train", "test", "validation"})
+    EXPECT_EQ(open_image_folder(*disk, dir.path(), split, {})->fields()[0].shape, (Shape{3, 9, 11})) << split;
+}
+
 TEST_F(Folder, SaysWhatIsMissing) {
   EXPECT_TRUE(
       says(complaint_of([&] { open_image_folder(*disk, dir.path("none"), "train", {}); }), "no such directory"));

@@ -33,6 +33,14 @@ std::vector<std::string> classes_in(Disk& disk, const std::string& root) {
   return names;
 }
 
+// The first picture of the first class that has one.
+std::string first_picture(Disk& disk, const std::string& root, const std::vector<std::string>& classes) {
+  for (const auto& name : classes)
+    for (const auto& file : disk.list(root + "/" + name))
+      if (is_picture(file)) return root + "/" + name + "/" + file;
+  bad_input("{}: no picture in it to take the size from: set size", root);
+}
+
 class ImageFolder : public Dataset {
  public:
   ImageFolder(DatasetInfo info, Disk& disk, std::vector<Picture> pictures, const ImageOptions& options)
@@ -94,9 +102,11 @@ std::shared_ptr<const Dataset> open_image_folder(Disk& disk, const std::string& 
     bad_input("{}: no class in it: expected one directory for each class, with PNG or JPEG pictures", root);
   ImageOptions resolved = options;
   if (!resolved.extent) {
+    const std::string first =
+        has_split(disk, path, "train") ? first_picture(disk, path + "/train", info.class_names) : pictures.front().path;
     Scratch file, pixels;
-    read_picture(disk, pictures.front().path, file);
-    resolved.extent = decode_image(file.bytes(), pictures.front().path, options.channels, pixels);
+    read_picture(disk, first, file);
+    resolved.extent = decode_image(file.bytes(), first, options.channels, pixels);
   }
   info.size = pictures.size();
   info.classes = static_cast<std::int64_t>(info.class_names.size());

@@ -12,7 +12,7 @@
 namespace echelon::data {
 
 struct ImageOptions {
-  std::optional<ImageExtent> extent;  // none: that of the first picture
+  std::optional<ImageExtent> extent;  // none: that of the first picture to train with
   int channels = 3;                   // 1: grey
   Fit fit = Fit::stretch;
 };

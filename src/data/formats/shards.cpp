@@ -183,6 +183,11 @@ std::shared_ptr<const Dataset> open_shards(Disk& disk, const std::string& path, 
   }
   if (entries.empty()) bad_input("{}: no sample in it: expected members such as 0001.png and 0001.cls", path);
   ShardOptions resolved = options;
+  if (entries.front().kind == InputKind::picture && !resolved.image.extent && split != "train" &&
+      has_shards_of(disk, path, "train")) {
+    const Shape train = open_shards(disk, path, "train", options)->fields()[0].shape;
+    if (train.rank() == 3) resolved.image.extent = ImageExtent{train[1], train[2]};
+  }
   DatasetInfo info;
   info.fields.push_back(shard_input(shards, entries.front(), resolved));
   const bool labelled = entries.front().label >= 0;
