@@ -116,5 +116,11 @@ TEST(Csv, TestSplitUsesTheClassesOfTheTrainSplit) {
                    "one of the classes apple, fig, pear, found 'plum'"));
 }
 
+TEST(Csv, SaysThatTheDelimiterMayBeAnother) {
+  const std::string complaint = complaint_of([] { read_csv(csv("a;b;label\n1;2;x\n3;4;y\n"), {}); });
+  EXPECT_TRUE(says(complaint, "delimiter = \",\" there is one column only"));
+  EXPECT_TRUE(says(complaint, "kind = \"table\""));
+}
+
 }  // namespace
 }  // namespace echelon::data

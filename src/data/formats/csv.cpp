@@ -156,7 +156,13 @@ CsvTable parse(const Source& source, const CsvOptions& options) {
   for (std::size_t i = 0; i < row.size(); ++i)
     names.push_back(header ? std::string(trimmed(row[i].text)) : fmt::format("{}", i));
   const Columns columns(source, std::move(names), options);
-  if (columns.features() == 0) bad_input("{}: no column is left for the features", source.name());
+  if (columns.features() == 0)
+    bad_input("{}: no column is left for the features{}", source.name(),
+              columns.size() == 1
+                  ? fmt::format(": with delimiter = \"{}\" there is one column only; set delimiter = "
+                                "\";\" or what separates the cells, or use kind = \"table\", which finds it",
+                                options.delimiter)
+                  : "");
   CsvTable table;
   table.width = columns.features();
   table.labelled = columns.label().has_value();
