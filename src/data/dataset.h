@@ -68,7 +68,6 @@ struct DatasetInfo {
   std::size_t inputs = 1;     // how many of the fields are inputs: fields[inputs] is the target
   std::int64_t classes = 0;   // labels are 0 .. classes - 1; 0 when the samples have no class
   std::vector<std::string> class_names;  // empty, or one for each class
-  std::vector<float> class_weights;      // in the training loss: empty, or one for each class
   std::vector<TargetColumn> targets;     // of a table: one for each element of a target that is numbers; else empty
   std::shared_ptr<const Vocabulary> vocabulary;  // of a text, else null
   std::shared_ptr<const TableEncoder> table;     // how the rows of a table became these samples, else null

@@ -4,6 +4,7 @@
 #include "data/formats/idx.h"
 #include "data/formats/text.h"
 #include "data/loader.h"
+#include "data/table/open_table.h"
 #include "data/transform.h"
 #include "tests/data/support.h"
 #include "tests/support/allocations.h"
@@ -41,6 +42,11 @@ TEST(Allocation, NoneInTheSteadyState) {
   EXPECT_EQ(allocations_of(
                 read_text_dataset(open_source(*disk, source_path("tests/data/allocation_test.cpp")), "train", text), 2),
             0);
+  std::string rows = "x,c,y\n";
+  for (int i = 0; i < 100; ++i) rows += fmt::format("{},word {},{}.5\n", i, i % 30, i * 7 % 13);
+  const auto bytes = std::as_bytes(std::span(rows));
+  const auto table = rows_of_table(read_table_file(memory_source("t.csv", {bytes.begin(), bytes.end()}), {}));
+  EXPECT_EQ(allocations_of(shuffled(encode_rows(*table, *table, "train")), 0), 0);
 }
 
 }  // namespace

@@ -154,6 +154,16 @@ TEST(TableEncoder, ColumnsThatTellNothingAreLeftOutWithAWord) {
   EXPECT_EQ(encoded(text, o)->fields()[0].shape, Shape{2}) << "the recipe wins";
 }
 
+TEST(TableEncoder, OneOddWordAmongNumbersIsPointedOut) {
+  std::string text = "x,y\n";
+  for (int i = 0; i < 30; ++i) text += i == 7 ? "many,1.5\n" : fmt::format("{},{}.5\n", i * i, i);
+  EXPECT_TRUE(says(complaint_of([&] { file_of(text); }),
+                   "column 'x' is not taken for numbers because of 'many' on line 9, although 29 of 30 cells are"));
+  TableOptions o;
+  o.missing_values = {"many"};
+  EXPECT_EQ(encoded(text, o)->info().table->features().at(0).type, ColumnType::number);
+}
+
 TEST(TableEncoder, RowsWithoutATargetAreLeftOutAndCounted) {
   const auto d = encoded("x,y\n1,0.5\n2,\n3,1.5\n4,NA\n");
   EXPECT_EQ(d->size(), 2u);
@@ -271,6 +281,25 @@ TEST_F(TableKind, DirectoriesHaveAFileForEachPart) {
   EXPECT_EQ(values<std::int32_t>(*held, 0, 1)[0], 1);
   test::write_bytes(dir.path("test.tsv"), "x\tc\ty\n2\tblue\tz\n");
   EXPECT_TRUE(says(complaint_of([&] { open("test", keys); }), "has classes that"));
+}
+
+TEST_F(TableKind, AnEncoderThatWasStoredIsUsedInsteadOfAnother) {
+  test::write_bytes(dir.path("old.csv"), "x,c,y\n1,red,a\n2,blue,b\n3,red,a\n");
+  test::write_bytes(dir.path("new.csv"), "c,x,y\ngreen,100,b\nred,3,b\n");
+  const auto old = open("train", {{"path", text(dir.path("old.csv"))}});
+  test::write_bytes(dir.path("table.json"), old->info().table->to_json().dump());
+  const std::map<std::string, Option> keys{{"path", text(dir.path("new.csv"))},
+                                           {"encoder", text(dir.path("table.json"))}};
+  const auto fresh = open("train", keys);
+  EXPECT_EQ(fresh->fields(), old->fields());
+  EXPECT_EQ(fresh->info().table->to_json(), old->info().table->to_json());
+  EXPECT_EQ(values<float>(*fresh, 1, 0), values<float>(*old, 2, 0));
+  EXPECT_EQ(fresh->info().class_names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(values<std::int32_t>(*fresh, 1, 1)[0], 1);
+  test::write_bytes(dir.path("new.csv"), "c,x,y\ngreen,100,z\n");
+  EXPECT_TRUE(says(complaint_of([&] { open("train", keys); }), "has classes that the encoder does not: z"));
+  test::write_bytes(dir.path("table.json"), "{}");
+  EXPECT_TRUE(says(complaint_of([&] { open("train", keys); }), "table.json: this is no encoder of a table"));
 }
 
 TEST_F(TableKind, KeysAreCheckedAllAtOnce) {

@@ -131,6 +131,7 @@ DatasetPtr TableEncoder::encode(const Table& table, std::span<const std::uint64_
   DatasetInfo info;
   info.size = rows.size();
   info.fields = fields(with_targets);
+  info.inputs = fields(false).size();
   if (with_targets && task_ == TableTask::classify) {
     const TableColumn* const column = table.find(targets_[0].name);
     invariant(column != nullptr, "a table has the targets that its encoder asked for");

@@ -46,6 +46,12 @@ std::map<std::string, ColumnType> read_types(OptionReader& table) {
 
 }  // namespace
 
+TableEncoder read_encoder(Disk& disk, const std::string& path) {
+  constexpr std::uint64_t most_bytes = 256u << 20;
+  if (!disk.exists(path)) bad_input("{}: there is no such file: expected the encoder of a table", path);
+  return TableEncoder(parse_json(read_text(disk, path, most_bytes), path), path);
+}
+
 bool is_table_name(std::string_view name) {
   if (name.ends_with(".gz")) name.remove_suffix(3);
   return std::ranges::any_of(table_endings, [&](std::string_view end) { return name.ends_with(end); });
@@ -91,6 +97,7 @@ TableOptions read_table_options(OptionReader& table) {
 
 OpenSplit read_table_kind(OptionReader& table, const DataPath& where) {
   const TableOptions options = read_table_options(table);
+  const std::string encoder = table.text("encoder", "");
   // The training file is asked for once for every part: it is read once. One thread opens a recipe's data.
   auto read = std::make_shared<std::map<std::string, TableFilePtr>>();
   return [=](Disk& disk, const std::string& split) -> DatasetPtr {
@@ -99,7 +106,10 @@ OpenSplit read_table_kind(OptionReader& table, const DataPath& where) {
     const std::string train = directory ? table_in_directory(disk, path, "train") : path;
     if (train.empty()) bad_input("{}: there is no train.csv (.tsv, .jsonl) in this directory", path);
     TableFilePtr& file = (*read)[train];
-    if (!file) file = read_table_file(open_source(disk, train), options);
+    if (!file && encoder.empty()) file = read_table_file(open_source(disk, train), options);
+    if (!file)
+      file = read_table_file(open_source(disk, train), options,
+                             std::make_shared<TableEncoder>(read_encoder(disk, encoder)));
     if (split == "train") return rows_of_table(file);
     const std::string other = directory ? table_in_directory(disk, path, split) : "";
     if (other.empty()) only_train(split, path);

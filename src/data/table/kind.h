@@ -10,6 +10,9 @@ namespace echelon::data {
 // The keys of a [data] table of this kind; problems are added to the reader's.
 TableOptions read_table_options(OptionReader& table);
 
+// What TableEncoder::to_json wrote, as a run's folder keeps it. BadInput if it is something else.
+TableEncoder read_encoder(Disk& disk, const std::string& path);
+
 OpenSplit read_table_kind(OptionReader& table, const DataPath& where);
 
 // The file of a split in a directory; empty if there is none.

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/listed.h"
 #include "data/fingerprint.h"
+#include "data/table/describe.h"
 
 namespace echelon::data {
 
@@ -83,10 +84,7 @@ std::string filled_how(const TableEncoder::Feature& f, const TableOptions& o) {
                                   : fmt::format("filled with '{}'", f.categories[f.most_frequent]);
   const bool median = o.fill_numbers == TableOptions::FillNumbers::median;
   std::string value = fmt::format("{:.6g}", f.fill);
-  if (f.type == ColumnType::date) {
-    const DateParts p = parts_of_date(f.fill);
-    value = fmt::format("{:04}-{:02}-{:02}", p.year, p.month, p.day);
-  }
+  if (f.type == ColumnType::date) value = date_text(f.fill);
   return fmt::format("filled with the {} {}{}", median ? "median" : "mean", value,
                      f.indicator ? " and marked in a feature of its own" : "");
 }
@@ -110,6 +108,17 @@ std::vector<std::string> notes_on_training(const TableFile& file, const TableEnc
                                 file.options.one_hot, fmt::join(embedded, ", ")));
   notes.insert(notes.end(), file.schema.notes.begin(), file.schema.notes.end());
   return notes;
+}
+
+// BadInput if the table has a class that the schema does not; `who` has it from.
+void expect_classes(const Table& table, const TableSchema& schema, const std::string& who) {
+  if (schema.task != TableTask::classify) return;
+  const std::string& target = schema.columns[schema.with(SchemaColumn::Role::target).front()].name;
+  std::vector<std::string> unknown;
+  for (const std::string& word : table.find(target)->words)
+    if (std::ranges::find(schema.class_names, word) == schema.class_names.end()) unknown.push_back(word);
+  if (!unknown.empty())
+    bad_input("{}: column '{}' has classes that {} does not: {}", table.file, target, who, listed(unknown));
 }
 
 // The encoded samples, with the rows that they were.
@@ -139,6 +148,19 @@ TableFilePtr read_table_file(const SourcePtr& given, const TableOptions& options
   return std::make_shared<TableFile>(TableFile{options, std::move(schema), std::move(table)});
 }
 
+TableFilePtr read_table_file(const SourcePtr& source, const TableOptions& options,
+                             std::shared_ptr<const TableEncoder> encoder) {
+  TableSchema schema{.task = encoder->task(), .class_names = encoder->class_names()};
+  for (const WantedColumn& w : encoder->wanted(true))
+    schema.columns.push_back({.name = w.name,
+                              .role = w.target ? SchemaColumn::Role::target : SchemaColumn::Role::feature,
+                              .type = w.type,
+                              .date_order = w.date_order});
+  Table table = encoder->read(source, true, options.format);
+  expect_classes(table, schema, "the encoder");
+  return std::make_shared<TableFile>(TableFile{options, std::move(schema), std::move(table), std::move(encoder)});
+}
+
 TableFilePtr read_table_file_like(const SourcePtr& given, const TableFilePtr& train) {
   FormatWishes wishes = train->options.format;
   if (!wishes.header && !train->table.format.json_lines) wishes.header = train->table.format.header;
@@ -146,17 +168,8 @@ TableFilePtr read_table_file_like(const SourcePtr& given, const TableFilePtr& tr
   const SourcePtr source = as_utf8(given, format);
   const auto wanted = wanted_by(train->schema);
   Table table = read_table(*source, format, wanted, train->options.missing_values);
-  if (train->schema.task == TableTask::classify) {
-    const std::size_t target = train->schema.with(SchemaColumn::Role::target).front();
-    std::vector<std::string> unknown;
-    for (const std::string& word : table.find(train->schema.columns[target].name)->words)
-      if (std::ranges::find(train->schema.class_names, word) == train->schema.class_names.end())
-        unknown.push_back(word);
-    if (!unknown.empty())
-      bad_input("{}: column '{}' has classes that {} does not: {}", given->name(), train->schema.columns[target].name,
-                train->table.file, listed(unknown));
-  }
-  return std::make_shared<TableFile>(TableFile{train->options, train->schema, std::move(table)});
+  expect_classes(table, train->schema, train->table.file);
+  return std::make_shared<TableFile>(TableFile{train->options, train->schema, std::move(table), train->encoder});
 }
 
 DatasetPtr rows_of_table(TableFilePtr file) { return std::make_shared<RowsOfTable>(std::move(file)); }
@@ -165,7 +178,8 @@ DatasetPtr encode_rows(const Dataset& train, const Dataset& part, const std::str
   const TableFilePtr file = train.info().table_rows, other = part.info().table_rows;
   invariant(file && other, "rows of tables are encoded");
   const auto fitted_on = rows_in(train);
-  const auto encoder = std::make_shared<TableEncoder>(file->table, fitted_on, file->schema, file->options);
+  auto encoder = file->encoder;
+  if (!encoder) encoder = std::make_shared<TableEncoder>(file->table, fitted_on, file->schema, file->options);
   const bool training = &train == &part;
   auto rows = training ? fitted_on : rows_in(part);
   TableEncoder::Remarks remarks;

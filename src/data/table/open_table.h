@@ -11,11 +11,16 @@ struct TableFile {
   TableOptions options;
   TableSchema schema;
   Table table;
+  std::shared_ptr<const TableEncoder> encoder =
+      nullptr;  // one that was fitted before; null: fitted on the training part
 };
 using TableFilePtr = std::shared_ptr<const TableFile>;
 
 // BadInput with all that is wrong.
 TableFilePtr read_table_file(const SourcePtr& source, const TableOptions& options);
+// The same with an encoder that was fitted before: it says what the columns are.
+TableFilePtr read_table_file(const SourcePtr& source, const TableOptions& options,
+                             std::shared_ptr<const TableEncoder> encoder);
 // Another file with the columns of `train`: their types and classes are those that it has.
 TableFilePtr read_table_file_like(const SourcePtr& source, const TableFilePtr& train);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unordered_map>
 
 #include "base/error.h"
 
@@ -13,8 +14,14 @@ namespace {
 constexpr std::array<std::string_view, 5> type_names = {"number", "boolean", "category", "date", "text"};
 constexpr std::array orders = {DateOrder::year_first, DateOrder::day_first, DateOrder::month_first};
 
-// Different values that are remembered: of one column, and of all together.
-constexpr std::size_t most_values = 1 << 16, most_values_in_all = 1 << 22, longest_value = 256;
+// Different values that are remembered: of one column of numbers, of one with words, and of all together.
+constexpr std::size_t most_numbers = 1 << 10, most_words = 1 << 16, most_values_in_all = 1 << 22, longest_value = 256;
+
+struct HashOfText {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+using ValueCounts = std::unordered_map<std::string, std::uint64_t, HashOfText, std::equal_to<>>;
 
 void look_at(ColumnProfile& column, std::string_view cell, char decimal, std::uint64_t line) {
   ++column.present;
@@ -36,15 +43,17 @@ void look_at(ColumnProfile& column, std::string_view cell, char decimal, std::ui
     if (cell_date(cell, order)) ++column.dates[static_cast<std::size_t>(order)];
 }
 
-void remember(ColumnProfile& column, std::string_view cell, std::size_t& in_all) {
+void remember(ColumnProfile& column, ValueCounts& values, std::string_view cell, std::size_t& in_all) {
   if (column.many) return;
-  const auto it = column.values.find(cell);
-  if (it != column.values.end()) {
+  if (const auto it = values.find(cell); it != values.end()) {
     ++it->second;
-  } else if (column.values.size() == most_values || in_all == most_values_in_all || cell.size() > longest_value) {
+    return;
+  }
+  const std::size_t most = column.numbers == column.present ? most_numbers : most_words;
+  if (values.size() >= most || in_all == most_values_in_all || cell.size() > longest_value) {
     column.many = true;
   } else {
-    column.values.emplace(cell, 1);
+    values.emplace(cell, 1);
     ++in_all;
   }
 }
@@ -65,10 +74,12 @@ TableProfile profile_table(const Source& source, const TableFormat& format, std:
   TableProfile profile{.file = source.name(), .format = format};
   const auto rows = read_rows(source, format);
   std::vector<std::string_view> cells;
+  std::vector<ValueCounts> values;  // of each column
   std::size_t remembered = 0;
   const auto name_columns = [&] {
     for (std::size_t i = profile.columns.size(); i < rows->names().size(); ++i)
       profile.columns.push_back({.name = rows->names()[i], .missing = profile.rows});
+    values.resize(profile.columns.size());
   };
   name_columns();
   while (rows->next(cells)) {
@@ -80,11 +91,12 @@ TableProfile profile_table(const Source& source, const TableFormat& format, std:
         continue;
       }
       look_at(column, cells[c], format.decimal, rows->line());
-      remember(column, cells[c], remembered);
+      remember(column, values[c], cells[c], remembered);
     }
     ++profile.rows;
   }
   if (profile.rows == 0) bad_input("{}: there is no row below the header", source.name());
+  for (std::size_t c = 0; c < values.size(); ++c) profile.columns[c].values.insert(values[c].begin(), values[c].end());
   return profile;
 }
 

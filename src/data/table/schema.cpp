@@ -60,7 +60,8 @@ class SchemaMaker {
     choose_targets();
     for (std::size_t c = 0; c < schema_.columns.size(); ++c) judge_feature(c);
     if (schema_.with(Role::feature).empty() && problems_.empty())
-      problems_.push_back(fmt::format("no column is left for the features{}", left_out_text()));
+      problems_.push_back(fmt::format("no column is left for the features{}{}{}", left_out_text(),
+                                      schema_.notes.empty() ? "" : "; ", fmt::join(schema_.notes, "; ")));
     if (!problems_.empty())
       bad_input("{}: {}{}", profile_.file, fmt::join(problems_, "\n  "),
                 problems_.size() == 1 ? "" : fmt::format("\n  ({})", to_string(profile_.format)));
@@ -252,15 +253,15 @@ class SchemaMaker {
     }
     if (p.present == 0) return leave_out(c, "all its cells are missing");
     if (looks_like_id(p, c)) return leave_out(c, "it numbers the rows");
+    if (p.numbers * 10 >= p.present * 9 && p.numbers < p.present)
+      schema_.notes.push_back(
+          fmt::format("column '{}' is not taken for numbers because of '{}' on line {}, although {} of {} cells are; "
+                      "missing_values = [\"{}\"] would make it numbers",
+                      p.name, p.odd, p.odd_line, p.numbers, p.present, p.odd));
     if (column.type == ColumnType::text)
       return leave_out(
           c, fmt::format("text: {}{} different values in {} rows", p.many ? "more than " : "", p.distinct(), p.rows()));
     if (!p.many && p.distinct() == 1 && p.missing == 0) return leave_out(c, "it has one value only");
-    if (p.numbers * 10 >= p.present * 9 && p.numbers < p.present)
-      schema_.notes.push_back(fmt::format(
-          "column '{}' is taken for a category because of '{}' on line {}, although {} of {} cells are numbers; "
-          "missing_values = [\"{}\"] would make it numbers",
-          p.name, p.odd, p.odd_line, p.numbers, p.present, p.odd));
     if (column.type == ColumnType::date && p.dates[1] == p.present && p.dates[2] == p.present)
       schema_.notes.push_back(
           fmt::format("the dates of column '{}' are read {}; where that is wrong, write them with "

@@ -40,10 +40,10 @@ struct SchemaColumn {
 };
 
 struct TableSchema {
-  std::vector<SchemaColumn> columns;  // of the file, in its order
+  std::vector<SchemaColumn> columns = {};  // of the file, in its order
   TableTask task = TableTask::none;
-  std::vector<std::string> class_names;  // classify: in class order
-  std::vector<std::string> notes;        // what was decided, one sentence each
+  std::vector<std::string> class_names = {};  // classify: in class order
+  std::vector<std::string> notes = {};        // what was decided, one sentence each
 
   std::vector<std::size_t> with(SchemaColumn::Role role) const;
 };

@@ -76,16 +76,18 @@ class ColumnReader {
   std::unordered_map<std::string, std::uint32_t> codes_;
 };
 
-// Rows that a text of this size could have at most, with so many columns: to refuse what cannot fit, before reading it.
-void check_table_memory(const Source& source, const TableRows& rows, std::size_t wanted) {
-  const std::uint64_t least_row = rows.names().empty() ? 2 : rows.names().size();  // delimiters and the line's end
-  const std::uint64_t most_rows = source.size() / least_row + 1;
-  const std::uint64_t bytes = checked_product(most_rows, 8 * wanted + 4, source, 0);
-  if (bytes > usable_memory_bytes() / 2)
+// Refuses what cannot fit before it is read: there are at most as many rows as lines.
+void check_table_memory(const Source& source, std::size_t wanted) {
+  const std::byte* const bytes = source.at(0, source.size());
+  invariant(bytes != nullptr, "a table lies in memory");
+  const auto lines =
+      static_cast<std::uint64_t>(std::count(bytes, bytes + source.size(), static_cast<std::byte>('\n'))) + 1;
+  const std::uint64_t needed = checked_product(lines, 8 * wanted + 4, source, 0);
+  if (needed > usable_memory_bytes() / 2)
     bad_input(
-        "{}: a table of this size may need {} of memory, and this machine has {}: leave out columns with "
+        "{}: {} rows of {} columns may need {} of memory, and this machine has {}: leave out columns with "
         "data.ignore, or convert it to NPY",
-        source.name(), human_bytes(static_cast<double>(bytes)),
+        source.name(), lines, wanted, human_bytes(static_cast<double>(needed)),
         human_bytes(static_cast<double>(usable_memory_bytes())));
 }
 
@@ -99,7 +101,7 @@ const TableColumn* Table::find(std::string_view name) const {
 Table read_table(const Source& source, const TableFormat& format, std::span<const WantedColumn> wanted,
                  std::span<const std::string> missing_values) {
   const auto rows = read_rows(source, format);
-  check_table_memory(source, *rows, wanted.size());
+  check_table_memory(source, wanted.size());
   Table table{.file = source.name(), .format = format, .fingerprint = fingerprint_of(source)};
   std::vector<ColumnReader> readers;
   for (const WantedColumn& w : wanted) readers.emplace_back(w, format.decimal);
