@@ -5,9 +5,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/table_info.h"
 #include "cli/verbs.h"
 #include "data/catalog.h"
 #include "data/convert.h"
+#include "data/table/kind.h"
 #include "recipe/init.h"
 #include "world/os/host.h"
 
@@ -59,9 +61,28 @@ void get(const std::string& name, bool json) {
     fmt::print("{} is {}in {}\n", name, r.was_here ? "already " : "", r.path);
 }
 
+// The file of a table, or empty if the data are something else.
+std::string table_file(Disk& disk, const Options& data, const std::string& split) {
+  if (std::get<std::string>(data.items.at("kind").value) != "table") return "";
+  const std::string path = std::get<std::string>(data.items.at("path").value);
+  if (!disk.is_directory(path)) return path;
+  const std::string file = data::table_in_directory(disk, path, split);
+  if (file.empty()) bad_input("{}: there is no file for the split '{}' in this directory", path, split);
+  return file;
+}
+
 void info(const std::string& what, const std::string& split, bool json) {
   const auto disk = make_real_disk();
-  const auto dataset = data::open_dataset(*disk, guess_data(*disk, what), split);
+  const Options table = guess_data(*disk, what);
+  if (const std::string file = table_file(*disk, table, split); !file.empty()) {
+    const data::TableSummary summary = data::describe_table(data::open_source(*disk, file));
+    if (json)
+      fmt::print("{}\n", table_json(summary).dump());
+    else
+      fmt::print("{}", table_text(summary));
+    return;
+  }
+  const auto dataset = data::open_dataset(*disk, table, split);
   const data::Summary s = data::summarise(*dataset);
   nlohmann::ordered_json j{{"data", what}, {"split", split}, {"samples", s.info.size}, {"classes", s.info.classes}};
   for (const auto& f : s.info.fields) j["fields"].push_back(data::to_string(f));
@@ -102,7 +123,7 @@ void add_data(Verb program) {
   verb.require_subcommand(1);
   verb.footer(
       "Examples:\n  echelon data list\n  echelon data get mnist\n  echelon data info digits\n"
-      "  echelon data convert digits --format npz --to digits-npz");
+      "  echelon data convert digits --format npy --to digits-npy");
   struct Settings {
     std::string what, split = "train", format, target;
     bool json = false;
@@ -119,12 +140,13 @@ void add_data(Verb program) {
       part("get", "Fetch one, check it, and put it into data/ (or $ECHELON_DATA)", "echelon data get mnist");
   getting.add_option("name", s->what, "A name of `echelon data list`").required();
   getting.action([s] { get(s->what, s->json); });
-  const Verb looking = part("info", "Fields, classes, means of a data set", "echelon data info digits --split test");
+  const Verb looking = part("info", "Columns of a table; fields, classes, means of other data",
+                            "echelon data info houses.csv\n  echelon data info digits --split test");
   looking.add_option("data", s->what, "A known data set, or a file or directory").required();
   looking.add_option("--split", s->split, "train or test").show_default().one_of({"train", "test"});
   looking.action([s] { info(s->what, s->split, s->json); });
   const Verb converting =
-      part("convert", "Write a data set in another format", "echelon data convert digits --format npz --to digits-npz");
+      part("convert", "Write a data set in another format", "echelon data convert digits --format npy --to digits-npy");
   converting.add_option("data", s->what, "A known data set, or a file or directory").required();
   converting.add_option("--format", s->format, "Of the copy").required().one_of(data::convert_formats());
   converting.add_option("--to", s->target, "A directory that does not exist yet").required();

@@ -8,6 +8,9 @@
 #include "base/text.h"
 #include "data/catalog.h"
 #include "data/kinds.h"
+#include "data/table/encoder.h"
+#include "data/table/kind.h"
+#include "recipe/init_choice.h"
 #include "recipe/toml.h"
 
 namespace echelon {
@@ -29,21 +32,11 @@ std::string kind_of_directory(Disk& disk, const std::string& path) {
   if (any([](const std::string& n) { return n.starts_with("train-images"); })) return "idx";
   if (any([](const std::string& n) { return n.starts_with("data_batch_"); })) return "cifar10";
   if (ends("_x.npy")) return "npy";
-  if (ends(".csv")) return "csv";
+  if (!data::table_in_directory(disk, path, "train").empty()) return "table";
   if (ends(".tar")) return "tar";
   if (any([&](const std::string& n) { return disk.is_directory(path + "/" + n); })) return "images";
   return "";
 }
-
-// What to write for data of some shape.
-struct Choice {
-  std::string model;   // the lines of [model] below its name
-  std::string name;    // of the model
-  std::string others;  // that fit too
-  std::string optim;   // the lines of [optim]
-  std::int64_t epochs = 10, batch = 64;
-  std::vector<std::string> transforms = {};  // lines of the list
-};
 
 constexpr const char* momentum = R"(name = "momentum"       # sgd, momentum, nesterov, adam, adamw, rmsprop, lamb, ...
 lr = 0.05
@@ -51,16 +44,20 @@ momentum = 0.9
 weight_decay = 5e-4     # never on biases and normalisation
 # clip_norm = 1.0       # limit the norm of the whole gradient
 )";
+constexpr const char* table_keys = R"(# types = { code = "category" }   # or number, boolean, date, text
+# missing_numbers = "median"      # or mean; fitted on the training part, as all that is fitted
+# one_hot = 16          # columns with more categories are embedded (model tabular)
+)";
 constexpr const char* adam = R"(name = "adamw"          # sgd, momentum, nesterov, adam, adamw, rmsprop, lamb, ...
 lr = 1e-3
 weight_decay = 0.01     # never on biases and normalisation
 # clip_norm = 1.0       # limit the norm of the whole gradient
 )";
 
-Choice for_image(const data::DatasetInfo& info) {
+InitChoice for_image(const data::DatasetInfo& info) {
   const Shape& image = info.fields[0].shape;
   const std::int64_t side = std::min(image[1], image[2]);
-  Choice c;
+  InitChoice c;
   c.optim = momentum;
   if (info.fields.size() < 2)
     c = {"hidden = [512, 128, 32]\nnoise = 0.3\n", "autoencoder", "gan", adam};
@@ -78,7 +75,8 @@ Choice for_image(const data::DatasetInfo& info) {
   return c;
 }
 
-Choice choose(const data::DatasetInfo& info) {
+InitChoice choose(const data::DatasetInfo& info) {
+  if (info.table) return choice_for_table(info);
   const data::Field& input = info.fields[0];
   const bool tokens = input.dtype == DType::i32, paired = info.fields.size() > 1;
   if (!tokens && input.shape.rank() == 3) return for_image(info);
@@ -105,10 +103,39 @@ std::string normalise(const data::Dataset& dataset) {
 }
 
 std::string describe(const data::DatasetInfo& train, std::uint64_t test) {
-  std::string out =
-      fmt::format("# {} samples to train with, {} to test with: {}", train.size, test, to_string(train.fields[0]));
+  std::string out = fmt::format("# {} samples to train with, {} to test with:", train.size, test);
+  for (std::size_t i = 0; i < train.inputs; ++i)
+    out += fmt::format("{} {}", i == 0 ? "" : ",", to_string(train.fields[i]));
   if (train.classes > 0) out += fmt::format("; {} classes", train.classes);
   return out + "\n";
+}
+
+Option::List list_of(const std::vector<std::string>& words) {
+  Option::List list;
+  for (const std::string& word : words) list.push_back({word, {}});
+  return list;
+}
+
+// What a table's recipe says although it could be found again: a column more in the file must not change the task.
+void say_what_was_found(Options& data, const data::DatasetInfo& info) {
+  std::vector<std::string> targets;
+  for (const auto& t : info.table->targets()) targets.push_back(t.name);
+  if (targets.size() == 1)
+    data.items["label"].value = targets[0];
+  else if (targets.size() > 1)
+    data.items["label"].value = list_of(targets);
+  data.items["task"].value = std::string(name_of(info.table->task()));
+}
+
+// Pictures of mixed sizes are brought to one, which the recipe says.
+void say_size(Options& data, const data::DatasetInfo& info) {
+  constexpr std::int64_t most = 256, usual = 224;
+  const std::string kind = std::get<std::string>(data.items.at("kind").value);
+  if ((kind != "images" && kind != "tar") || info.fields[0].name != "image" || data.items.contains("size")) return;
+  const Shape& s = info.fields[0].shape;
+  const bool large = std::max(s[1], s[2]) > most;
+  data.items["size"].value = large ? Option::List{{usual, {}}, {usual, {}}} : Option::List{{s[1], {}}, {s[2], {}}};
+  if (large) data.items["fit"].value = std::string("cover");
 }
 
 std::int64_t fitting_batch(std::int64_t batch, std::uint64_t samples) {
@@ -134,13 +161,15 @@ Options guess_data(Disk& disk, const std::string& what, const std::string& kind)
     bad_input("{}: cannot tell what kind of data this directory holds; say it: echelon init --kind images {}", what,
               what);
   }
-  for (const auto& [end, format] : {std::pair{".csv", "csv"}, {".npz", "npz"}, {".tar", "tar"}, {".txt", "text"}})
+  if (data::is_table_name(what)) return table_with("table", what);
+  for (const auto& [end, format] : {std::pair{".npz", "npz"}, {".tar", "tar"}, {".txt", "text"}})
     if (what.ends_with(end)) return table_with(format, what);
   bad_input("{}: cannot tell its format from its name; say it: echelon init --kind idx {}", what, what);
 }
 
 std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& places) {
   const auto open = [&](const std::string& split) { return data::open_dataset(disk, table, split, places); };
+  say_size(table, open("train")->info());
   const data::DatasetPtr train = open("train");
   data::DatasetPtr test;
   bool kept_back = false;
@@ -152,8 +181,9 @@ std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& pl
     test = open("test");
   }
   const data::DatasetInfo info = open("train")->info();
+  if (info.table) say_what_was_found(table, info);
   if (kept_back) table.items.erase("holdout");  // written below, with a comment
-  Choice choice = choose(info);
+  InitChoice choice = choose(info);
   if (info.classes > 0 && info.fields[0].dtype == DType::f32 && info.fields[0].shape.rank() == 3)
     if (const std::string line = normalise(*train); !line.empty()) choice.transforms.push_back(line);
 
@@ -163,8 +193,11 @@ std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& pl
   out += fmt::format("name = {:<17}{}{}\n{}\n[data]\n", toml_quoted(choice.name), choice.others.empty() ? "" : "# or ",
                      choice.others, choice.model);
   out += describe(info, test->size());
+  if (info.table) out += comments_on_table(info);
   out += write_toml(table);
   if (kept_back) out += "holdout = 0.1           # this part is kept for testing\n";
+  if (info.table && !table.items.contains("ignore")) out += "# ignore = [\"column\"]   # columns to leave out\n";
+  if (info.table) out += table_keys;
   out += "# limit = 1000          # train on the first so many samples only\n";
   if (!choice.transforms.empty()) {
     out += "transform = [           # in this order; what is random is done in training only\n";
@@ -190,11 +223,12 @@ final = 0.0             # the last rate, as a share of optim.lr
     out += "# target_accuracy = 0.99  # stop as soon as the test data are recognised so well\n";
   else
     out += "# target_loss = 0.01    # stop as soon as the loss on the test data is this low\n";
-  out += R"(# patience = 3          # or after so many evaluations without a better one
-# eval_every_epochs = 1
-# checkpoint_every_epochs = 1
-# keep = 3              # checkpoints, besides the best
-)";
+  out += "# patience = 3          # or after so many evaluations without a better one\n";
+  if (const std::int64_t often = choice.epochs / 20; often > 1)
+    out += fmt::format("eval_every_epochs = {0}\ncheckpoint_every_epochs = {0}\n", often);
+  else
+    out += "# eval_every_epochs = 1\n# checkpoint_every_epochs = 1\n";
+  out += "# keep = 3              # checkpoints, besides the best\n";
   return out;
 }
 

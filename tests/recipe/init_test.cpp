@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <sstream>
 
 #include "base/error.h"
+#include "data/image.h"
 #include "recipe/prepare.h"
 #include "recipe/toml.h"
 #include "tests/support/source_path.h"
@@ -64,6 +66,56 @@ TEST_F(Init, KeepsSomeBackWhereThereAreNoTestData) {
   EXPECT_EQ(s.test->size(), 20u);
   EXPECT_NE(text_.find("holdout = 0.1"), std::string::npos) << text_;
   EXPECT_LE(s.recipe.train.batch, 25);
+}
+
+TEST_F(Init, TablesSayWhatWasFound) {
+  std::string csv = "id;ort;preis\n";
+  for (int i = 0; i < 200; ++i)
+    csv += fmt::format("{};{};{},5\n", i, std::array{"Bern", "Basel", "Genf"}[static_cast<std::size_t>(i % 3)],
+                       i * 7 % 50);
+  write_file_atomically(*disk_, dir_ + "/t.csv", csv);
+  const PreparedRun s = init(guess_data(*disk_, dir_ + "/t.csv"));
+  EXPECT_NE(text_.find("kind = \"table\""), std::string::npos) << text_;
+  EXPECT_NE(text_.find("label = \"preis\""), std::string::npos) << text_;
+  EXPECT_NE(text_.find("task = \"regress\""), std::string::npos) << text_;
+  EXPECT_NE(text_.find("semicolons, decimal comma"), std::string::npos) << text_;
+  EXPECT_NE(text_.find("'id' (it numbers the rows)"), std::string::npos) << text_;
+  EXPECT_EQ(s.recipe.model_name, "mlp");
+  EXPECT_EQ(s.train->fields()[0].shape, Shape{3}) << "the cities, and neither the id nor what is predicted";
+  EXPECT_FALSE(s.recipe.notes.empty()) << "what was found is shown when it trains, too";
+  Options two = guess_data(*disk_, dir_ + "/t.csv");
+  two.items["label"].value = std::string("ort");
+  two.items["ignore"].value = std::string("id");
+  EXPECT_EQ(init(two).train->info().classes, 3);
+}
+
+TEST_F(Init, ColumnsWithManyCategoriesAreEmbedded) {
+  std::string csv = "shop,amount,label\n";
+  for (int i = 0; i < 400; ++i) csv += fmt::format("s{},{},{}\n", i % 40, i, i % 40 < 20 ? "yes" : "no");
+  write_file_atomically(*disk_, dir_ + "/t.csv", csv);
+  const PreparedRun s = init(guess_data(*disk_, dir_ + "/t.csv"));
+  EXPECT_EQ(s.recipe.model_name, "tabular");
+  EXPECT_EQ(s.train->info().inputs, 2u);
+  EXPECT_EQ(s.train->fields()[1].categories, (std::vector<std::int64_t>{41}));
+}
+
+TEST_F(Init, PicturesOfMixedSizesAreBroughtToOne) {
+  for (const char* split : {"train", "test"})
+    for (const char* name : {"cat", "dog"}) disk_->make_directories(fmt::format("{}/p/{}/{}", dir_, split, name));
+  const auto picture = [&](const std::string& path, std::int64_t height, std::int64_t width) {
+    const std::vector<std::uint8_t> grey(static_cast<std::size_t>(height * width), 9);
+    const auto png = data::encode_png(grey, {height, width}, 1);
+    write_file_atomically(*disk_, dir_ + "/p/" + path,
+                          std::string(reinterpret_cast<const char*>(png.data()), png.size()));
+  };
+  int side = 36;
+  for (const char* place : {"train/cat/", "train/dog/", "test/cat/", "test/dog/"})
+    for (int i = 0; i < 8; ++i, ++side) picture(fmt::format("{}{}.png", place, i), side, side + 4);
+  const PreparedRun s = init(guess_data(*disk_, dir_ + "/p"));
+  ASSERT_TRUE(s.test);
+  EXPECT_EQ(s.train->fields()[0].shape, (Shape{3, 36, 40}));
+  EXPECT_EQ(s.test->fields()[0].shape, (Shape{3, 36, 40}));
+  EXPECT_NE(text_.find("size = [36, 40]"), std::string::npos) << text_;
 }
 
 TEST_F(Init, SaysWhatItCannotGuess) {

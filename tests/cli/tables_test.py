@@ -1,0 +1,94 @@
+"""A table of one's own, from the file to a trained network: data info, init, train, check; and what is refused."""
+import json, os, pathlib, random, subprocess, sys, tempfile, unittest
+
+PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+
+
+def run(*words, cwd, ok=True):
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL)
+    if ok:
+        assert done.returncode == 0, f"{words}: exit {done.returncode}\n{done.stderr}"
+    return done
+
+
+def comma(number):
+    return f"{number:.2f}".replace(".", ",")
+
+
+def houses(rows=400):
+    """Prices in the hundred thousands that follow from area, city and year, in a table as people have them."""
+    chance = random.Random(1)
+    lines = ["id;area;city;built;sold;price"]
+    for i in range(rows):
+        area, city, built = chance.uniform(40, 250), chance.choice(["Bern", "Basel", "Z\u00fcrich"]), chance.randint(1900, 2020)
+        price = 50000 + 3000 * area + {"Bern": 0, "Basel": 40000, "Z\u00fcrich": 250000}[city] + 500 * (built - 1900)
+        price += chance.gauss(0, 10000)
+        cells = [str(i + 1), "" if chance.random() < 0.05 else comma(area), city, str(built),
+                 f"{chance.randint(1, 28)}.{chance.randint(1, 12)}.2021", comma(price)]
+        lines.append(";".join(cells))
+    return "\n".join(lines) + "\n"
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.at = self.folder.name
+        pathlib.Path(self.at, "houses.csv").write_text(houses(), encoding="latin-1")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_info_shows_the_columns(self):
+        text = run("data", "info", "houses.csv", cwd=self.at).stdout
+        for part in ("Latin-1", "semicolons", "decimal comma", "area", "number", "category", "date", "to predict",
+                     "it numbers the rows", "%", "\u2588"):
+            self.assertIn(part, text)
+        info = json.loads(run("data", "info", "houses.csv", "--json", cwd=self.at).stdout)
+        columns = {c["name"]: c for c in info["columns"]}
+        self.assertEqual(info["format"]["delimiter"], ";")
+        self.assertEqual(columns["sold"]["type"], "date")
+        self.assertEqual(columns["city"]["distinct"], 3)
+        self.assertTrue(0 < columns["area"]["missing_share"] < 0.2)
+        self.assertEqual(sum(columns["price"]["histogram"]), 400)
+
+    def test_a_regression_learns_at_once_and_the_same_again(self):
+        run("init", "houses.csv", "--label", "price", "--ignore", "id", "-o", "houses.toml", cwd=self.at)
+        done = run("train", "houses.toml", "--run", "a", "--json", cwd=self.at)
+        result = json.loads(done.stdout.splitlines()[-1])
+        # In units of the deviation of the prices: the noise alone is below 0.01, knowing nothing is 1.
+        self.assertLess(result["test_loss"], 0.1)
+        notes = pathlib.Path(self.at, "a", "recipe.toml").read_text()
+        self.assertIn("filled with the median", notes)
+        again = run("train", "houses.toml", "--run", "b", "--json", "--workers", "2", cwd=self.at)
+        self.assertEqual(json.loads(again.stdout.splitlines()[-1])["weights_sha256"], result["weights_sha256"])
+
+    def test_classes_of_words_and_numbers(self):
+        chance = random.Random(2)
+        rows = []
+        for i in range(300):
+            x, y = chance.gauss(0, 1), chance.gauss(0, 1)
+            rows.append(json.dumps({"x": x, "y": 1000 * y, "kind": "in" if x * x + y * y < 1.4 else "out"}))
+        pathlib.Path(self.at, "rows.jsonl").write_text("\n".join(rows))
+        run("init", "rows.jsonl", "--label", "kind", "-o", "rows.toml", cwd=self.at)
+        result = json.loads(run("train", "rows.toml", "--run", "c", "--json", cwd=self.at).stdout.splitlines()[-1])
+        self.assertGreater(result["test_accuracy"], 0.85)
+
+    def test_bad_columns_are_named_and_nothing_is_written(self):
+        done = run("init", "houses.csv", "--label", "prise", "--ignore", "idd", "-o", "h.toml", cwd=self.at, ok=False)
+        self.assertEqual(done.returncode, 2)
+        for part in ("prise", "did you mean 'price'", "idd"):
+            self.assertIn(part, done.stderr)
+        self.assertEqual(os.listdir(self.at), ["houses.csv"])
+
+    def test_formats_in_the_help_can_be_written(self):
+        text = run("data", "convert", "--help", cwd=self.at).stdout
+        words = text.split()
+        shown = [words[i + 1] for i, w in enumerate(words[:-1]) if w == "--format" and words[i + 1].isalpha()]
+        shown = [w for w in shown if w.islower()]
+        self.assertTrue(shown)
+        for name in shown:
+            run("data", "convert", "houses.csv" if name == "csv" else "digits", "--format", name, "--to", name, cwd=self.at)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
