@@ -12,6 +12,9 @@ struct GptOptions {
   int heads = 4, layers = 4;
   bool tied = false;  // the table that embeds tokens also scores them
   float dropout = 0;  // on the embedding and where a branch joins
+  // With experts, the feed-forward part is a mixture of them (nn::MoeOptions).
+  int experts = 0, experts_per_token = 2;
+  float capacity = 1.25f, balance = 0.01f;
 };
 // tokens i32[N, T] -> [N, T, vocabulary]
 Value gpt(nn::Net& net, Value tokens, std::int64_t vocabulary, const GptOptions& options = {});

@@ -29,6 +29,13 @@ void check_scores(const nn::Net& net, Value scores, const Shape& wanted) {
               to_string(wanted));
 }
 
+// The loss with what layers want added to it while training.
+Value with_extra_losses(nn::Net& net, Value loss) {
+  const auto scope = net.block("extra_losses");
+  for (Value extra : net.extra_losses()) loss = ops::add(net.graph(), loss, extra);
+  return loss;
+}
+
 // The one phase of an ordinary model: the graph it would evaluate with, in training, and its backward pass.
 std::vector<Phase> one_phase(Graph graph, std::int64_t loss_terms) {
   differentiate(graph, graph.outputs().at("loss"));
@@ -72,7 +79,7 @@ class Classifier : public Model {
     if (training)
       for (Value other : scores.auxiliary)
         loss = net.add(loss, ops::scale(graph, compare(net, other, target).loss, scores.auxiliary_weight));
-    graph.set_output("loss", loss);
+    graph.set_output("loss", with_extra_losses(net, loss));
     if (main.correct) graph.set_output("correct", main.correct);
     if (!training) graph.set_output(output_name(), scores.main);
     return graph;
@@ -124,7 +131,7 @@ class LanguageModel : public Model {
     nn::Net net(graph);
     const Value logits = scores(net, add_input(graph, inputs_.input(), slice));
     const auto result = net.cross_entropy(logits, add_input(graph, inputs_.target, slice), training ? smoothing_ : 0);
-    graph.set_output("loss", result.loss);
+    graph.set_output("loss", with_extra_losses(net, result.loss));
     graph.set_output("correct", result.correct);
     if (!training) graph.set_output("logits", logits);
     return graph;
@@ -169,7 +176,8 @@ class Autoencoder : public Model {
       seen = ops::add(graph, image, ops::scale(graph, ops::normal_noise(graph, net.shape(image)), noise_));
     }
     const Value logits = network_(net, seen);
-    graph.set_output("loss", unit_range_ ? net.bce_with_logits(logits, image) : net.mse(logits, image));
+    const Value loss = unit_range_ ? net.bce_with_logits(logits, image) : net.mse(logits, image);
+    graph.set_output("loss", with_extra_losses(net, loss));
     if (!training) {
       graph.set_output("output", made(net, logits));
       graph.set_output("noisy", seen);

@@ -105,7 +105,10 @@ constexpr auto networks = std::to_array<Entry>({
     {"char_rnn", "plain recurrent language model, state carried over steps", char_keys, characters,
      char_row<Cell::rnn>},
     {"gpt", "GPT-style Transformer language model (Radford et al. 2019)",
-     "width = 256, heads = 4, layers = 4, tied = false, dropout = 0", words, make_gpt},
+     "width = 256, heads = 4, layers = 4, tied = false, dropout = 0, experts = 0, experts_per_token = 2, capacity = "
+     "1.25, "
+     "balance = 0.01",
+     words, make_gpt},
     {"autoencoder", "dense denoising autoencoder (Vincent et al. 2008)",
      "hidden = [512, 128, 32], noise = 0.3, loss = \"bce\" or \"mse\"", digits, make_autoencoder},
     {"conv_autoencoder", "convolutional denoising autoencoder", "width = 16, code = 32, noise = 0.3, loss = \"bce\"",

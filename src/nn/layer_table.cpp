@@ -108,6 +108,18 @@ BuildLayer read_attention(OptionReader& o) {
   return [=](Net& net, In x) { return net.attention(x[0], options); };
 }
 
+BuildLayer read_moe(OptionReader& o) {
+  const MoeOptions options{.experts = small(o, "experts", 8, 1, 4096),
+                           .hidden = o.integer("hidden", 0, 0, std::int64_t{1} << 32),
+                           .top = small(o, "top", 2, 1, 2),
+                           .capacity = real(o, "capacity", 1.25, 1e-3, 1e3),
+                           .balance = real(o, "balance", 0.01, 0, 1e3),
+                           .init = start(o)};
+  if (options.top > options.experts)
+    o.problem("top", fmt::format("= {} is more than the {} experts", options.top, options.experts));
+  return [=](Net& net, In x) { return net.moe(x[0], options); };
+}
+
 BuildLayer read_batch_norm(OptionReader& o) {
   const BatchNormOptions options{.eps = real(o, "eps", 1e-5, 0), .rate = real(o, "rate", 0.1, 0, 1)};
   return [=](Net& net, In x) { return net.batch_norm(x[0], options); };
@@ -182,6 +194,7 @@ constexpr auto table = std::to_array<LayerKind>({
     {"embedding", "rows, width", 1, 1, read_embedding},
     {"positions", "", 1, 1, plain<&Net::positions>},
     {"attention", "heads = 1, causal = false, bias = true", 1, 1, read_attention},
+    {"moe", "experts = 8, hidden = 4 * width, top = 2, capacity = 1.25, balance = 0.01, init", 1, 1, read_moe},
     {"rnn", cell_keys, 1, 1, read_recurrent<&Net::rnn>},
     {"lstm", cell_keys, 1, 1, read_recurrent<&Net::lstm>},
     {"gru", cell_keys, 1, 1, read_recurrent<&Net::gru>},

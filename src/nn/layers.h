@@ -93,6 +93,15 @@ struct AttentionOptions {
   std::optional<Init> out_init{};  // of the output projection (GPT-2 makes it smaller)
 };
 
+struct MoeOptions {
+  int experts = 8;
+  std::int64_t hidden = 0;  // of each expert; 0: four times the width of its input
+  int top = 2;              // to how many experts a row goes, 1 or 2
+  float capacity = 1.25f;   // room of an expert, as a multiple of its fair share of the rows
+  float balance = 0.01f;    // the weight of the loss that spreads the rows over the experts
+  std::optional<Init> init{}, out_init{};
+};
+
 struct Classified {
   Value loss;     // [1], summed over the slice
   Value correct;  // [1], how many were right
@@ -100,7 +109,10 @@ struct Classified {
 
 class Net {
  public:
-  explicit Net(Graph& graph) : graph_(graph), names_(std::make_shared<std::map<std::string, int>>()) {}
+  explicit Net(Graph& graph)
+      : graph_(graph),
+        names_(std::make_shared<std::map<std::string, int>>()),
+        extra_losses_(std::make_shared<std::vector<Value>>()) {}
 
   Graph& graph() { return graph_; }
   bool training() const { return graph_.training(); }
@@ -113,12 +125,15 @@ class Net {
   Value parameter(const std::string& name, Shape shape, const Init& init, bool decays = true);
 
   // --- layers with weights ---
-  Value linear(Value x, std::int64_t out, const LinearOptions& options = {});        // [.., in] -> [.., out]
-  Value conv2d(Value x, std::int64_t out, const Conv2dOptions& options = {});        // [N, C, H, W]
-  Value depthwise(Value x, Conv2dOptions options = {});                              // each channel its own kernel
-  Value embedding(Value ids, std::int64_t rows, std::int64_t width);                 // i32[..] -> [.., width]
-  Value positions(Value x);                                                          // [N, T, d] + a learned [T, d]
-  Value attention(Value x, const AttentionOptions& options);                         // self-attention, [N, T, d]
+  Value linear(Value x, std::int64_t out, const LinearOptions& options = {});  // [.., in] -> [.., out]
+  Value conv2d(Value x, std::int64_t out, const Conv2dOptions& options = {});  // [N, C, H, W]
+  Value depthwise(Value x, Conv2dOptions options = {});                        // each channel its own kernel
+  Value embedding(Value ids, std::int64_t rows, std::int64_t width);           // i32[..] -> [.., width]
+  Value positions(Value x);                                                    // [N, T, d] + a learned [T, d]
+  Value attention(Value x, const AttentionOptions& options);                   // self-attention, [N, T, d]
+  // A mixture of experts (Shazeer et al. 2017, GShard, Switch): two linear layers with GELU between them, one pair for
+  // each expert; a router sends every row [.., d] to the most probable ones. Rows beyond an expert's room give zeros.
+  Value moe(Value x, const MoeOptions& options = {});
   Sequence rnn(Value x, std::int64_t hidden, const RecurrentOptions& options = {});  // x: [batch, time, in]
   Sequence lstm(Value x, std::int64_t hidden, const RecurrentOptions& options = {});
   Sequence gru(Value x, std::int64_t hidden, const RecurrentOptions& options = {});
@@ -160,6 +175,9 @@ class Net {
   Value elu(Value x, float alpha = 1);
   Value softmax(Value x);  // over the last dimension
 
+  // What layers want added to the loss while training (moe's balance), [1] each.
+  const std::vector<Value>& extra_losses() const { return *extra_losses_; }
+
   // --- losses: each a sum over the slice, [1] ---
   Classified cross_entropy(Value logits, Value targets, float label_smoothing = 0);  // logits [.., classes]
   Value mse(Value x, Value target);
@@ -181,6 +199,7 @@ class Net {
   std::string name_;  // of the layer that this handle adds; empty: after its kind
   // The names of all layers, blocks included; the number that was last put behind each to make another one of it.
   std::shared_ptr<std::map<std::string, int>> names_;
+  std::shared_ptr<std::vector<Value>> extra_losses_;
 };
 
 }  // namespace echelon::nn

@@ -128,6 +128,9 @@ TEST(SlicedModels, AreTheSameNetwork) {
   for (int slices : {2, 3, 6}) expect_same_network(small_gpt, slices);
   expect_same_network({"gpt", "width = 16\nheads = 4\nlayers = 1\ntied = true\nlabel_smoothing = 0.1", small_text(13)},
                       4);
+  expect_same_network({"gpt", "width = 16\nheads = 4\nlayers = 2\nexperts = 4", small_text(13)}, 4);
+  expect_same_network({"gpt", "width = 16\nheads = 4\nlayers = 1\nexperts = 4\nexperts_per_token = 1", small_text(13)},
+                      2);
   for (int slices : {2, 4}) expect_same_network({"mlp", "hidden = [12, 8, 20]", small_images({10}, 5)}, slices);
   expect_same_network({"mlp", "hidden = [12, 8]\nbatch_norm = true", small_images({10}, 3)}, 4);
   expect_same_network(
