@@ -170,6 +170,30 @@ std::string fit(std::string_view text, int columns) {
   return kept + std::string(static_cast<std::size_t>(std::max(0, columns - used)), ' ');
 }
 
+std::string wrapped(std::string_view text, int columns, int indent, int hanging) {
+  std::string out, line(static_cast<std::size_t>(indent), ' ');
+  bool empty = true;
+  for (const std::string_view word : split(text, ' ')) {
+    if (word.empty() && !empty) continue;
+    if (!empty && display_width(line) + 1 + display_width(word) > columns) {
+      out += line + "\n";
+      line.assign(static_cast<std::size_t>(indent + hanging), ' ');
+      empty = true;
+    }
+    line += (empty ? "" : " ") + std::string(word);
+    empty = false;
+  }
+  return out + line + "\n";
+}
+
+std::string shell_quoted(std::string_view word) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./,:=@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) return std::string(word);
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {

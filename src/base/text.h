@@ -31,6 +31,13 @@ int display_width(std::string_view text);
 // `text` cut (with an ellipsis) or padded with blanks to exactly `columns`. Colour sequences are kept whole.
 std::string fit(std::string_view text, int columns);
 
+// `text` in lines of at most `columns`, broken between words, each line behind `indent` blanks and those after the
+// first behind `hanging` more. Ends with a newline. A word that is too long has a line of its own.
+std::string wrapped(std::string_view text, int columns, int indent, int hanging = 0);
+
+// One word of a shell's command line: in quotes where it needs them.
+std::string shell_quoted(std::string_view word);
+
 // The parts of `text` between separators; one more than there are separators. They refer to `text`.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

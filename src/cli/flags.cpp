@@ -1,7 +1,12 @@
 #include "cli/flags.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
 
 namespace echelon::cli {
 
@@ -12,12 +17,41 @@ Flag bind(CLI::App& app, const std::string& names, T& value, const std::string& 
   return Flag(app.add_option(names, value, about));
 }
 
+template <class T>
+Flag within(CLI::Option* option, T least, T most, const char* kind) {
+  const std::string range = fmt::format("{} to {}", least, most);
+  return Flag(option->check(
+      [=](const std::string& text) {
+        T value{};
+        const bool read = CLI::detail::lexical_cast(text, value);
+        return read && value >= least && value <= most ? ""
+                                                       : fmt::format("takes {} from {}, not '{}'", kind, range, text);
+      },
+      range));
+}
+
+// The words of a command line that nobody has taken, and the verb that was called with them.
+struct Extras {
+  const CLI::App* verb;
+  std::vector<std::string> words;
+};
+
+Extras extras_of(const CLI::App& program) {
+  const CLI::App* verb = &program;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  return {verb, program.remaining(true)};
+}
+
+std::string path_of(const CLI::App* verb) {
+  return (verb->get_parent() ? path_of(verb->get_parent()) + " " : "") + verb->get_name();
+}
+
 }  // namespace
 
 Flag Flag::required() const { return Flag(option_->required()); }
 Flag Flag::show_default() const { return Flag(option_->capture_default_str()); }
-Flag Flag::range(int least, int most) const { return Flag(option_->check(CLI::Range(least, most))); }
-Flag Flag::range(double least, double most) const { return Flag(option_->check(CLI::Range(least, most))); }
+Flag Flag::range(int least, int most) const { return within(option_, least, most, "a whole number"); }
+Flag Flag::range(double least, double most) const { return within(option_, least, most, "a number"); }
 Flag Flag::not_negative() const { return Flag(option_->check(CLI::NonNegativeNumber)); }
 Flag Flag::one_of(std::vector<std::string> words) const {
   return Flag(option_->check(CLI::IsMember(std::move(words))));
@@ -75,6 +109,10 @@ Flag Verb::add_flag(const std::string& names, bool& value, const std::string& ab
   return Flag(app_->add_flag(names, value, about));
 }
 
+Flag Verb::add_flag(const std::string& names, std::string& word, const std::string& about) const {
+  return Flag(app_->add_flag(names, word, about));
+}
+
 void Verb::footer(const std::string& text) const { app_->footer(text); }
 void Verb::action(std::function<void()> run) const { app_->callback(std::move(run)); }
 
@@ -98,10 +136,45 @@ CommandLine::CommandLine(const std::string& name, const std::string& about, cons
 
 CommandLine::~CommandLine() = default;
 
+std::string CommandLine::explain_extras() const {
+  const Extras extras = extras_of(*app_);
+  const Verb verb(const_cast<CLI::App*>(extras.verb));  // which it only reads
+  std::vector<std::string> known;
+  for (const Flag flag : verb.flags())
+    for (const std::string& name : flag.long_names()) known.push_back(name);
+  const bool has_settings = std::ranges::find(known, "--set") != known.end();
+  std::string text;
+  for (std::size_t i = 0; i < extras.words.size(); ++i) {
+    const std::string& word = extras.words[i];
+    text += text.empty() ? "" : "\n";
+    if (!word.starts_with('-')) {
+      text += fmt::format("`{}` has no place for '{}'", path_of(extras.verb), word);
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const std::size_t dashes = std::min(name.find_first_not_of('-'), name.size());
+    std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    const std::string setting = has_settings && find_setting_ ? find_setting_(name.substr(dashes)) : "";
+    text += fmt::format("`{}` has no flag {}", path_of(extras.verb), name);
+    if (setting.empty()) {
+      text += did_you_mean(name, known);
+      continue;
+    }
+    if (equals == std::string::npos && i + 1 < extras.words.size() && !extras.words[i + 1].starts_with('-'))
+      value = extras.words[++i];
+    text += fmt::format("; it is a setting of the recipe: --set {}={}", setting,
+                        value.empty() ? "VALUE" : shell_quoted(value));
+  }
+  return text + fmt::format("\n`{} --help` lists the flags", path_of(extras.verb));
+}
+
 int CommandLine::run(int argc, char** argv) {
   try {
     app_->parse(argc, argv);
     return 0;
+  } catch (const CLI::ExtrasError&) {
+    bad_input("{}", explain_extras());
   } catch (const CLI::ParseError& e) {
     return app_->exit(e) == 0 ? 0 : 2;  // prints the help, or what is wrong with the flags
   } catch (const EndWith& end) {

@@ -70,6 +70,8 @@ class Verb {
   Flag add_texts(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
                  const std::string& about) const;
   Flag add_flag(const std::string& names, bool& value, const std::string& about) const;
+  // A switch that may also be given a word: "auto" for --resume=auto, "true" for --resume.
+  Flag add_flag(const std::string& names, std::string& word, const std::string& about) const;
 
   void footer(const std::string& text) const;  // below the help: examples
   void action(std::function<void()> run) const;
@@ -95,11 +97,19 @@ class CommandLine {
 
   Verb program() const { return Verb(app_.get()); }
 
+  // What a flag that no verb has is called as a setting of a recipe: "train.epochs" for "epochs"; empty if it is none.
+  // Asked for verbs that take --set.
+  void explain_settings(std::function<std::string(const std::string& word)> find) { find_setting_ = std::move(find); }
+
   // Reads the words, runs the action of the verb that was called, and returns the exit code: 0; 2 after printing what
-  // is wrong with the flags; or that of EndWith. What else a verb throws passes through.
+  // is wrong with the flags; or that of EndWith. What else a verb throws passes through. BadInput for words that the
+  // verb does not know, with the nearest that it does.
   int run(int argc, char** argv);
 
  private:
+  std::string explain_extras() const;
+
+  std::function<std::string(const std::string&)> find_setting_;
   std::unique_ptr<CLI::App> app_;
 };
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/run_table.h"
 #include "cli/verbs.h"
 #include "recipe/init.h"
 
@@ -38,7 +39,7 @@ void add_init(Verb program) {
     const std::string text = initial_recipe(*disk, std::move(data));
     if (!s->file.empty()) {
       if (disk->exists(s->file)) bad_input("{} exists already; name another file with -o", s->file);
-      write_file_atomically(*disk, s->file, text);
+      write_named_file(*disk, s->file, text);
     }
     if (s->json)
       fmt::print("{}\n", nlohmann::ordered_json{{"file", s->file}, {"recipe", text}}.dump());

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/verbs.h"
+#include "recipe/settings.h"
 
 namespace {
 
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
                          cli::add_sample, cli::add_runs, cli::add_data, cli::add_models, cli::add_systems,
                          cli::add_compare, cli::add_bench, cli::add_secret, cli::add_completion})
     add(program);
+  line.explain_settings(setting_named);
   try {
     check_verb(program, argc, argv);
     return line.run(argc, argv);

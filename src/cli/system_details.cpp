@@ -82,18 +82,8 @@ Json to_json(const SystemFile& s) {
           {"local", to_json(s.local)}};
 }
 
-// In lines of at most so many characters, each indented by two of them.
-std::string wrapped(const std::string& text, int columns) {
-  std::string out, line;
-  for (const std::string_view word : split(text, ' ')) {
-    if (!line.empty() && display_width(line) + display_width(word) + 3 > columns) {
-      out += "  " + line + "\n";
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + std::string(word);
-  }
-  return out + "  " + line + "\n";
-}
+// The columns that text may take: the terminal's, but no more than is good to read. All of it where there is none.
+int text_columns() { return std::min(100, terminal_columns(1)); }
 
 // For people: complete, with the graph of a file, and an order that follows from the other parts by its name.
 SystemFile system_to_show(Disk& disk, const std::string& name) {
@@ -106,11 +96,42 @@ SystemFile system_to_show(Disk& disk, const std::string& name) {
   return s;
 }
 
+// Prose: paragraphs are filled, whatever lines they were written in.
+std::string filled(const std::string& text) {
+  std::string out, paragraph;
+  const auto end = [&] {
+    if (!paragraph.empty()) out += wrapped(paragraph, text_columns(), 2);
+    paragraph.clear();
+  };
+  for (const std::string_view line : split(text, '\n')) {
+    if (line.empty() || line.starts_with(' ') || line.starts_with("- ")) end();
+    if (line.starts_with(' '))
+      out += fmt::format("  {}\n", line);
+    else if (!line.empty())
+      paragraph += (paragraph.empty() ? "" : " ") + std::string(line);
+  }
+  end();
+  return out;
+}
+
+// A program: its lines and their indentation are kept, and go on further in where they are too long.
 std::string indented(const std::string& text) {
   std::string out;
-  for (const std::string_view line : split(text, '\n'))
-    if (!line.empty()) out += fmt::format("  {}\n", line);
+  for (const std::string_view line : split(text, '\n')) {
+    const std::size_t blanks = line.find_first_not_of(' ');
+    if (blanks == std::string_view::npos) continue;
+    out += wrapped(line.substr(blanks), text_columns(), 2 + static_cast<int>(blanks), 4);
+  }
   return out;
+}
+
+// "name = value" in its column and what it means beside it, or below it if there is too little room.
+std::string explained(const std::string& said, const std::string& about, int indent, int column) {
+  const bool beside = display_width(said) + indent < column && text_columns() - column >= 24;
+  if (!beside) return fmt::format("{:<{}}{}\n", "", indent, said) + wrapped(about, text_columns(), indent + 4);
+  std::string text = wrapped(about, text_columns(), column);
+  text.replace(0, static_cast<std::size_t>(column), fit(fmt::format("{:<{}}{}", "", indent, said), column));
+  return text;
 }
 
 // All settings of a table and of those within it, with their whole names.
@@ -123,18 +144,17 @@ void print_flat(const Options& table, const std::string& before) {
 }
 
 void print_composition(const SystemFile& s) {
-  fmt::print("\nComposition (any of it can be changed: --set AXIS.KEY=VALUE)\n");
+  fmt::print("\n{}", wrapped("Composition (any of it can be changed: --set AXIS.KEY=VALUE)", text_columns(), 0, 2));
   for (const auto& [axis, table] : axes(s)) {
     const PartInfo& part = chosen_part(composition_axis(axis), *table);
-    fmt::print("  {:<9} {:<15} {}\n", axis, composition_axis(axis).named ? part.name : "", part.about);
+    const std::string name = composition_axis(axis).named ? part.name : "";
+    fmt::print("{}", explained(fmt::format("{:<9} {:<15}", axis, name), part.about, 2, 28));
     for (const Setting& setting : part.settings) {
       const std::string value = value_of(*table, setting);
       const std::string usual = table->items.contains(setting.name) && value != setting.usual
                                     ? fmt::format(" (default {})", setting.usual)
                                     : "";
-      const std::string said = fmt::format("{} = {}{}", setting.name, value, usual);
-      const std::string first = display_width(said) > 42 ? said + fmt::format("\n{:<54}", "") : fit(said, 42);
-      fmt::print("            {} {}\n", first, setting.about);
+      fmt::print("{}", explained(fmt::format("{} = {}{}", setting.name, value, usual), setting.about, 12, 55));
     }
   }
   if (s.local.items.empty()) return;
@@ -176,27 +196,33 @@ void show_system(const std::string& name, int workers, std::size_t batch, bool j
     fmt::print("{}\n", j.dump());
     return;
   }
-  fmt::print("{}: {}\n{}\n\n{}", s.name, s.title, s.paper, indented(s.about));
-  if (!s.deviates.empty()) fmt::print("\nDeviates from the published system\n{}", indented(s.deviates));
+  fmt::print("{}{}\n{}", wrapped(fmt::format("{}: {}", s.name, s.title), text_columns(), 0, 2),
+             wrapped(s.paper, text_columns(), 0, 2), filled(s.about));
+  if (!s.deviates.empty()) fmt::print("\nDeviates from the published system\n{}", filled(s.deviates));
   fmt::print("\nEvery worker\n{}", indented(s.worker));
   if (!s.server.empty()) fmt::print("\nServer\n{}", indented(s.server));
   fmt::print("\nTaxonomy\n");
   for (const auto& [column, text] : taxonomy_columns(s))
     if (column != "system" && column != "paper") fmt::print("  {:<12} {}\n", column, text);
   print_composition(s);
-  fmt::print("\nBytes per step (of one exchange; n workers, W bytes of the model as encoded)\n{}",
-             wrapped(t.formula, std::min(100, terminal_columns(1))));
   fmt::print(
-      "  {} with {} workers, batches of {} ({} numbers{}, W = {:.0f}): {}{:.0f} bytes in {:.1f} messages a step, of "
-      "all "
-      "together\n",
+      "\n{}{}",
+      wrapped("Bytes per step (of one exchange; n workers, W bytes of the model as encoded)", text_columns(), 0, 2),
+      wrapped(t.formula, text_columns(), 2));
+  const std::string one = fmt::format(
+      "{} with {} workers, batches of {} ({} numbers{}, W = {:.0f}): {}{:.0f} bytes in {:.1f} messages a step, of all "
+      "together",
       model, workers, t.batch, t.floats, t.buckets > 1 ? fmt::format(" in {} buckets", t.buckets) : "", t.encoded_bytes,
       t.at_most ? "at most " : "", t.bytes, t.messages);
+  fmt::print("{}", wrapped(one, text_columns(), 2));
   if (t.measured)
-    fmt::print(
-        "  so much if the gradient leaves in one; a run measures how many buckets pay, each with as many messages\n");
-  fmt::print("\nUse it when\n{}\nAvoid it when\n{}", indented(s.use_when), indented(s.avoid_when));
-  fmt::print("\nTry: echelon train recipes/demo.toml --workers 4 --system {}\n", name);
+    fmt::print("{}", wrapped("so much if the gradient leaves in one; a run measures how many buckets pay, each with as "
+                             "many messages",
+                             text_columns(), 2));
+  fmt::print("\nUse it when\n{}\nAvoid it when\n{}", filled(s.use_when), filled(s.avoid_when));
+  fmt::print("\n{}",
+             wrapped(fmt::format("Try: echelon train recipes/demo.toml --workers 4 --system {}", shell_quoted(name)),
+                     text_columns(), 0, 2));
 }
 
 }  // namespace echelon::cli

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/run_table.h"
 #include "cli/system_details.h"
 #include "cli/verbs.h"
 #include "parallel/axes.h"
@@ -29,19 +30,22 @@ const char* heading(const std::string& section) {
   return "Others";
 }
 
-// Shrinks the widest columns until all fit, and leaves out the last ones where that is not enough.
-void fit_widths(std::vector<int>& widths, int room) {
-  constexpr int least = 9, gap = 2;
-  while (widths.size() > 1) {
-    int total = -gap;
-    for (const int w : widths) total += w + gap;
-    if (total <= room) return;
-    const auto widest = std::max_element(widths.begin() + 1, widths.end());  // names are kept whole
-    if (*widest > least)
-      --*widest;
-    else
-      widths.pop_back();
-  }
+using Columns = std::vector<std::pair<std::string, std::string>>;
+
+// Name and one-line description, then the taxonomy.
+Columns columns_of(const SystemFile& s) {
+  Columns columns = taxonomy_columns(s);
+  columns.insert(columns.begin() + 1, {"what it does", s.title});
+  return columns;
+}
+
+// How many of the columns have room beside each other; the first two always.
+std::size_t fitting(const std::vector<int>& widths, int room) {
+  constexpr int gap = 2;
+  int total = widths[0] + gap + widths[1];
+  std::size_t count = 2;
+  while (count < widths.size() && (total += gap + widths[count]) <= room) ++count;
+  return count;
 }
 
 void list(bool json) {
@@ -70,27 +74,34 @@ void list(bool json) {
     return;
   }
   std::vector<int> widths;
-  for (const auto& [column, text] : taxonomy_columns(all[0])) widths.push_back(display_width(column));
+  const Columns names = columns_of(all[0]);
+  for (const auto& [column, text] : names) widths.push_back(display_width(column));
   for (const SystemFile& s : all) {
-    const auto row = taxonomy_columns(s);
+    const auto row = columns_of(s);
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i].second));
   }
-  if (is_terminal(1)) fit_widths(widths, terminal_columns(1));
+  if (is_terminal(1)) widths[1] = std::min(widths[1], std::max(12, terminal_columns(1) - widths[0] - 2));
+  const std::size_t shown = is_terminal(1) ? fitting(widths, terminal_columns(1)) : widths.size();
   const auto line = [&](const auto& text_of) {
     std::string text;
-    for (std::size_t i = 0; i < widths.size(); ++i) text += (i ? "  " : "") + fit(text_of(i), widths[i]);
+    for (std::size_t i = 0; i < shown; ++i) text += (i ? "  " : "") + fit(text_of(i), widths[i]);
     text.erase(text.find_last_not_of(' ') + 1);
     fmt::print("{}\n", text);
   };
-  const auto names = taxonomy_columns(all[0]);
   line([&](std::size_t i) { return names[i].first; });
   std::string section = "?";
   for (const SystemFile& s : all) {
     if (s.section != section) fmt::print("\n{}\n", heading(section = s.section));
-    const auto row = taxonomy_columns(s);
+    const auto row = columns_of(s);
     line([&](std::size_t i) { return row[i].second; });
   }
   fmt::print("\n{} systems. One in detail: echelon systems show easgd\n", all.size());
+  if (shown == widths.size()) return;
+  std::vector<std::string> left_out;
+  for (std::size_t i = shown; i < names.size(); ++i) left_out.push_back(names[i].first);
+  const std::string where = fmt::format(
+      "This terminal has no room for {}: a wider one has, and so has `echelon systems | less -S`", joined(left_out));
+  fmt::print("{}", wrapped(where, terminal_columns(1), 0));
 }
 
 // All parts and settings that a system or --set can name.

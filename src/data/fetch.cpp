@@ -195,6 +195,17 @@ void check_files(const Fetch& job) {
   job.report("check", 1);
 }
 
+// Before anything is fetched that could not be kept.
+void expect_writable(Disk& disk, const std::string& root) try {
+  disk.make_directories(root);
+  const std::string probe = root + "/.writable";
+  disk.create(probe);
+  disk.remove_all(probe);
+} catch (const DiskError& problem) {
+  bad_input("data sets are put into {}, which cannot be written ({}); name another folder with ECHELON_DATA=DIR", root,
+            problem.what());
+}
+
 }  // namespace
 
 GetResult get_dataset(Disk& disk, const std::string& name, const DataPlaces& places, const Progress& progress) {
@@ -206,7 +217,7 @@ GetResult get_dataset(Disk& disk, const std::string& name, const DataPlaces& pla
   }
   if (entry->download == 0 || is_here(disk, *entry, places)) return {find_files(disk, *entry, places), true};
   const std::string target = places.root + "/" + name;
-  disk.make_directories(places.root);
+  expect_writable(disk, places.root);
   const WorkDirectory work(disk, places.root + "/." + name + ".partial");
   const Fetch job{disk, *entry, work, progress};
   if (name == "mnist") get_mnist(job);

@@ -88,5 +88,24 @@ TEST(Text, Utf8) {
   EXPECT_EQ(utf8(0x1f600), "\xf0\x9f\x98\x80");
 }
 
+TEST(Text, WrappedBreaksBetweenWordsOnly) {
+  EXPECT_EQ(wrapped("one two three", 9, 2), "  one two\n  three\n");
+  EXPECT_EQ(wrapped("a extraordinarily b", 8, 0, 2), "a\n  extraordinarily\n  b\n");
+  EXPECT_EQ(wrapped("", 8, 3), "   \n");
+  for (int columns = 10; columns < 40; ++columns) {
+    const std::string text = wrapped("words of some length, none of them very long", columns, 2);
+    for (const auto line : split(text, '\n')) EXPECT_LE(display_width(line), columns);
+  }
+}
+
+TEST(Text, AWordForTheShellIsQuotedWhereItMust) {
+  EXPECT_EQ(shell_quoted("runs/demo-1/recipe.toml"), "runs/demo-1/recipe.toml");
+  EXPECT_EQ(shell_quoted("optim.lr=0.05"), "optim.lr=0.05");
+  EXPECT_EQ(shell_quoted("my runs/a"), "'my runs/a'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_quoted("a$b"), "'a$b'");
+  EXPECT_EQ(shell_quoted(""), "''");
+}
+
 }  // namespace
 }  // namespace echelon

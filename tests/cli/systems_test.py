@@ -151,7 +151,7 @@ class Systems(unittest.TestCase):
 
     def test_show_tells_bounds_from_figures(self):
         for name, bound in (("bsp", False), ("a_bsp", True)):
-            self.assertEqual("): at most " in run("systems", "show", name).stdout, bound, name)
+            self.assertEqual("): at most " in " ".join(run("systems", "show", name).stdout.split()), bound, name)
             self.assertEqual(json.loads(run("systems", "show", name, "--json").stdout)["traffic"]["at_most"], bound)
 
     def test_show_refuses_as_many_workers_as_the_graph_has_no_room_for(self):
@@ -322,10 +322,8 @@ class Systems(unittest.TestCase):
         words = shlex.split(command)
         with tempfile.TemporaryDirectory() as root:
             self.assertIn(digest, run(*words[1:], "--run", os.path.join(root, "r")).stdout)
-        _, (again,) = said_next("--workers", "2", "--system", "dgc", "--set", "codec.share=0.01")
-        self.assertNotIn("same weights", again)
-        for word in ("--system dgc", "--workers 2", "--set 'codec.share=0.01'", "train.epochs=1"):
-            self.assertIn(word, again)
+        # What another system gets depends on its workers and on who comes first: the same command is not suggested again.
+        self.assertEqual(said_next("--workers", "2", "--system", "dgc", "--set", "codec.share=0.01")[1], [])
 
 
 class Compare(unittest.TestCase):

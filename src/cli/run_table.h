@@ -1,0 +1,32 @@
+#pragma once
+// Tables of words for a terminal, and the cells that `runs` and `compare` fill them with.
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "world/os/disk.h"
+
+namespace echelon::cli {
+
+// Columns as wide as their widest cell; the first is on the left, numbers on the right.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> names) : rows_{std::move(names)} {}
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// A number of a run's summary, or "-".
+std::string summary_cell(const Json& summary, const char* key, const char* format);
+
+std::string brief(const std::string& value);                // cut to what a column has room for
+std::string joined(const std::vector<std::string>& words);  // "a, b and c"
+
+// A file that the user has named: what keeps it from being written is theirs to cure (BadInput).
+void write_named_file(Disk& disk, const std::string& path, const std::string& text);
+
+}  // namespace echelon::cli
