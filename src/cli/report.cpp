@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "base/text.h"
+#include "cli/loaded_run.h"
 #include "track/draw.h"
 #include "world/os/host.h"
 
@@ -71,13 +72,6 @@ Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) 
   return result;
 }
 
-std::vector<std::string> class_names(const data::DatasetInfo& info) {
-  if (!info.class_names.empty()) return info.class_names;
-  std::vector<std::string> names;
-  for (std::int64_t c = 0; c < info.classes; ++c) names.push_back(std::to_string(c));
-  return names;
-}
-
 // Where each rank's time went; the longest wait is for somebody.
 std::string rank_table(const RunSummary& r) {
   std::string text = "rank    compute   exchange      input    waiting, most of it for\n";
@@ -96,7 +90,7 @@ std::string rank_table(const RunSummary& r) {
 }  // namespace
 
 std::string resuming_command(const RunFolder& folder) {
-  return fmt::format("echelon train {} --run {} --resume", folder.recipe(), folder.path);
+  return fmt::format("echelon train {} --run {} --resume", shell_quoted(folder.recipe()), shell_quoted(folder.path));
 }
 
 std::string opening(const PreparedRun& p, int cores, const std::string& workers, Training& training,
@@ -121,7 +115,7 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
   const bool stopped = r.stopped_by == "signal";  // the last evaluation was of earlier weights
   if (r.test && !stopped && p.model->task() == models::Task::classify && p.test->info().classes <= 20) {
     const Predictions predictions = predict_all(p, training, cores);
-    const auto names = class_names(p.test->info());
+    const auto names = class_names_of(p.test->info());
     out << "\n" << draw_confusion(predictions.confusion, names, columns, colour) << "\n";
     std::vector<Picture> pictures;
     for (const Mistake& m : predictions.mistakes) {
@@ -146,11 +140,14 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
                      folder.path);
   out << "\nTry next:\n";
   if (stopped) out << "  " << resuming_command(folder) << "\n";
-  out << fmt::format("  echelon runs show {0}\n  echelon eval {0}\n", folder.path);
-  if (!stopped) out << "  " << again << "\n";
-  if (p.model->task() == models::Task::language) out << fmt::format("  echelon sample {}\n", folder.path);
+  const std::string run = shell_quoted(folder.path);
+  out << fmt::format("  echelon runs show {}\n", run);
+  if (!stopped && (p.model->task() == models::Task::classify || p.model->task() == models::Task::regress) && p.test)
+    out << fmt::format("  echelon eval {} --errors\n", run);
+  if (!stopped && !again.empty()) out << "  " << again << "\n";
+  if (p.model->task() == models::Task::language) out << fmt::format("  echelon sample {}\n", run);
   if (p.model->task() == models::Task::reconstruct || p.model->task() == models::Task::generate)
-    out << fmt::format("  echelon sample {} --png pictures.png\n", folder.path);
+    out << fmt::format("  echelon sample {} --png pictures.png\n", run);
 }
 
 }  // namespace echelon::cli

@@ -1,6 +1,8 @@
 // `echelon train`: from a recipe to a trained network in a run folder.
 
 #include "base/error.h"
+#include "cli/sweep.h"
+#include "cli/train_folder.h"
 #include "cli/train_rank.h"
 #include "cli/verbs.h"
 #include "run/job.h"
@@ -12,9 +14,11 @@ namespace {
 void train(const TrainSettings& s) {
   const auto disk = make_real_disk();
   Problems problems;
-  const PreparedRun prepared = prepare_run(*disk, s.recipe, s.overrides, problems, data::usual_places(), s.system);
+  PreparedRun prepared = prepare_run(*disk, s.recipe, s.overrides, problems, data::usual_places(), s.system);
+  const auto initial = initial_weights(*disk, s, prepared, problems);
   problems.throw_if_any(s.recipe);
   TrainingJob job = make_job(prepared);
+  job.initial = initial;
   job.stragglers = s.world.stragglers;
   run_on_world(s.world, {.seed = prepared.recipe.train.seed, .hears_signals = true},
                [&](World& world) { train_rank(world, s, prepared, job); });
@@ -26,25 +30,42 @@ void add_train(Verb program) {
   const Verb verb = program.add_subcommand("train", "Train a network as a recipe says");
   auto s = std::make_shared<TrainSettings>();
   verb.add_option("recipe", s->recipe, "A recipe (TOML); `echelon init` writes one").required();
-  verb.add_option("--set", s->overrides, "Change one setting of the recipe: --set optim.lr=0.05").one_each_time();
+  verb.add_option("--set", s->overrides,
+                  "Change one setting of the recipe: --set optim.lr=0.05; several values with commas are a run each")
+      .one_each_time();
   verb.add_option("--system", s->system,
                   "How workers train together: a name of `echelon systems`, or a file (default: exact all-reduce)");
-  add_world_flags(verb, s->world);
-  add_straggler_flag(verb, s->world);
+  auto world_flags = std::make_shared<std::vector<Flag>>(add_world_flags(verb, s->world));
+  world_flags->push_back(add_straggler_flag(verb, s->world));
   verb.add_option("--run", s->run, "The run's folder (default: a new one in runs/)");
-  verb.add_flag("--resume", s->resume, "Go on from the last checkpoint of --run, or of this recipe's newest run");
+  auto resume = std::make_shared<std::string>();
+  verb.add_flag(
+      "--resume", *resume,
+      "Go on from the last checkpoint of --run, or of this recipe's newest run; --resume=auto: start if there "
+      "is none");
   verb.add_flag("--trace", s->trace, "Write trace.json for Perfetto or chrome://tracing into the run's folder");
   verb.add_flag("--json", s->json, "Print one JSON object with the result as the last line");
   verb.footer(
       "Examples:\n"
       "  echelon train recipes/demo.toml\n"
       "  echelon train recipes/demo.toml --set train.epochs=20 --set optim.lr=0.02\n"
+      "  echelon train recipes/demo.toml --set optim.lr=0.001,0.01,0.1       three runs, compared at the end\n"
       "  echelon train recipes/demo.toml --resume          after Ctrl-C, a crash or a kill\n"
+      "  echelon train recipes/demo.toml --run runs/a --resume=auto       start or go on: for batch systems\n"
+      "  echelon train runs/a/recipe.toml --run runs/a --resume --set train.epochs=30       make it longer\n"
       "  echelon train recipes/demo.toml --workers 2       two processes, the same weights\n"
       "  echelon train recipes/demo.toml --workers 4 --system easgd --set when.tau=10\n"
       "  echelon train recipes/demo.toml --workers 4 --link 100mbit --straggler rank=1,factor=4\n"
       "Ctrl-C and SIGTERM save and stop; a second one stops at once.");
-  verb.action([s] { train(*s); });
+  verb.action([s, resume, world_flags] {
+    if (*resume != "" && *resume != "true" && *resume != "auto")
+      bad_input("--resume={}: it is --resume, or --resume=auto to start where there is no run yet", *resume);
+    s->resume = resume->empty() ? Resume::no : *resume == "auto" ? Resume::automatic : Resume::yes;
+    if (is_sweep(s->overrides))
+      sweep(*s, given_words(*world_flags));
+    else
+      train(*s);
+  });
 }
 
 }  // namespace echelon::cli

@@ -1,91 +1,48 @@
 #include "cli/train_rank.h"
 
 #include <atomic>
-#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/log_listener.h"
 #include "cli/progress_listener.h"
 #include "cli/report.h"
 #include "cli/run_listeners.h"
 #include "cli/trace_listener.h"
-#include "recipe/differences.h"
-#include "recipe/toml.h"
+#include "cli/train_folder.h"
 #include "run/job.h"
 #include "track/run.h"
-#include "world/os/folder_lock.h"
 #include "world/os/signals.h"
 #include "world/wrappers/metered.h"
 
 namespace echelon::cli {
 
 std::string TrainSettings::command() const {
-  std::string text = "echelon train " + recipe;
-  if (!system.empty()) text += " --system " + system;
-  for (const std::string& o : overrides) text += fmt::format(" --set '{}'", o);
-  return text + world.command() + (resume ? " --resume" : "");
+  std::string text = "echelon train " + shell_quoted(recipe);
+  if (!system.empty()) text += " --system " + shell_quoted(system);
+  for (const std::string& o : overrides) text += " --set " + shell_quoted(o);
+  text += world.command();
+  if (!run.empty()) text += " --run " + shell_quoted(run);
+  if (resume != Resume::no) text += resume == Resume::yes ? " --resume" : " --resume=auto";
+  return text;
 }
 
 namespace {
 
-// The command that trains the same once more, and what it will get. Only exact training is the recipe's alone; what
-// another system gets depends on how many its workers are, and often on who comes first.
-std::string command_to_repeat(const TrainSettings& s, const World& world, bool exact) {
-  TrainSettings again = s;
-  again.resume = false;
-  if (exact) again.world.cores = 1;
-  const std::string start = !exact && world.place().world == "mpi" ? fmt::format("mpirun -np {} ", world.size()) : "";
-  return start + again.command() + (exact ? "        the same weights, bit for bit" : "        once more");
-}
-
-std::string stem_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
-
-RunFolder new_run(Disk& disk, const TrainSettings& s, const std::string& recipe) try {
-  return s.run.empty() ? create_run(disk, s.root, stem_of(s.recipe), recipe) : create_run_at(disk, s.run, recipe);
-} catch (const DiskError& problem) {
-  bad_input("the run's folder cannot be made ({}); name another place with --run DIR", problem.what());
-}
-
-// A folder without a checkpoint has a recipe all the same, and is not to become a run of another one.
-void expect_recipe_of(Disk& disk, const RunFolder& folder, const TrainingJob& job) {
-  Problems problems;
-  const PreparedRun begun = prepare_run(disk, folder.recipe(), {}, problems, data::usual_places(), "");
-  problems.throw_if_any(folder.recipe());
-  const TrainingJob was = make_job(begun);
-  if (was.model_fingerprint != job.model_fingerprint || was.data_fingerprint != job.data_fingerprint ||
-      was.seed != job.seed || was.recipe_fingerprint != job.recipe_fingerprint)
-    bad_input("{} was begun with another recipe: go on with that, or start a new run", folder.path);
-}
-
-// Training::resume, with the settings that differ where it refuses.
-bool resume(Training& training, Disk& disk, const RunFolder& folder, const PreparedRun& prepared,
-            const TrainingJob& job, bool first) try {
-  if (training.resume()) return true;
-  if (first) expect_recipe_of(disk, folder, job);
-  return false;
-} catch (const BadInput& problem) {
-  std::string text = problem.what();
-  for (const Difference& d : differences(parse_toml(read_text(disk, folder.recipe(), TomlLimits{}.bytes), ""),
-                                         parse_toml(resolved_toml(prepared.recipe), "")))
-    text += fmt::format("\n  {} = {} in {}, {} here", d.key, d.first, folder.recipe(), d.second);
-  throw BadInput(text + "\nIt goes on with: " + resuming_command(folder));
-}
-
-// The run to go on with: the one that was named, or the newest of this recipe.
-RunFolder run_to_resume(Disk& disk, const TrainSettings& s) {
-  if (!s.run.empty()) return open_run(disk, "", s.run);
-  const std::string stem = stem_of(s.recipe) + "-";
-  std::optional<RunFolder> newest;
-  if (disk.is_directory(s.root))
-    for (const RunInfo& run : list_runs(disk, s.root))
-      if (run.folder.name().starts_with(stem)) newest = run.folder;
-  if (!newest)
-    bad_input("there is no run of {} in {} to resume; name one with --run DIR, or leave out --resume", s.recipe,
-              s.root);
-  return *newest;
+// The command that trains the same weights once more, where that is the recipe's doing alone (exact training) and not
+// the command that was just given; else empty. A run that went on is repeated by its folder's recipe.
+std::string command_to_repeat(const TrainSettings& s, const RunFolder& folder, bool resumed, bool exact) {
+  if (!exact) return "";
+  TrainSettings again;
+  again.recipe = resumed ? folder.recipe() : s.recipe;
+  if (!resumed) again.system = s.system, again.overrides = s.overrides;
+  again.world.cores = 1;
+  TrainSettings given = s;
+  given.run.clear();
+  return again.command() == given.command() ? "" : again.command() + "        the same weights, bit for bit";
 }
 
 nlohmann::ordered_json to_json(const RankTimes& t, double input) {
@@ -95,7 +52,8 @@ nlohmann::ordered_json to_json(const RankTimes& t, double input) {
   return {{"compute_s", t.compute}, {"exchange_s", t.exchange}, {"input_s", input}, {"waiting_for_s", waiting}};
 }
 
-nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder, const World& world) {
+nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder, const PreparedRun& prepared,
+                               const World& world) {
   nlohmann::ordered_json j{{"steps", r.steps}, {"epochs", r.epochs}, {"train_loss", r.train_loss}};
   if (r.train_accuracy >= 0) j["train_accuracy"] = r.train_accuracy;
   if (r.test) {
@@ -109,6 +67,7 @@ nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder, con
   j["weights_sha256"] = r.weights_sha256;
   j["run_dir"] = folder.path;
   j["stopped_by"] = r.stopped_by;
+  if (const auto& start = prepared.recipe.start) j["init"] = {{"from", start->from}, {"sha256", start->sha256}};
   if (r.bytes >= 0) j["bytes"] = r.bytes;
   for (const auto& [name, value] : r.system) j["system"][name] = value;
   j["world"] = world.place().world;
@@ -143,20 +102,17 @@ RunSummary run_logged(Training& training, const std::atomic<bool>& stop, LogList
 }
 
 // Rank 0 makes or opens the run's folder, keeps others away, and tells the other ranks where it is.
-RunFolder agree_on_folder(Team& team, Disk& disk, const TrainSettings& s, const PreparedRun& prepared,
-                          std::unique_ptr<FolderLock>& lock) {
-  RunFolder folder;
-  if (team.world().rank() == 0) {
-    folder = s.resume ? run_to_resume(disk, s) : new_run(disk, s, resolved_toml(prepared.recipe));
-    lock = lock_folder(folder.path);
-    if (!lock)
-      bad_input("another process is training in {}: wait for its end, or name a folder with --run", folder.path);
-  }
-  std::uint64_t length = folder.path.size();
-  team.broadcast(std::as_writable_bytes(std::span(&length, 1)));
-  folder.path.resize(length);
-  team.broadcast(std::as_writable_bytes(std::span(folder.path)));
-  return folder;
+TrainFolder agree_on_folder(Team& team, Disk& disk, const TrainSettings& s, const PreparedRun& prepared) {
+  TrainFolder opened;
+  if (team.world().rank() == 0) opened = open_train_folder(disk, s, prepared);
+  struct Head {
+    std::uint64_t length, resumes;
+  } head{opened.folder.path.size(), opened.resumes};
+  team.broadcast(std::as_writable_bytes(std::span(&head, 1)));
+  opened.resumes = head.resumes != 0;
+  opened.folder.path.resize(head.length);
+  team.broadcast(std::as_writable_bytes(std::span(opened.folder.path)));
+  return opened;
 }
 
 // "system easgd: rule elastic, exchange server, sync async\n"; nothing where nobody has named one.
@@ -173,13 +129,14 @@ std::string system_in_words(const Recipe& recipe, const TrainingJob& job, int wo
 // What rank 0 does besides training: it tells people and files what happens.
 class Narrator {
  public:
-  Narrator(const TrainSettings& s, const PreparedRun& prepared, Disk& disk, Clock& clock, const RunFolder& folder,
+  Narrator(const TrainSettings& s, const PreparedRun& prepared, Disk& disk, Clock& clock, const TrainFolder& opened,
            LogListener& log, bool plain)
       : settings_(s),
         prepared_(prepared),
         disk_(disk),
         clock_(clock),
-        folder_(folder),
+        folder_(opened.folder),
+        resumed_(opened.resumes),
         log_(log),
         out_(s.json ? std::cerr : std::cout),  // --json keeps stdout for the result
         progress_(out_,
@@ -206,7 +163,7 @@ class Narrator {
   void after(Training& training, const RunSummary& summary, const World& world, Cores& cores, bool exact) {
     progress_.finish();
     metrics_->finish();
-    const auto json = to_json(summary, folder_, world);
+    const auto json = to_json(summary, folder_, prepared_, world);
     write_summary(disk_, folder_, Json(json));
     log_.write("end", json.dump());
     if (summary.stopped_by == "signal")
@@ -215,7 +172,8 @@ class Narrator {
     if (settings_.json)
       fmt::print("{}\n", json.dump());
     else
-      print_result(out_, prepared_, training, summary, cores, folder_, command_to_repeat(settings_, world, exact));
+      print_result(out_, prepared_, training, summary, cores, folder_,
+                   command_to_repeat(settings_, folder_, resumed_, exact));
     if (!summary.not_saved.empty())
       fail("the weights at the end were not saved ({}). Make room, then: {}", summary.not_saved,
            resuming_command(folder_));
@@ -229,6 +187,7 @@ class Narrator {
   Disk& disk_;
   Clock& clock_;
   const RunFolder& folder_;
+  const bool resumed_;
   LogListener& log_;
   std::ostream& out_;
   ProgressListener progress_;
@@ -252,13 +211,13 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   const bool first = world.rank() == 0;
 
   // Whatever could be refused has been refused: from here on there is a run folder.
-  std::unique_ptr<FolderLock> lock;  // rank 0's, until the end
-  const RunFolder folder = agree_on_folder(team, *disk, s, prepared, lock);
+  const TrainFolder opened = agree_on_folder(team, *disk, s, prepared);  // rank 0 holds its lock until the end
+  const RunFolder& folder = opened.folder;
 
   LogListener log(*disk, *real_clock, folder, world.rank());
   log.write("start", s.command());
   std::optional<Narrator> narrator;
-  if (first) narrator.emplace(s, prepared, *disk, *real_clock, folder, log, world.place().world == "mpi");
+  if (first) narrator.emplace(s, prepared, *disk, *real_clock, opened, log, world.place().world == "mpi");
   auto note = [&](const std::string& text) { first ? narrator->note(text) : log.on_note(text); };
   team.on_late = [&](const WaitNotice& late) {
     note(late.text);
@@ -269,7 +228,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   Training training(job, *disk, clock, team, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep));
   training.add(log);
   if (first) training.add(narrator->progress());
-  if (s.resume && !resume(training, *disk, folder, prepared, job, first))
+  if (opened.resumes && !resume_training(training, *disk, folder, s, prepared, job, first, note))
     note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
   std::optional<TraceListener> trace;
   if (s.trace) training.add(trace.emplace(team, training.engine()));

@@ -11,13 +11,16 @@
 
 namespace echelon::cli {
 
+enum class Resume { no, yes, automatic };  // automatic: go on if there is a run, else start
+
 struct TrainSettings {
   std::string recipe;
   std::string system;  // a name or a path; empty: what the recipe says
   std::vector<std::string> overrides;
   WorldFlags world;
   std::string run, root = "runs";
-  bool resume = false, json = false, trace = false;
+  Resume resume = Resume::no;
+  bool json = false, trace = false;
 
   std::string command() const;  // that does the same
 };

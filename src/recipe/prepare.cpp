@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "models/fine_tuning.h"
 #include "models/memory.h"
 #include "models/zoo.h"
 #include "world/os/cores.h"
@@ -69,6 +70,11 @@ void make_model(PreparedRun& run, Problems& problems) {
     if (entry != zoo.end()) inputs = entry->usual_inputs();
   }
   auto model = models::make_model(recipe.model_name, table, inputs);
+  if (model && !recipe.rates.empty()) {
+    OptionReader rates = OptionReader(recipe.optim, problems).table("rates");
+    for (const auto& [pattern, factor] : recipe.rates) models::check_patterns({pattern}, *model, pattern, rates);
+    model = models::with_rates(std::move(model), recipe.rates);
+  }
   if (run.train) run.model = std::move(model);
 }
 
@@ -197,7 +203,11 @@ data::LoaderOptions PreparedRun::loader_options() const {
   return options;
 }
 
-Schedule PreparedRun::schedule() const {
+std::int64_t PreparedRun::steps_of(const TrainSpec& train) const {
+  return train.steps > 0 ? train.steps : steps_in({static_cast<double>(train.epochs), true});
+}
+
+Schedule PreparedRun::schedule(std::int64_t total_steps) const {
   const data::BatchSequence sequence = batch_sequence();
   return Schedule(recipe.schedule, recipe.lr, total_steps,
                   [&](double epochs) { return steps_before(sequence, epochs); });
@@ -225,7 +235,7 @@ PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems, const dat
        batch_stages(run.recipe.schedule.growth, run.recipe.train.batch, static_cast<std::int64_t>(run.train->size())))
     run.batches.push_back({static_cast<std::uint64_t>(stage.step), static_cast<std::uint64_t>(stage.batch)});
   const TrainSpec& spec = run.recipe.train;
-  run.total_steps = spec.steps > 0 ? spec.steps : run.steps_in({static_cast<double>(spec.epochs), true});
+  run.total_steps = run.steps_of(spec);
   if (static_cast<double>(run.total_steps) > most_total_steps)
     train.problem("epochs", fmt::format("= {} makes more than {} steps with these data; make it smaller", spec.epochs,
                                         human_count(most_total_steps)));

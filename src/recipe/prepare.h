@@ -25,7 +25,9 @@ struct PreparedRun {
   // Parts that a run needs, each made from the above.
   data::LoaderOptions loader_options() const;
   data::BatchSequence batch_sequence() const;  // which samples each step uses
-  Schedule schedule() const;
+  Schedule schedule() const { return schedule(total_steps); }
+  Schedule schedule(std::int64_t total_steps) const;    // of a run of another length
+  std::int64_t steps_of(const TrainSpec& train) const;  // how many make the length it says
   // The step after which the first `duration` of the run is over; at least 1. 0 if the duration is 0.
   std::int64_t steps_in(const Duration& duration) const;
 };

@@ -8,7 +8,13 @@ namespace echelon {
 namespace {
 
 std::string model_fingerprint(const PreparedRun& p) {
-  std::string text = write_toml(p.recipe.model);
+  Options model = p.recipe.model;
+  std::string text;
+  if (p.recipe.start) {  // where the source lay does not matter, its weights do
+    model.items.erase("init");
+    text = fingerprint_text(*p.recipe.start);
+  }
+  text += write_toml(model);
   for (const models::Phase& phase : p.model->training(1))
     for (const Parameter& parameter : phase.graph.parameters())
       text += fmt::format("{} {}\n", parameter.name, to_string(parameter.shape));
@@ -17,7 +23,9 @@ std::string model_fingerprint(const PreparedRun& p) {
 
 std::string recipe_fingerprint(const Recipe& r) {
   const TrainSpec& t = r.train;
-  std::string text = write_toml(r.optim);
+  Options optim = r.optim;  // with the rate that a resolved recipe says and this one may leave to the rule
+  optim.items.try_emplace("lr", Option{r.lr});
+  std::string text = write_toml(optim);
   const auto schedule = r.tree.items.find("schedule");
   if (schedule != r.tree.items.end())
     if (const auto* table = std::get_if<std::shared_ptr<Options>>(&schedule->second.value)) text += write_toml(**table);
@@ -25,6 +33,11 @@ std::string recipe_fingerprint(const Recipe& r) {
        {std::pair("rule", &r.rule), std::pair("exchange", &r.exchange), std::pair("when", &r.when),
         std::pair("sync", &r.sync), std::pair("codec", &r.codec), std::pair("order", &r.order)})
     if (!table->items.empty()) text += fmt::format("[{}]\n{}", axis, write_toml(*table));
+  if (const auto transform = r.data.items.find("transform"); transform != r.data.items.end()) {
+    Options only;
+    only.items["transform"] = transform->second;
+    text += write_toml(only);
+  }
   return sha256_hex(text + fmt::format("batch {} shards {} drop {}", t.batch, t.shards, t.drop_partial));
 }
 

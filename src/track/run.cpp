@@ -62,11 +62,21 @@ std::int64_t number_of(std::string_view name, std::string_view stem) {
   return error == std::errc() && end == digits.data() + digits.size() && n > 0 ? n : 0;
 }
 
+// "demo-1", and in a folder that is no run itself "compare-1/bsp".
 std::vector<std::string> run_names(Disk& disk, const std::string& root) {
   std::vector<std::string> names;
-  if (!disk.is_directory(root)) return names;
-  for (const auto& name : disk.list(root))
-    if (!name.starts_with('.') && disk.exists(RunFolder{root + "/" + name}.recipe())) names.push_back(name);
+  const auto look = [&](const std::string& below, const auto& otherwise) {
+    if (!disk.is_directory(root + below)) return;
+    for (const auto& name : disk.list(root + below)) {
+      const std::string path = below + "/" + name;
+      if (name.starts_with('.')) continue;
+      if (disk.exists(RunFolder{root + path}.recipe()))
+        names.push_back(path.substr(1));
+      else
+        otherwise(path);
+    }
+  };
+  look("", [&](const std::string& path) { look(path, [](const std::string&) {}); });
   return names;
 }
 
@@ -148,7 +158,7 @@ std::pair<std::optional<MetricPoint>, std::optional<MetricPoint>> ends_of_metric
 
 RunInfo read_run(Disk& disk, const RunFolder& folder) {
   auto [first, last] = ends_of_metrics(disk, folder.metrics());
-  RunInfo info{folder, std::move(first), std::move(last), nullptr};
+  RunInfo info{folder, folder.name(), std::move(first), std::move(last), nullptr};
   try {
     info.summary = read_summary(disk, folder);
   } catch (const BadInput&) {
@@ -159,7 +169,10 @@ RunInfo read_run(Disk& disk, const RunFolder& folder) {
 std::vector<RunInfo> list_runs(Disk& disk, const std::string& root) {
   const std::string parent = without_slashes(root);
   std::vector<RunInfo> runs;
-  for (const auto& name : run_names(disk, parent)) runs.push_back(read_run(disk, {parent + "/" + name}));
+  for (const auto& name : run_names(disk, parent)) {
+    runs.push_back(read_run(disk, {parent + "/" + name}));
+    runs.back().name = name;
+  }
   std::ranges::stable_sort(runs, {}, [](const RunInfo& r) { return r.first ? r.first->time : 0.0; });
   return runs;
 }

@@ -49,12 +49,15 @@ RunFolder open_run(Disk& disk, const std::string& root, const std::string& path_
 
 struct RunInfo {
   RunFolder folder;
+  std::string name;                        // its path below the folder of runs: "demo-1", "compare-1/bsp"
   std::optional<MetricPoint> first, last;  // of its metrics
   Json summary;                            // null while the run has not ended
 };
 
 RunInfo read_run(Disk& disk, const RunFolder& folder);
-std::vector<RunInfo> list_runs(Disk& disk, const std::string& root);  // oldest first; damaged summaries count as none
+// Those in `root` and in its folders that hold several (of `echelon compare`, of a sweep). Oldest first; damaged
+// summaries count as none.
+std::vector<RunInfo> list_runs(Disk& disk, const std::string& root);
 
 void write_summary(Disk& disk, const RunFolder& folder, const Json& summary);
 Json read_summary(Disk& disk, const RunFolder& folder);  // null if there is none

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 namespace echelon {
 
@@ -17,8 +19,8 @@ class OpenFolder : public FolderLock {
   ~OpenFolder() override {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
-  bool is_somebody_elses() const {
-    return descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  bool is_somebody_elses(int kind) const {
+    return descriptor_ >= 0 && ::flock(descriptor_, kind | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   }
 
  private:
@@ -29,8 +31,14 @@ class OpenFolder : public FolderLock {
 
 std::unique_ptr<FolderLock> lock_folder(const std::string& path) {
   auto folder = std::make_unique<OpenFolder>(path);
-  if (folder->is_somebody_elses()) return nullptr;
-  return folder;
+  // Somebody who only looks (is_folder_locked) has a shared lock for a few microseconds.
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    if (!folder->is_somebody_elses(LOCK_EX)) return folder;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return nullptr;
 }
+
+bool is_folder_locked(const std::string& path) { return OpenFolder(path).is_somebody_elses(LOCK_SH); }
 
 }  // namespace echelon

@@ -15,4 +15,7 @@ class FolderLock {
 // Null if another process has it. On a file system without locks it is given to everybody.
 std::unique_ptr<FolderLock> lock_folder(const std::string& path);
 
+// Whether a process has it at this moment. (A process that asks for the lock meanwhile asks again.)
+bool is_folder_locked(const std::string& path);
+
 }  // namespace echelon
