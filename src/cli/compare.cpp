@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/comparison.h"
+#include "cli/complaints.h"
 #include "cli/verbs.h"
 #include "cli/world_flags.h"
 #include "recipe/prepare.h"
@@ -33,19 +34,6 @@ struct CompareSettings {
   bool json = false;
 };
 
-// The world's flags as they were given, for the programs that this one starts.
-std::vector<std::string> world_words(const CompareSettings& s) {
-  std::vector<std::string> words;
-  for (const Flag flag : s.world_flags) {
-    if (!flag.given()) continue;
-    if (flag.is_switch())
-      words.push_back(flag.name());
-    else
-      for (const std::string& value : flag.values()) words.insert(words.end(), {flag.name(), value});
-  }
-  return words;
-}
-
 // The recipe that comes with the program, from wherever it was started.
 std::string usual_recipe(Disk& disk) {
   const std::string program = program_directory(), name = "recipes/demo.toml";
@@ -59,21 +47,6 @@ std::vector<std::string> all_overrides(const CompareSettings& s) {
   if (s.epochs > 0) all.push_back(fmt::format("train.epochs={}", s.epochs));
   return all;
 }
-
-// What is wrong, each line once: a bad setting is found under every system.
-class Complaints {
- public:
-  void add(const std::string& text) {
-    for (const std::string_view line : split(text, '\n'))
-      if (std::ranges::find(lines_, line) == lines_.end()) lines_.emplace_back(line);
-  }
-  void throw_if_any() const {
-    if (!lines_.empty()) throw BadInput(fmt::format("{}", fmt::join(lines_, "\n")));
-  }
-
- private:
-  std::vector<std::string> lines_;
-};
 
 // Whatever is wrong with any of them is said before the first one starts.
 void check_all(Disk& disk, const CompareSettings& s) {
@@ -130,7 +103,7 @@ ComparedRun run_one(Disk& disk, const CompareSettings& s, const std::string& sys
                   .tick = {},
                   .stop = &stop};
   for (const std::string& o : all_overrides(s)) command.argv.insert(command.argv.end(), {"--set", o});
-  for (std::string& word : world_words(s)) command.argv.push_back(std::move(word));
+  for (std::string& word : given_words(s.world_flags)) command.argv.push_back(std::move(word));
   command.argv.push_back("--json");
   int ticks = 0;
   const bool live = is_terminal(2);
@@ -172,9 +145,10 @@ void compare(CompareSettings s) {
   const auto disk = make_real_disk();
   if (s.recipe.empty()) s.recipe = usual_recipe(*disk);
   check_all(*disk, s);
-  std::string command = "echelon compare " + s.recipe + " --systems " + fmt::format("{}", fmt::join(s.systems, ","));
-  for (const std::string& o : all_overrides(s)) command += fmt::format(" --set '{}'", o);
-  for (const std::string& word : world_words(s)) command += " " + word;
+  std::string command =
+      "echelon compare " + shell_quoted(s.recipe) + " --systems " + fmt::format("{}", fmt::join(s.systems, ","));
+  for (const std::string& o : all_overrides(s)) command += " --set " + shell_quoted(o);
+  for (const std::string& word : given_words(s.world_flags)) command += " " + word;
   const std::string folder = create_folder(*disk, s.root, "compare", "command.txt", command + "\n");
   StopSignals signals;
   std::vector<ComparedRun> runs;

@@ -1,42 +1,29 @@
-// `echelon runs`: what has been trained here; one run in detail; two beside each other.
+// `echelon runs`: what has been trained here; one run in detail; any number beside each other.
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/run_facts.h"
+#include "cli/run_table.h"
+#include "cli/runs.h"
 #include "cli/verbs.h"
 #include "recipe/differences.h"
-#include "recipe/toml.h"
 #include "track/curve.h"
-#include "track/run.h"
 #include "world/os/host.h"
 
 namespace echelon::cli {
 
 namespace {
 
-std::string field(const Json& summary, const char* key, const char* format) {
-  if (!summary.is_object() || !summary.contains(key) || !summary[key].is_number()) return "-";
-  return fmt::format(fmt::runtime(format), summary[key].get<double>());
-}
-
-std::string state_of(const RunInfo& run) {
-  return run.summary.is_object() ? run.summary.value("stopped_by", std::string("?")) : "not ended";
-}
-
-Json run_to_json(const RunInfo& run) {
-  Json j{{"run_dir", run.folder.path}, {"name", run.folder.name()}, {"summary", run.summary}};
-  if (run.last) j["last_step"] = run.last->step;
-  return j;
-}
-
-void list_runs(const std::string& root, bool json) {
+void list_all(const std::string& root, bool json) {
   const auto disk = make_real_disk();
-  std::vector<RunInfo> runs;
-  if (disk->is_directory(root)) runs = list_runs(*disk, root);
+  std::vector<RunFacts> runs;
+  if (disk->is_directory(root))
+    for (RunInfo& info : list_runs(*disk, root)) runs.push_back(run_facts(*disk, std::move(info)));
   if (json) {
     Json all = Json::array();
-    for (const RunInfo& r : runs) all.push_back(run_to_json(r));
+    for (const RunFacts& r : runs) all.push_back(to_json(r));
     fmt::print("{}\n", all.dump());
     return;
   }
@@ -44,98 +31,140 @@ void list_runs(const std::string& root, bool json) {
     fmt::print("no runs in {}/ yet. Try: echelon train recipes/demo.toml\n", root);
     return;
   }
-  fmt::print("{:<24} {:>9} {:>8} {:>10} {:>10} {:>10}  {}\n", "run", "steps", "epochs", "train loss", "test loss",
-             "accuracy", "ended by");
-  for (const RunInfo& r : runs)
-    fmt::print("{:<24} {:>9} {:>8} {:>10} {:>10} {:>10}  {}\n", r.folder.name(),
-               r.summary.is_object() ? field(r.summary, "steps", "{:.0f}")
-               : r.last              ? std::to_string(r.last->step)
-                                     : "0",
-               field(r.summary, "epochs", "{:.2f}"), field(r.summary, "train_loss", "{:.4f}"),
-               field(r.summary, "test_loss", "{:.4f}"), field(r.summary, "test_accuracy", "{:.4f}"), state_of(r));
+  TextTable table({"run", "started (UTC)", "model", "steps", "epochs", "best", "state"});
+  for (const RunFacts& r : runs)
+    table.add({r.info.name, started_text(r), r.model,
+               r.info.summary.is_object() ? summary_cell(r.info.summary, "steps", "{:.0f}")
+               : r.info.last              ? std::to_string(r.info.last->step)
+                                          : "0",
+               summary_cell(r.info.summary, "epochs", "{:.2f}"), best_text(r), r.state});
+  fmt::print("{}", table.text());
 }
 
-// The curves worth showing: training and test loss of each run.
-std::vector<Series> loss_curves(Disk& disk, const std::vector<RunFolder>& folders) {
+// The curves worth showing: training and test loss of each run; of many runs the latter only.
+std::vector<Series> loss_curves(Disk& disk, const std::vector<RunFacts>& runs) {
+  constexpr std::size_t many = 3;
   std::vector<Series> all;
-  for (const RunFolder& f : folders) {
-    const auto points = read_metrics(disk, f.metrics()).points;
-    for (const char* metric : {"train_loss", "test_loss"}) {
+  for (const RunFacts& r : runs) {
+    const auto points = read_metrics(disk, r.info.folder.metrics()).points;
+    std::vector<Series> own;
+    for (const char* metric : {"train_loss", "val_loss", "test_loss"}) {
       Series s = series_of(points, metric);
       if (s.x.empty()) continue;
-      s.name = folders.size() > 1 ? fmt::format("{} {}", f.name(), metric) : metric;
-      all.push_back(std::string(metric) == "train_loss" ? smoothed(s, 8) : std::move(s));
+      s.name = runs.size() > 1 ? fmt::format("{} {}", r.info.name, metric) : metric;
+      own.push_back(std::string(metric) == "train_loss" ? smoothed(s, 8) : std::move(s));
     }
+    if (runs.size() > many && own.size() > 1) own.erase(own.begin(), own.end() - 1);
+    for (Series& s : own) all.push_back(std::move(s));
   }
   return all;
 }
 
-std::string brief(const std::string& value) { return display_width(value) > 22 ? fit(value, 22) : value; }
+struct Row {
+  const char *key, *title, *format;
+};
+constexpr Row summary_rows[]{{"steps", "steps", "{:.0f}"},
+                             {"epochs", "epochs", "{:.2f}"},
+                             {"train_loss", "train loss", "{:.4f}"},
+                             {"test_loss", "test loss", "{:.4f}"},
+                             {"test_accuracy", "accuracy", "{:.4f}"},
+                             {"samples_per_s", "samples/s", "{:.0f}"},
+                             {"seconds", "seconds", "{:.1f}"}};
 
-std::vector<Difference> recipe_differences(Disk& disk, const std::vector<RunFolder>& two) {
-  auto recipe = [&](const RunFolder& f) {
-    return parse_toml(read_text(disk, f.recipe(), TomlLimits{}.bytes), f.recipe());
-  };
-  return differences(recipe(two[0]), recipe(two[1]));
+std::string hash_of(const RunFacts& r) {
+  return r.info.summary.is_object() ? r.info.summary.value("weights_sha256", std::string("-")) : "-";
 }
 
-void show_runs(const std::string& root, const std::vector<std::string>& names, const std::string& svg, bool json) {
-  const auto disk = make_real_disk();
-  std::vector<RunFolder> folders;
-  for (const std::string& n : names) folders.push_back(open_run(*disk, root, n));
-  const std::vector<Series> curves = loss_curves(*disk, folders);
-  const PlotOptions options{.title = "loss", .x_label = "step", .y_label = "", .log_y = true};
-  if (!svg.empty()) write_file_atomically(*disk, svg, plot_svg(curves, options));
-  if (json) {
-    Json all = Json::array();
-    for (const RunFolder& f : folders) all.push_back(run_to_json(read_run(*disk, f)));
-    if (folders.size() == 2)
-      for (const Difference& d : recipe_differences(*disk, folders))
-        all[0]["recipe"][d.key] = d.first, all[1]["recipe"][d.key] = d.second;
-    fmt::print("{}\n", names.size() == 1 ? all[0].dump() : all.dump());
-    return;
+void print_one(const RunFacts& r) {
+  const auto line = [](const char* what, const std::string& value) { fmt::print("{:<18} {}\n", what, value); };
+  line("run", r.info.folder.path);
+  line("model", r.model);
+  line("started (UTC)", started_text(r));
+  for (const Row& row : summary_rows) line(row.key, summary_cell(r.info.summary, row.key, row.format));
+  line("peak_share", summary_cell(r.info.summary, "peak_share", "{:.2f}"));
+  line("best", r.best ? fmt::format("{} at step {}", best_text(r), r.best->step) : "-");
+  line("state", r.state);
+  line("weights sha256", hash_of(r));
+}
+
+// Of several: what differed, what came of it, and whose weights are the same bits.
+void print_several(const std::vector<RunFacts>& runs, const std::vector<DifferingKey>& differing) {
+  if (!differing.empty()) {
+    std::vector<std::string> names{"what differed"};
+    for (const DifferingKey& d : differing) names.push_back(d.key);
+    TextTable table(names);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      std::vector<std::string> cells{runs[i].info.name};
+      for (const DifferingKey& d : differing) cells.push_back(brief(d.values[i]));
+      table.add(cells);
+    }
+    fmt::print("{}\n", table.text());
+  } else {
+    fmt::print("the recipes do not differ\n\n");
   }
-  std::vector<RunInfo> runs;
-  for (const RunFolder& f : folders) runs.push_back(read_run(*disk, f));
-  fmt::print("{:<18}", "");
-  for (const RunInfo& r : runs) fmt::print(" {:>22}", r.folder.name());
-  fmt::print("\n");
-  constexpr const char* rows[][2] = {{"steps", "{:.0f}"},      {"epochs", "{:.2f}"},        {"train_loss", "{:.4f}"},
-                                     {"test_loss", "{:.4f}"},  {"test_accuracy", "{:.4f}"}, {"samples_per_s", "{:.0f}"},
-                                     {"peak_share", "{:.2f}"}, {"seconds", "{:.1f}"}};
-  for (const auto& [key, format] : rows) {
-    fmt::print("{:<18}", key);
-    for (const RunInfo& r : runs) fmt::print(" {:>22}", field(r.summary, key, format));
-    fmt::print("\n");
+  std::vector<std::string> names{"result"};
+  for (const Row& row : summary_rows) names.emplace_back(row.title);
+  names.insert(names.end(), {"best", "state", "weights"});
+  TextTable table(names);
+  for (const RunFacts& r : runs) {
+    std::vector<std::string> cells{r.info.name};
+    for (const Row& row : summary_rows) cells.push_back(summary_cell(r.info.summary, row.key, row.format));
+    cells.insert(cells.end(), {best_text(r), r.state, hash_of(r).substr(0, 8)});
+    table.add(cells);
   }
-  fmt::print("{:<18}", "ended by");
-  for (const RunInfo& r : runs) fmt::print(" {:>22}", state_of(r));
-  fmt::print("\n{:<18}", "weights sha256");
-  for (const RunInfo& r : runs)
-    fmt::print(" {:>22}",
-               r.summary.is_object() ? r.summary.value("weights_sha256", std::string("-")).substr(0, 16) : "-");
-  if (runs.size() == 2 && runs[0].summary.is_object() && runs[1].summary.is_object())
-    fmt::print("   {}", runs[0].summary.value("weights_sha256", "a") == runs[1].summary.value("weights_sha256", "b")
-                            ? "the same bits"
-                            : "different");
-  fmt::print("\n");
-  if (runs.size() == 2)
-    for (const Difference& d : recipe_differences(*disk, folders))
-      fmt::print("{:<18} {:>22} {:>22}\n", d.key, brief(d.first), brief(d.second));
-  fmt::print("\n");
-  if (!curves.empty())
-    fmt::print("{}\n", plot_text(curves, options, std::min(100, terminal_columns(1)), 18, is_terminal(1)));
-  if (!svg.empty()) fmt::print("wrote {}\n", svg);
+  fmt::print("{}\n", table.text());
+  std::map<std::string, std::vector<std::string>> same;
+  for (const RunFacts& r : runs)
+    if (hash_of(r) != "-") same[hash_of(r)].push_back(r.info.name);
+  for (const auto& [hash, names_of_it] : same)
+    if (names_of_it.size() > 1) fmt::print("the same bits: {}\n", joined(names_of_it));
+  if (same.size() == runs.size()) fmt::print("no two have the same weights\n");
 }
 
 }  // namespace
 
+void show_runs(const std::string& root, const std::vector<std::string>& names, const std::string& svg, bool json) {
+  const auto disk = make_real_disk();
+  std::string missing;
+  std::vector<RunFacts> runs;
+  for (const std::string& n : names) try {
+      RunInfo info = read_run(*disk, open_run(*disk, root, n));
+      if (info.folder.path.starts_with(root + "/")) info.name = info.folder.path.substr(root.size() + 1);
+      runs.push_back(run_facts(*disk, std::move(info)));
+    } catch (const BadInput& problem) {
+      missing += (missing.empty() ? "" : "\n") + std::string(problem.what());
+    }
+  if (!missing.empty()) throw BadInput(missing);
+  const std::vector<Series> curves = loss_curves(*disk, runs);
+  const PlotOptions options{.title = "loss", .x_label = "step", .y_label = "", .log_y = true};
+  if (!svg.empty()) write_named_file(*disk, svg, plot_svg(curves, options));
+  std::vector<Options> recipes;
+  for (const RunFacts& r : runs) recipes.push_back(r.recipe);
+  const std::vector<DifferingKey> differing = differing_keys(recipes);
+  if (json) {
+    Json all = Json::array();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      all.push_back(to_json(runs[i]));
+      for (const DifferingKey& d : differing) all[i]["recipe"][d.key] = d.values[i];
+    }
+    fmt::print("{}\n", names.size() == 1 ? all[0].dump() : all.dump());
+    return;
+  }
+  if (runs.size() == 1)
+    print_one(runs[0]);
+  else
+    print_several(runs, differing);
+  if (!curves.empty())
+    fmt::print("\n{}\n", plot_text(curves, options, std::min(100, terminal_columns(1)), 18, is_terminal(1)));
+  if (!svg.empty()) fmt::print("wrote {}\n", svg);
+}
+
 void add_runs(Verb program) {
-  const Verb verb = program.add_subcommand("runs", "List runs, show one, compare two");
+  const Verb verb = program.add_subcommand("runs", "List runs, show one, compare any number");
   verb.require_subcommand(1);
   verb.footer(
-      "Examples:\n  echelon runs list\n  echelon runs show demo-1 --svg curve.svg\n  echelon runs compare demo-1 "
-      "demo-2");
+      "Examples:\n  echelon runs list\n  echelon runs show demo-1 --svg curve.svg\n"
+      "  echelon runs compare demo-1 demo-2 demo-3");
   struct Settings {
     std::string root = "runs", svg;
     std::vector<std::string> names;
@@ -149,14 +178,20 @@ void add_runs(Verb program) {
     p.footer(std::string("Example:\n  ") + example);
     return p;
   };
-  part("list", "All runs", "echelon runs list").action([s] { list_runs(s->root, s->json); });
+  part("list", "All runs: since when, what, how good at best, and whether they go on", "echelon runs list").action([s] {
+    list_all(s->root, s->json);
+  });
   const Verb showing = part("show", "One run: result and curve", "echelon runs show demo-1 --svg curve.svg");
   showing.add_option("run", s->names, "A run's folder, or its name in runs/").required().exactly(1);
-  const Verb comparing = part("compare", "Two runs beside each other", "echelon runs compare demo-1 demo-2");
-  comparing.add_option("runs", s->names, "Two runs").required().exactly(2);
+  const Verb comparing = part("compare", "Runs beside each other: what differed, results, curves",
+                              "echelon runs compare demo-1 demo-2 demo-3\n  echelon runs compare runs/demo-sweep-1/*");
+  comparing.add_option("runs", s->names, "Two or more runs").required();
   for (const Verb p : {showing, comparing}) {
     p.add_option("--svg", s->svg, "Also write the curve as an SVG file");
-    p.action([s] { show_runs(s->root, s->names, s->svg, s->json); });
+    p.action([s, several = p.name() == "compare"] {
+      if (several && s->names.size() < 2) bad_input("runs compare takes two runs or more; one is shown by runs show");
+      show_runs(s->root, s->names, s->svg, s->json);
+    });
   }
 }
 

@@ -94,6 +94,18 @@ std::string WorldFlags::command() const {
   return text;
 }
 
+std::vector<std::string> given_words(const std::vector<Flag>& flags) {
+  std::vector<std::string> words;
+  for (const Flag flag : flags) {
+    if (!flag.given()) continue;
+    if (flag.is_switch())
+      words.push_back(flag.name());
+    else
+      for (const std::string& value : flag.values()) words.insert(words.end(), {flag.name(), value});
+  }
+  return words;
+}
+
 int cores_each(const WorldFlags& flags, const World& world) {
   if (flags.cores > 0) return flags.cores;
   if (!world.place().threads) return 1;

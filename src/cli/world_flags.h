@@ -34,6 +34,9 @@ std::vector<Flag> add_world_flags(Verb verb, WorldFlags& flags);
 // --straggler, for verbs that train: what it says is in `flags.stragglers`, and the verb's to carry out.
 Flag add_straggler_flag(Verb verb, WorldFlags& flags);
 
+// The flags as they were given, for a program that this one starts.
+std::vector<std::string> given_words(const std::vector<Flag>& flags);
+
 // The cores of each worker on this machine.
 int cores_each(const WorldFlags& flags, const World& world);
 std::string in_words(const WorldFlags& flags, const World& world);  // "4 workers (processes) with 1 core each"

@@ -41,19 +41,34 @@ void flatten(const Option& option, const std::string& key, Flat& flat) {
 
 }  // namespace
 
-std::vector<Difference> differences(const Options& first, const Options& second) {
-  Flat a, b;
-  flatten(first, "", a);
-  flatten(second, "", b);
-  a.erase("title"), b.erase("title");
-  const Said none{"", "-"};
-  std::vector<Difference> result;
-  Flat all = a;
-  all.insert(b.begin(), b.end());
-  for (const auto& [key, said] : all) {
-    const Said &first = a.contains(key) ? a[key] : none, &second = b.contains(key) ? b[key] : none;
-    if (first.whole != second.whole) result.push_back({key, first.shown, second.shown});
+std::vector<DifferingKey> differing_keys(const std::vector<Options>& recipes) {
+  std::vector<Flat> flat(recipes.size());
+  Flat all;
+  for (std::size_t i = 0; i < recipes.size(); ++i) {
+    flatten(recipes[i], "", flat[i]);
+    flat[i].erase("title");
+    all.insert(flat[i].begin(), flat[i].end());
   }
+  const Said none{"", "-"};
+  std::vector<DifferingKey> result;
+  for (const auto& [key, said] : all) {
+    DifferingKey differing{key, {}};
+    bool same = true;
+    for (const Flat& f : flat) {
+      const auto it = f.find(key);
+      const Said& here = it == f.end() ? none : it->second;
+      same = same && here.whole == said.whole;
+      differing.values.push_back(here.shown);
+    }
+    if (!same) result.push_back(std::move(differing));
+  }
+  return result;
+}
+
+std::vector<Difference> differences(const Options& first, const Options& second) {
+  std::vector<Difference> result;
+  for (DifferingKey& d : differing_keys({first, second}))
+    result.push_back({std::move(d.key), std::move(d.values[0]), std::move(d.values[1])});
   return result;
 }
 
