@@ -35,7 +35,8 @@ void add_check(Verb program) {
   verb.action([s] {
     const auto disk = make_real_disk();
     Problems problems;
-    const PreparedRun prepared = prepare_run(*disk, s->recipe, s->overrides, problems, data::usual_places(), s->system);
+    PreparedRun prepared = prepare_run(*disk, s->recipe, s->overrides, problems, data::usual_places(), s->system);
+    if (prepared.recipe.start) load_initial_weights(*disk, prepared, problems);
     ExpectedWorkers workers;
     if (std::ranges::any_of(s->world_flags, &Flag::given)) {
       const ExpectedWorld world = expected_world(s->world);

@@ -57,6 +57,7 @@ class Graph {
   void set_output(const std::string& name, Value value) { outputs_[name] = value; }
   // What the step contributes to a parameter: a weight's gradient, a statistic's new value.
   void set_contribution(Value parameter, Value contribution);
+  void set_lr_scale(std::size_t parameter, double scale) { parameters_[parameter].lr_scale = scale; }
 
   // Names the layer of the nodes that are added while the returned object lives: nested layers join with a dot.
   class Scope {

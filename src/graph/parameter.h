@@ -29,8 +29,9 @@ struct Parameter {
   Shape shape;
   Init init = {};
   Kind kind = Kind::weight;
-  bool decays = true;  // whether weight decay applies (not to biases and normalisation)
-  float rate = 0.1f;   // of a statistic
+  bool decays = true;   // whether weight decay applies (not to biases and normalisation)
+  float rate = 0.1f;    // of a statistic
+  double lr_scale = 1;  // a weight's learning rate is the run's times this
 };
 
 }  // namespace echelon

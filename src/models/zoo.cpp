@@ -8,6 +8,7 @@
 #include "models/alexnet.h"
 #include "models/autoencoder.h"
 #include "models/densenet.h"
+#include "models/fine_tuning.h"
 #include "models/gan.h"
 #include "models/googlenet.h"
 #include "models/gpt.h"
@@ -153,11 +154,15 @@ std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options
   const auto slices = static_cast<int>(options.integer("slices", 1, 1, most_slices));
   if (slices > 1 && quantisation)
     options.problem("slices", "does not go together with [model.quantise]: remove one of them");
+  options.ignore("freeze");
+  options.ignore("init");  // run/initial_weights.h
   options.done();
   if (options.problems().list().size() > before) return nullptr;
   // Shapes that do not fit are found by building it once, for two samples.
   try {
     model->training(2);
+    model = read_frozen(std::move(model), options);
+    if (options.problems().list().size() > before) return nullptr;
     if (quantisation) model = quantised(std::move(model), *quantisation);
     if (slices > 1) {
       try {

@@ -114,14 +114,14 @@ void Update::measure(const Block& block, std::size_t index) {
 
 void Update::direct(const Block& block, std::size_t index) {
   std::array<float*, most_slots> slots;
-  rule_->direct(clipped(), piece(block, slots));
+  rule_->direct(clipped(block.segment), piece(block, slots));
   weight_squares_[index] = kernels::squared_norm(parameters_.data() + block.offset, block.size);
   other_squares_[index] = kernels::squared_norm(contributions_.data() + block.offset, block.size);
 }
 
 void Update::apply(const Block& run) {
   std::array<float*, most_slots> slots;
-  rule_->apply(clipped(), piece(run, slots));
+  rule_->apply(clipped(run.segment), piece(run, slots));
 }
 
 void Update::move_statistic(const Block& run) {
@@ -141,7 +141,9 @@ Piece Update::piece(const Block& run, std::span<float*> slots) const {
           .trust = trust_[run.segment]};
 }
 
-StepScale Update::clipped() const { return {step_.number, step_.lr, step_.grad_scale * clip_scale_}; }
+StepScale Update::clipped(std::size_t segment) const {
+  return {step_.number, step_.lr * segments_[segment].lr_scale, step_.grad_scale * clip_scale_};
+}
 
 double Update::sum(std::span<const double> squares, std::size_t segment) const {
   double total = 0;

@@ -37,6 +37,7 @@ struct TrainedSpan {
   bool decays = true;      // whether weight decay, and scaling by norms, apply
   bool statistic = false;  // no weight: no gradient, no clipping, no state
   float rate = 0.1f;       // of a statistic
+  double lr_scale = 1;     // of a weight: its rate is the step's times this
 };
 
 // Limits on the gradient, as torch.nn.utils has them; 0 is no limit. First by value, then by norm.
@@ -94,7 +95,7 @@ class Update {
   void apply(const Block& run);
   void move_statistic(const Block& run);
   Piece piece(const Block& run, std::span<float*> slots) const;
-  StepScale clipped() const;                                               // the step as the rule sees it
+  StepScale clipped(std::size_t segment) const;                            // the step as the rule sees it
   double sum(std::span<const double> squares, std::size_t segment) const;  // in the order of blocks
 
   std::unique_ptr<const Rule> rule_;

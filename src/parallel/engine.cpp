@@ -19,7 +19,8 @@ class ExactEngine final : public Engine {
                   .fields = s.fields,
                   .shards = s.shards,
                   .seed = s.seed,
-                  .largest_slice = s.largest_slice},
+                  .largest_slice = s.largest_slice,
+                  .start = s.start},
                  s.make_optim, team) {}
 
   Reached run(const StepRange& range) override {

@@ -33,6 +33,8 @@ struct EngineSettings {
   std::uint64_t seed = 1;
   std::int64_t largest_slice = 1;          // samples of a shard
   std::vector<Straggler> stragglers = {};  // experiments
+  // Called once, on the random numbers that every weight begins with: writes others over them. May be empty.
+  std::function<void(const ParameterTable& table, std::span<float> parameters)> start = {};
 };
 
 struct StepProgress {

@@ -14,9 +14,13 @@ Replica::Replica(const EngineSettings& s, const Composition& composition, Team& 
       composition_(composition),
       team_(team),
       world_(team.world()),
-      trainer_(
-          {.model = s.model, .fields = s.fields, .shards = s.shards, .seed = s.seed, .largest_slice = s.largest_slice},
-          composition.rule->own_optim() ? composition.rule->own_optim() : s.make_optim, world_, team.cores()),
+      trainer_({.model = s.model,
+                .fields = s.fields,
+                .shards = s.shards,
+                .seed = s.seed,
+                .largest_slice = s.largest_slice,
+                .start = s.start},
+               composition.rule->own_optim() ? composition.rule->own_optim() : s.make_optim, world_, team.cores()),
       model_(trainer_.parameters().size_bytes()),
       averaged_(trainer_.parameters().size_bytes()),
       waits_(team) {

@@ -34,15 +34,25 @@ const std::string* text_at(const Options& table, const char* key) {
   return it == table.items.end() ? nullptr : std::get_if<std::string>(&it->second.value);
 }
 
-void look_beside(Disk& disk, const std::string& file, Options& tree) {
-  const auto data = tree.items.find("data");
-  if (data == tree.items.end()) return;
-  const auto* table = std::get_if<Option::Table>(&data->second.value);
-  const std::string* path = table ? text_at(**table, "path") : nullptr;
+Options* table_at(Options& tree, const char* key) {
+  const auto it = tree.items.find(key);
+  const auto* table = it == tree.items.end() ? nullptr : std::get_if<Option::Table>(&it->second.value);
+  return table ? table->get() : nullptr;
+}
+
+void look_beside(Disk& disk, const std::string& file, Options* table, const char* key) {
+  const std::string* path = table ? text_at(*table, key) : nullptr;
   try {
-    if (path && disk.exists(beside(file, *path))) (*table)->items["path"].value = beside(file, *path);
+    if (path && !path->empty() && disk.exists(beside(file, *path))) table->items[key].value = beside(file, *path);
   } catch (const DiskError&) {  // a path that cannot be looked at: whoever opens it says why
   }
+}
+
+void look_beside(Disk& disk, const std::string& file, Options& tree) {
+  look_beside(disk, file, table_at(tree, "data"), "path");
+  Options* model = table_at(tree, "model");
+  look_beside(disk, file, model, "init");
+  if (model) look_beside(disk, file, table_at(*model, "init"), "from");
 }
 
 Options load_file(Disk& disk, const std::string& path, LoadedOptions& loaded, Problems& problems) {

@@ -7,9 +7,9 @@
 // Tables are merged key by key, lists are replaced. Where a table gets another `name` ([model], [optim], [schedule] and
 // a system's tables) or `kind` ([data]), the keys it had under the old one are dropped, because they belonged to
 // that; so are keys of [exchange] and [when] that a changed one excludes (tau and probability) or leaves without a
-// meaning (the threshold of a filter that is gone). What was dropped is noted. A relative `path` in [data] is looked
-// for beside the file that says it, then where the program was started. A graph's file is taken in
-// (recipe/graph_file.h).
+// meaning (the threshold of a filter that is gone). What was dropped is noted. A relative `path` in [data], and what
+// [model] begins with (`init`), is looked for beside the file that says it, then where the program was started. A
+// graph's file is taken in (recipe/graph_file.h).
 //
 // A system (--system easgd, or system = "easgd" in the recipe) lies below the recipe with its tables and over it
 // with what it says under [local]; --set has the last word. A resolved recipe says composed_from = "easgd" instead: its

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "recipe/settings.h"
 #include "recipe/toml.h"
 
 namespace echelon {
@@ -39,7 +40,9 @@ void read_batch(OptionReader& r, TrainSpec& train) {
   train.shards = below;
 }
 
-TrainSpec read_train(OptionReader r) {
+}  // namespace
+
+TrainSpec read_train(OptionReader& r) {
   TrainSpec train;
   read_length(r, train);
   read_batch(r, train);
@@ -59,6 +62,32 @@ TrainSpec read_train(OptionReader r) {
     r.problem("patience", "counts evaluations, but there are none before the end; set eval_every_epochs = 1");
   r.done();
   return train;
+}
+
+namespace {
+
+std::vector<std::pair<std::string, double>> read_rates(OptionReader& optim) {
+  std::vector<std::pair<std::string, double>> rates;
+  OptionReader table = optim.table("rates");
+  for (const auto& [pattern, option] : table.options().items) {
+    const double factor = table.number(pattern, 1, 0, 1e6);
+    if (factor == 0) table.problem(pattern, "= 0 would compute gradients for nothing: name it in model.freeze instead");
+    rates.emplace_back(pattern, factor);
+  }
+  return rates;
+}
+
+// A setting without its table: `lr` where `optim.lr` is meant. Called when every known key has been asked for.
+void explain_misplaced(OptionReader& r) {
+  for (const auto& [key, option] : r.options().items) {
+    if (r.asked().contains(key) || std::holds_alternative<Option::Table>(option.value)) continue;
+    const std::string meant = setting_named(key);
+    if (meant.empty()) continue;
+    r.ignore(key);
+    const std::string table = meant.substr(0, meant.find('.'));
+    r.problem(key, option.place.line > 0 ? fmt::format("is a setting of [{}]: write it in that table", table)
+                                         : fmt::format("is a setting of [{}]: write {}", table, meant));
+  }
 }
 
 void fill_in(Options& tree, const std::string& table, const std::string& key, decltype(Option::value) value) {
@@ -114,6 +143,7 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
               "is how a system's file changes a recipe; a recipe says it itself: [optim] and [model.quantise]");
   }
   r.require("model", "write [model] and name = \"lenet5\", for example; `echelon models list` shows the names");
+  explain_misplaced(r);
   r.require("data", "write [data] and say where the samples are; `echelon init` shows how");
   r.done();
   recipe.model = model.options();
@@ -122,7 +152,9 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
   recipe.model_name = model.text("name", model.has("layers") ? "layers" : "");
   if (r.has("model") && recipe.model_name.empty())
     model.require("name", "which network? `echelon models list` shows the names");
+  recipe.start = read_start(model);
   recipe.lr = read_optim(optim).lr;
+  recipe.rates = read_rates(optim);
   optim.done();
   recipe.schedule = read_schedule(schedule);
   recipe.train = read_train(train);
@@ -144,6 +176,16 @@ std::string resolved_toml(const Recipe& recipe) {
   std::string out = fmt::format("# {} as it was run: all that it extends and every --set in it\n", recipe.path);
   for (const std::string& note : recipe.notes) out += fmt::format("# {}\n", note);
   return out + "\n" + write_toml(tree);
+}
+
+void record_start(Recipe& recipe, const std::string& sha256) {
+  recipe.start->sha256 = sha256;
+  const auto model = recipe.tree.items.find("model");
+  const Place place = recipe.model.items.at("init").place;
+  auto table = std::make_shared<Options>(*std::get<Option::Table>(model->second.value));
+  table->items["init"] = to_option(*recipe.start, place);
+  recipe.model = *table;
+  model->second.value = std::move(table);
 }
 
 Optim make_optim(const Recipe& recipe) {

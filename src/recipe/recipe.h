@@ -17,6 +17,7 @@
 #include "optim/optim.h"
 #include "optim/schedule.h"
 #include "recipe/load.h"
+#include "recipe/start.h"
 
 namespace echelon {
 
@@ -50,10 +51,15 @@ struct Recipe {
   std::string system;
   Options rule, exchange, when, sync, codec, order;
   std::string model_name;
+  std::optional<StartSpec> start;  // what the weights begin with; none: random numbers
   double lr = 0.1;
+  std::vector<std::pair<std::string, double>> rates;  // [optim.rates]: pattern of weights -> factor of the rate
   ScheduleSpec schedule;
   TrainSpec train;
 };
+
+// Reads the table [train].
+TrainSpec read_train(OptionReader& table);
 
 // Reads everything but [data] and the model's own settings, which need the disk (recipe/prepare.h). Problems are added;
 // the recipe is complete in any case, with defaults where something was wrong.
@@ -61,6 +67,9 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
 
 // The recipe as TOML, with all that was derived: reading it again gives the same run whatever the defaults are then.
 std::string resolved_toml(const Recipe& recipe);
+
+// Puts the hash of the source's weights into the recipe: resolved, it says with which weights it began.
+void record_start(Recipe& recipe, const std::string& sha256);
 
 // A new one each time: it holds no state. The recipe must have been read without problems.
 Optim make_optim(const Recipe& recipe);

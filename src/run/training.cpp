@@ -24,6 +24,14 @@ double measure_core_peak(Clock& clock) {
   return best;
 }
 
+// Fills in the weights that the run begins with; empty if they are all random numbers.
+std::function<void(const ParameterTable&, std::span<float>)> start_of(const TrainingJob& job) {
+  if (!job.initial) return {};
+  return [initial = job.initial](const ParameterTable& table, std::span<float> parameters) {
+    initial->write(table, parameters);
+  };
+}
+
 double score_of(const Evaluation& e) { return e.accuracy >= 0 ? e.accuracy : -e.loss; }
 
 }  // namespace
@@ -40,7 +48,8 @@ Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team,
                            .fields = job.train->fields(),
                            .shards = job.shards,
                            .seed = job.seed,
-                           .stragglers = job.stragglers},
+                           .stragglers = job.stragglers,
+                           .start = start_of(job)},
                           batch_sequence_.largest_batch(), job.composition.get(), team)),
       memory_(std::make_unique<Memory>()),
       core_peak_(team.world().place().threads ? measure_core_peak(clock) : 0) {

@@ -15,6 +15,7 @@
 #include "parallel/composition.h"
 #include "parallel/engine.h"
 #include "run/events.h"
+#include "run/initial_weights.h"
 #include "track/checkpointer.h"
 #include "world/os/clock.h"
 #include "world/os/disk.h"
@@ -38,6 +39,7 @@ struct TrainingJob {
   std::string model_fingerprint, data_fingerprint, recipe_fingerprint;
   std::shared_ptr<const Composition> composition = nullptr;  // null: exact synchronous training
   std::vector<Straggler> stragglers = {};                    // experiments
+  std::shared_ptr<const InitialWeights> initial = nullptr;   // null: random numbers, or a checkpoint will be loaded
 };
 
 struct RunSummary {

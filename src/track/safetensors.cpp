@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <set>
@@ -25,10 +28,29 @@ constexpr std::string_view stored_name(DType t) {
   return "?";
 }
 
+// The types that files have, with their bytes.
+constexpr std::pair<std::string_view, std::size_t> stored_types[]{
+    {"F32", 4}, {"I32", 4}, {"U8", 1},  {"F64", 8}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
+    {"I16", 2}, {"I8", 1},  {"U16", 2}, {"U32", 4}, {"U64", 8}, {"BOOL", 1}};
+
+std::size_t bytes_of_type(std::string_view name) {
+  for (const auto& [type, bytes] : stored_types)
+    if (type == name) return bytes;
+  return 0;
+}
+
 std::optional<DType> dtype_named(std::string_view name) {
   for (const DType t : {DType::f32, DType::i32, DType::u8})
     if (stored_name(t) == name) return t;
   return std::nullopt;
+}
+
+float from_half(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  const double magnitude = exponent == 31  ? (mantissa ? std::nan("") : HUGE_VAL)
+                           : exponent == 0 ? std::ldexp(mantissa, -24)
+                                           : std::ldexp(1024 + mantissa, exponent - 25);
+  return static_cast<float>(bits & 0x8000 ? -magnitude : magnitude);
 }
 
 std::vector<const TensorView*> in_file_order(std::span<const TensorView> tensors) {
@@ -93,13 +115,14 @@ class EntryReader {
         bad_input("{}: expected dtype, shape and data_offsets, found the key {}", where, Json(key).dump());
     StoredTensor tensor;
     tensor.name = name;
-    tensor.dtype = dtype(where, entry);
+    tensor.stored = stored_type(where, entry);
+    tensor.dtype = dtype_named(tensor.stored).value_or(DType::u8);
     tensor.shape = shape(where, entry);
     const auto [begin, end] = range(where, entry);
     const std::uint64_t needed = bytes_of(where, tensor);
     if (end - begin != needed)
-      bad_input("{}: {} {} is {} bytes, but data_offsets [{}, {}] is {}", where, stored_name(tensor.dtype),
-                to_string(tensor.shape), needed, begin, end, end - begin);
+      bad_input("{}: {} {} is {} bytes, but data_offsets [{}, {}] is {}", where, tensor.stored, to_string(tensor.shape),
+                needed, begin, end, end - begin);
     tensor.offset = data_begin_ + begin;
     tensor.bytes = needed;
     return tensor;
@@ -112,11 +135,11 @@ class EntryReader {
     return *it;
   }
 
-  static DType dtype(const std::string& where, const Json& entry) {
+  static std::string stored_type(const std::string& where, const Json& entry) {
     const Json& value = member(where, entry, "dtype");
-    const auto known = value.is_string() ? dtype_named(value.get_ref<const std::string&>()) : std::nullopt;
-    if (!known) bad_input("{}: expected dtype F32, I32 or U8, found {}", where, shortened(value));
-    return *known;
+    if (!value.is_string() || bytes_of_type(value.get_ref<const std::string&>()) == 0)
+      bad_input("{}: expected a dtype such as F32, BF16 or I64, found {}", where, shortened(value));
+    return value.get<std::string>();
   }
 
   static Shape shape(const std::string& where, const Json& entry) {
@@ -147,7 +170,7 @@ class EntryReader {
   }
 
   static std::uint64_t bytes_of(const std::string& where, const StoredTensor& tensor) {
-    std::uint64_t bytes = size_of(tensor.dtype);
+    std::uint64_t bytes = bytes_of_type(tensor.stored);
     for (const auto d : tensor.shape.dims())
       if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(d), &bytes))
         bad_input("{}: the shape {} is too large for any file", where, to_string(tensor.shape));
@@ -246,9 +269,36 @@ void SafetensorsFile::read(const StoredTensor& tensor, std::span<std::byte> into
 Tensor SafetensorsFile::read(std::string_view name) {
   const StoredTensor* stored = find(name);
   if (!stored) bad_input("{}: there is no tensor '{}' in it", path_, name);
+  if (!dtype_named(stored->stored)) bad_input("{}: tensor '{}' is {}, not F32, I32 or U8", path_, name, stored->stored);
   Tensor tensor(stored->dtype, stored->shape);
   read(*stored, tensor.bytes());
   return tensor;
+}
+
+std::string_view StoredTensor::type_name() const { return dtype_named(stored) ? name_of(dtype) : stored; }
+
+bool SafetensorsFile::is_float(const StoredTensor& tensor) {
+  return tensor.stored == "F32" || tensor.stored == "F64" || tensor.stored == "F16" || tensor.stored == "BF16";
+}
+
+std::vector<float> SafetensorsFile::read_floats(const StoredTensor& tensor) {
+  invariant(is_float(tensor), "a tensor that is read as floats holds floats");
+  std::vector<std::byte> bytes(tensor.bytes);
+  read(tensor, bytes);
+  std::vector<float> out(tensor.bytes / bytes_of_type(tensor.stored));
+  const auto each = [&]<typename T>(T, const auto& convert) {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      T value;
+      std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+      out[i] = convert(value);
+    }
+  };
+  if (tensor.stored == "F32") each(float{}, [](float x) { return x; });
+  if (tensor.stored == "F64") each(double{}, [](double x) { return static_cast<float>(x); });
+  if (tensor.stored == "F16") each(std::uint16_t{}, from_half);
+  if (tensor.stored == "BF16")
+    each(std::uint16_t{}, [](std::uint16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16); });
+  return out;
 }
 
 void SafetensorsFile::read_all(std::span<const TensorSlot> slots) {
@@ -259,9 +309,9 @@ void SafetensorsFile::read_all(std::span<const TensorSlot> slots) {
     const StoredTensor* stored = find(slot.name);
     if (!stored)
       problems.push_back(fmt::format("'{}' {} is missing", slot.name, to_string(slot.shape)));
-    else if (stored->dtype != slot.dtype || !(stored->shape == slot.shape))
+    else if (stored->stored != stored_name(slot.dtype) || !(stored->shape == slot.shape))
       problems.push_back(fmt::format("'{}': expected {} {}, found {} {}", slot.name, name_of(slot.dtype),
-                                     to_string(slot.shape), name_of(stored->dtype), to_string(stored->shape)));
+                                     to_string(slot.shape), stored->type_name(), to_string(stored->shape)));
   }
   for (const auto& t : tensors_)
     if (!wanted.contains(t.name))

@@ -30,10 +30,13 @@ FileDigest write_safetensors(Disk& disk, const std::string& path, std::span<cons
 
 struct StoredTensor {
   std::string name;
-  DType dtype = DType::f32;
+  std::string stored;        // the element type as the file calls it: F32, BF16, I64 ...
+  DType dtype = DType::f32;  // of F32, I32 and U8, which this program computes with; others can be read as floats
   Shape shape;
   std::uint64_t offset = 0;  // in the file
   std::uint64_t bytes = 0;
+
+  std::string_view type_name() const;  // "f32" as everywhere in this program, and the file's word for other types
 };
 
 class SafetensorsFile {
@@ -51,7 +54,9 @@ class SafetensorsFile {
   const StoredTensor* find(std::string_view name) const;  // nullptr if absent
 
   void read(const StoredTensor& tensor, std::span<std::byte> into);  // `into` has tensor.bytes bytes
-  Tensor read(std::string_view name);                                // BadInput if absent
+  Tensor read(std::string_view name);                                // BadInput if absent, or not of a type of ours
+  static bool is_float(const StoredTensor& tensor);                  // F64, F32, F16 or BF16
+  std::vector<float> read_floats(const StoredTensor& tensor);        // of such a one
 
   // Fills all slots. BadInput, before anything is filled, that lists every slot without a tensor, tensor without a
   // slot, and difference in dtype or shape.

@@ -9,10 +9,10 @@ namespace echelon {
 
 namespace {
 
-void hash_description(Sha256& hash, std::string_view name, DType dtype, const Shape& shape) {
+void hash_description(Sha256& hash, std::string_view name, std::string_view dtype, const Shape& shape) {
   hash.update_u64(name.size());
   hash.update(name);
-  hash.update(name_of(dtype));
+  hash.update(dtype);
   hash.update_u64(static_cast<std::uint64_t>(shape.rank()));
   for (const auto d : shape.dims()) hash.update_u64(static_cast<std::uint64_t>(d));
 }
@@ -25,7 +25,7 @@ std::string weights_hash(std::span<const TensorView> tensors) {
   std::ranges::sort(order, {}, [](const TensorView* t) { return std::string_view(t->name); });
   Sha256 hash;
   for (const TensorView* t : order) {
-    hash_description(hash, t->name, t->dtype, t->shape);
+    hash_description(hash, t->name, name_of(t->dtype), t->shape);
     hash.update(t->bytes);
   }
   return hash.hex();
@@ -35,7 +35,7 @@ std::string weights_hash(SafetensorsFile& file) {
   Sha256 hash;
   std::vector<std::byte> buffer;
   for (const StoredTensor& t : file.tensors()) {
-    hash_description(hash, t.name, t.dtype, t.shape);
+    hash_description(hash, t.name, t.type_name(), t.shape);
     buffer.resize(t.bytes);
     file.read(t, buffer);
     hash.update(buffer);

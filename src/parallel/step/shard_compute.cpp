@@ -21,7 +21,8 @@ std::vector<TrainedSpan> trained_segments(const Graph& graph, const ParameterTab
                           .size = e.size,
                           .decays = p.decays,
                           .statistic = p.kind == Parameter::Kind::statistic,
-                          .rate = p.rate});
+                          .rate = p.rate,
+                          .lr_scale = p.lr_scale});
     }
   }
   return segments;
@@ -41,7 +42,10 @@ ShardCompute::ShardCompute(const ComputeSettings& settings, World& world, Cores&
   for (const auto& phase : phases) table_.include(phase.graph);
   table_.include(settings_.model->evaluation(1));
   parameters_ = array_in<float>(memory, "parameters", table_.floats());
-  if (split.rank == 0 || !split.share_memory) nn::initialise(table_, settings_.seed, parameters_);
+  if (split.rank == 0 || !split.share_memory) {
+    nn::initialise(table_, settings_.seed, parameters_);
+    if (settings_.start) settings_.start(table_, parameters_);
+  }
 
   const int first = split.share_memory ? 0 : split.rank, last = split.share_memory ? split.ranks : split.rank + 1;
   for (int rank = first; rank < last; ++rank)

@@ -32,6 +32,7 @@ struct ComputeSettings {
   std::uint64_t seed = 1;
   std::int64_t largest_slice =
       1;  // samples of a shard; only models that carry values from step to step need to know it
+  std::function<void(const ParameterTable&, std::span<float>)> start = {};  // as EngineSettings'
 };
 
 // Which ranks split the shards of a batch among them.
