@@ -9,6 +9,7 @@ void add_bench(Verb program) {
   bench.require_subcommand(1);
   bench.footer("Example:\n  echelon bench train --model resnet18 --cores 2");
   add_bench_train(bench);
+  add_bench_predict(bench);
   add_bench_collective(bench);
 }
 

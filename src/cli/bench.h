@@ -6,6 +6,7 @@
 namespace echelon::cli {
 
 void add_bench_train(Verb bench);
+void add_bench_predict(Verb bench);
 void add_bench_collective(Verb bench);
 
 }  // namespace echelon::cli

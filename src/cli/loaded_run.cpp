@@ -51,4 +51,11 @@ LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which)
   return loaded;
 }
 
+std::vector<std::string> class_names_of(const data::DatasetInfo& info) {
+  if (!info.class_names.empty()) return info.class_names;
+  std::vector<std::string> names;
+  for (std::int64_t c = 0; c < info.classes; ++c) names.push_back(std::to_string(c));
+  return names;
+}
+
 }  // namespace echelon::cli

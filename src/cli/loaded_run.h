@@ -24,4 +24,7 @@ struct LoadedRun {
 // there or not whole. `disk` must outlive the result.
 LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which);
 
+// One for each class: its name, or its number.
+std::vector<std::string> class_names_of(const data::DatasetInfo& info);
+
 }  // namespace echelon::cli

@@ -1,152 +1,204 @@
-// `echelon predict`: a picture or a row of numbers in, class and confidence out.
+// `echelon predict`: what a trained network says about pictures, rows, arrays and folders.
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstring>
+#include <iostream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "cli/answers.h"
 #include "cli/loaded_run.h"
+#include "cli/predict_inputs.h"
 #include "cli/verbs.h"
-#include "data/image.h"
+#include "parallel/step/predictor.h"
+#include "track/progress.h"
+#include "world/os/clock.h"
+#include "world/os/host.h"
 
 namespace echelon::cli {
 
 namespace {
 
 struct PredictSettings {
-  std::string run, checkpoint = "best";
+  std::string run, checkpoint = "best", output, format;
   std::vector<std::string> inputs;
   int top = 3;
+  int cores = available_cores();
   bool json = false;
 };
 
-// A data set of one sample whose first field is known; the others are zeros.
-class OneSample : public data::Dataset {
+// Where answers go: a file that appears whole or not at all, or standard output.
+class AnswerSink {
  public:
-  OneSample(data::DatasetInfo like, std::vector<float> values)
-      : Dataset(single(std::move(like))), values_(std::move(values)) {}
-  void get(std::uint64_t, const data::SampleContext&, data::SampleRef out) const override {
-    for (std::size_t f = 0; f < fields().size(); ++f) std::memset(out[f], 0, fields()[f].bytes());
-    std::memcpy(out[0], values_.data(), values_.size() * sizeof(float));
+  AnswerSink(Disk& disk, const std::string& path) : disk_(disk), path_(path) {
+    if (path.empty()) return;
+    beside_ = fmt::format("{}.{}.new", path, process_id());
+    try {
+      file_ = disk.create(beside_);
+    } catch (const DiskError& problem) {
+      bad_input("{} cannot be written ({}); name another file with -o", path, problem.what());
+    }
+  }
+  ~AnswerSink() {
+    if (!file_) return;
+    file_.reset();
+    try {
+      disk_.remove_all(beside_);
+    } catch (const DiskError&) {  // what is left of it is only a file beside
+    }
+  }
+  void write(std::string_view text) {
+    if (file_)
+      file_->append(std::as_bytes(std::span(text)));
+    else
+      std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  void finish() {
+    if (!file_) return;
+    file_->sync();
+    file_.reset();
+    disk_.rename(beside_, path_);
   }
 
  private:
-  static data::DatasetInfo single(data::DatasetInfo info) {
-    info.size = 1;
-    return info;
-  }
-  std::vector<float> values_;
+  Disk& disk_;
+  std::string path_, beside_;
+  std::unique_ptr<File> file_;
 };
 
-std::vector<float> read_picture(Disk& disk, const std::string& path, const Shape& shape) {
-  if (shape.rank() != 3 || (shape[0] != 1 && shape[0] != 3))
-    bad_input("{}: this network reads {}, not pictures; give numbers with commas between them", path, to_string(shape));
-  const auto file = read_file(disk, path, 64u << 20);
-  data::Scratch pixels;
-  const int channels = static_cast<int>(shape[0]);
-  const data::ImageExtent extent = data::decode_image(file, path, channels, pixels);
-  std::vector<float> out(static_cast<std::size_t>(shape.elements()));
-  data::resize_image(pixels.bytes(), extent, channels, {shape[1], shape[2]}, data::Fit::stretch, out.data());
-  return out;
-}
-
-std::vector<float> read_row(const std::string& text, const Shape& shape) {
-  std::vector<float> out;
-  const char *at = text.data(), *end = at + text.size();
-  while (at != end) {
-    while (at != end && *at == ' ') ++at;
-    float x = 0;
-    const auto [next, error] = std::from_chars(at, end, x);
-    if (error != std::errc() || (next != end && *next != ','))
-      bad_input("'{}' is neither a file nor a row of numbers with commas between them", text);
-    out.push_back(x);
-    at = next == end ? end : next + 1;
+AnswerMeaning meaning_of(const LoadedRun& run, std::int64_t width, int top) {
+  AnswerMeaning meaning{.classes = run.prepared.model->task() == models::Task::classify, .names = {}, .top = top};
+  if (meaning.classes) {
+    meaning.names = class_names_of(run.prepared.train->info());
+    return meaning;
   }
-  if (static_cast<std::int64_t>(out.size()) != shape.elements())
-    bad_input("'{}' has {} numbers, but this network reads {} ({})", text, out.size(), shape.elements(),
-              to_string(shape));
-  return out;
+  const std::vector<data::TargetColumn>& targets = run.prepared.train->info().targets;
+  if (static_cast<std::int64_t>(targets.size()) == width) {
+    for (const data::TargetColumn& target : targets) meaning.names.push_back(target.name);
+    meaning.original = [targets](std::size_t i, double said) { return targets[i].mean + targets[i].deviation * said; };
+    return meaning;
+  }
+  for (std::int64_t i = 0; i < width; ++i) meaning.names.push_back(width == 1 ? "output" : fmt::format("output_{}", i));
+  return meaning;
 }
 
-struct Answer {
-  std::int64_t label;
-  double confidence;
-};
+void expect_answers(const LoadedRun& run) {
+  const models::Task task = run.prepared.model->task();
+  if (task == models::Task::language)
+    bad_input("{} is a language model: `echelon sample {}` lets it speak", run.folder.path,
+              shell_quoted(run.folder.path));
+  if (task == models::Task::generate)
+    bad_input("{} makes pictures out of nothing: `echelon sample {} --png pictures.png`", run.folder.path,
+              shell_quoted(run.folder.path));
+}
 
-std::vector<Answer> answers(std::span<const float> scores) {
-  std::vector<Answer> all;
-  const float top = std::ranges::max(scores);
-  double sum = 0;
-  for (float s : scores) sum += std::exp(s - top);
-  for (std::size_t i = 0; i < scores.size(); ++i)
-    all.push_back({static_cast<std::int64_t>(i), std::exp(scores[i] - top) / sum});
-  std::ranges::stable_sort(all, std::greater{}, &Answer::confidence);
-  return all;
+AnswerFormat format_of(const PredictSettings& s, bool small) {
+  if (!s.format.empty()) return answer_format_named(s.format);
+  if (!s.output.empty()) return answer_format_of(s.output);
+  if (s.json) return AnswerFormat::jsonl;
+  return small ? AnswerFormat::lines : AnswerFormat::csv;
+}
+
+// One broken picture among thousands: all that are broken are named, and nothing has been written.
+[[noreturn]] void explain(const PredictInputs& inputs, const Error& problem) {
+  const std::vector<std::string> all = inputs.all_problems ? inputs.all_problems() : std::vector<std::string>{};
+  if (all.empty()) throw BadInput(problem.what());
+  constexpr std::size_t shown = 20;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(shown, all.size()); ++i) text += (i ? "\n" : "") + all[i];
+  if (all.size() > shown) text += fmt::format("\nand {} more", all.size() - shown);
+  throw BadInput(text);
 }
 
 void predict(const PredictSettings& s) {
   const auto disk = make_real_disk();
+  const auto clock = make_real_clock();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint);
-  const models::Model& model = *run.prepared.model;
-  if (model.task() != models::Task::classify)
-    bad_input("{} does not classify: its model is {}{}", run.folder.path, model.name(),
-              model.task() == models::Task::language ? "; try `echelon sample`" : "");
-  Problems problems;
-  OptionReader table(run.prepared.recipe.data, problems);
-  const data::DataSpec spec = data::read_data_spec(table);
-  problems.throw_if_any(run.folder.recipe());
-  const data::DatasetInfo plain = spec.open_plain(*disk, "test")->info();
-
-  const Plan plan = compile(model.prediction(1));
-  Buffer arena(plan.memory.arena_bytes);
-  Executor executor(plan, run.table, run.parameters.as<float>(), {}, std::span(arena.data(), arena.bytes()));
-  const auto& names = run.prepared.train->info().class_names;
-  auto name_of = [&](std::int64_t label) {
-    return names.empty() ? std::to_string(label) : names[static_cast<std::size_t>(label)];
-  };
-  auto all = nlohmann::ordered_json::array();
-  for (const std::string& input : s.inputs) {
-    const Shape& shape = plain.fields[0].shape;
-    auto values = disk->exists(input) ? read_picture(*disk, input, shape) : read_row(input, shape);
-    const auto dataset = spec.transformed(std::make_shared<OneSample>(plain, std::move(values)), false);
-    data::Sample sample(dataset->fields());
-    dataset->get(0, {}, sample.ref());
-    const auto bytes = sample.field<std::byte>(0);
-    std::memcpy(executor.input(model.inputs().input().name).data(), bytes.data(), bytes.size());
-    executor.run({});
-    const auto logits = executor.output("logits");
-    const auto best = answers({reinterpret_cast<const float*>(logits.data()), logits.size() / sizeof(float)});
-    const std::size_t shown = std::min<std::size_t>(best.size(), static_cast<std::size_t>(s.top));
-    nlohmann::ordered_json j{{"input", input},
-                             {"class", name_of(best[0].label)},
-                             {"label", best[0].label},
-                             {"confidence", best[0].confidence}};
-    std::string line = fmt::format("{}: {} ({:.1f} %)", input, name_of(best[0].label), 100 * best[0].confidence);
-    for (std::size_t i = 1; i < shown; ++i) {
-      j["others"].push_back({{"class", name_of(best[i].label)}, {"confidence", best[i].confidence}});
-      line += fmt::format("{} {} {:.1f} %", i == 1 ? "   else" : ",", name_of(best[i].label), 100 * best[i].confidence);
-    }
-    all.push_back(j);
-    if (!s.json) fmt::print("{}\n", line);
+  expect_answers(run);
+  const PredictInputs inputs = open_predict_inputs(*disk, run, s.inputs);
+  for (const std::string& note : inputs.notes) fmt::print(stderr, "note: {}\n", note);
+  const bool classes = run.prepared.model->task() == models::Task::classify;
+  Cores cores(s.cores);
+  Predictor predictor(*run.prepared.model, run.table, run.parameters.as<float>(), inputs.samples,
+                      classes ? "probabilities" : "output", cores);
+  const AnswerFormat format = format_of(s, inputs.small);
+  const AnswerText text(format, meaning_of(run, predictor.width(), s.top), inputs.name);
+  const std::uint64_t samples = inputs.samples->size();
+  AnswerSink sink(*disk, s.output);
+  Progress progress(std::cerr, *clock, {.live = true, .columns = [] { return terminal_columns(2); }});
+  const bool watched = is_terminal(2) && !inputs.small && (!s.output.empty() || !is_terminal(1));
+  std::vector<std::string> rows;  // by slice, of the batch under way
+  std::string kept;               // of --json without a file
+  const double start = clock->seconds();
+  const bool array = s.json && s.output.empty();
+  const auto put = [&](const std::string& piece) { array ? void(kept += piece) : sink.write(piece); };
+  put(text.header(samples));
+  const auto width = static_cast<std::size_t>(predictor.width());
+  rows.resize(static_cast<std::size_t>(predictor.slices()));
+  try {
+    predictor.run(
+        [&](int slice, const Predictor::Answers& answers) {
+          std::string& out = rows[static_cast<std::size_t>(slice)];
+          for (std::size_t i = 0; i < answers.count; ++i)
+            text.add_row(out, answers.first + i, answers.numbers.subspan(i * width, width));
+        },
+        [&](std::uint64_t done) {
+          for (std::string& row : rows) put(row), row.clear();
+          if (watched)
+            progress.update({.step = static_cast<std::int64_t>(done),
+                             .steps = static_cast<std::int64_t>(samples),
+                             .samples_per_s = static_cast<double>(done) / std::max(1e-9, clock->seconds() - start)});
+        });
+  } catch (const BadInput& problem) {
+    explain(inputs, problem);
   }
-  if (s.json) fmt::print("{}\n", all.size() == 1 ? all[0].dump() : all.dump());
+  sink.finish();
+  if (watched) progress.finish();
+  const double seconds = clock->seconds() - start;
+  if (array) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const std::string_view line : split(kept, '\n'))
+      if (!line.empty()) all.push_back(nlohmann::ordered_json::parse(line));
+    fmt::print("{}\n", all.size() == 1 ? all[0].dump() : all.dump());
+  } else if (!s.output.empty()) {
+    const double rate = static_cast<double>(samples) / std::max(1e-9, seconds);
+    if (s.json)
+      fmt::print("{}\n", nlohmann::ordered_json{{"run_dir", run.folder.path},
+                                                {"step", run.manifest.position.step},
+                                                {"samples", samples},
+                                                {"file", s.output},
+                                                {"seconds", seconds},
+                                                {"samples_per_s", rate}}
+                             .dump());
+    else
+      fmt::print("{} answers of {} (step {}) in {} after {}, {} samples/s\n", samples, run.folder.path,
+                 run.manifest.position.step, s.output, human_duration(seconds), human_count(rate));
+  }
 }
 
 }  // namespace
 
 void add_predict(Verb program) {
-  const Verb verb = program.add_subcommand("predict", "Class and confidence for a picture or a row of numbers");
+  const Verb verb = program.add_subcommand("predict", "What a network says about pictures, tables, arrays and folders");
   auto s = std::make_shared<PredictSettings>();
   verb.add_option("run", s->run, "A run's folder, or its name in runs/").required();
-  verb.add_option("inputs", s->inputs, "Pictures (PNG, JPEG), or rows such as 5.1,3.5,1.4,0.2").required();
-  verb.add_option("--top", s->top, "How many classes to name").show_default().range(1, 100);
+  verb.add_option("inputs", s->inputs,
+                  "Pictures (PNG, JPEG), folders of them, tables (CSV, JSON lines), arrays (NPY, NPZ, IDX), a data set "
+                  "such as digits, rows such as 5.1,3.5,1.4,0.2, or - for a table from standard input")
+      .required();
+  verb.add_option("-o,--output", s->output, "Write the answers to this file: .csv, .jsonl or .npy");
+  verb.add_option("--format", s->format, "csv, jsonl or npy, whatever the file is called")
+      .one_of({"csv", "jsonl", "npy"});
+  verb.add_option("--top", s->top, "How many classes lines and JSON name").show_default().range(1, 100);
   verb.add_option("--checkpoint", s->checkpoint, "best, last or a step").show_default();
-  verb.add_flag("--json", s->json, "Print JSON");
+  verb.add_option("--cores", s->cores, "Cores to use").show_default().range(1, 1024);
+  verb.add_flag("--json", s->json, "Print JSON: the answers, or with -o one object about them");
   verb.footer(
-      "Examples:\n  echelon predict runs/demo-1 seven.png\n  echelon predict runs/flowers-1 5.1,3.5,1.4,0.2 --json");
+      "Examples:\n"
+      "  echelon predict runs/demo-1 seven.png\n"
+      "  echelon predict runs/flowers-1 5.1,3.5,1.4,0.2 --json\n"
+      "  echelon predict runs/demo-1 pictures/ -o answers.csv\n"
+      "  echelon predict runs/houses-1 new.csv -o prices.jsonl\n"
+      "  cat new.csv | echelon predict runs/houses-1 - > prices.csv");
   verb.action([s] { predict(*s); });
 }
 

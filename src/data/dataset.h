@@ -72,6 +72,7 @@ struct DatasetInfo {
   std::shared_ptr<const Vocabulary> vocabulary;  // of a text, else null
   std::shared_ptr<const TableEncoder> table;     // how the rows of a table became these samples, else null
   std::shared_ptr<const TableFile> table_rows;   // of a table that is not encoded yet (data/table/open_table.h)
+  std::shared_ptr<const TableFile> table_file;   // whose rows these samples are (origin() says which), else null
   std::vector<std::string> notes;                // what was found, filled in or left out: sentences, to be shown
   std::int64_t streams = 0;  // > 0: sample i continues sample i - streams; must stay in order, batch == streams
   bool random = false;       // samples depend on the context

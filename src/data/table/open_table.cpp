@@ -186,6 +186,7 @@ DatasetPtr encode_rows(const Dataset& train, const Dataset& part, const std::str
   const DatasetPtr encoded = encoder->encode(other->table, rows, encoder->task() != TableTask::none, &remarks);
   DatasetInfo info = encoded->info();
   info.table = encoder;
+  info.table_file = other;
   info.fingerprint = Fingerprint().add(part.info().fingerprint).add(encoder->to_json().dump()).hex();
   if (training) {
     info.notes = notes_on_training(*file, *encoder, remarks, rows.size());

@@ -1,0 +1,17 @@
+#pragma once
+// The values of a table's column in words by which rows can be told apart: categories as they are, numbers with few
+// different values too, others by quarters of the rows ("12 to 45"), dates by their year.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "data/table/open_table.h"
+
+namespace echelon::cli {
+
+// The value of a row. BadInput, with the nearest name, if the table has no such column or the network leaves it out.
+// `file` must outlive the result.
+std::function<std::string(std::uint64_t row)> value_texts(const data::TableFile& file, const std::string& column);
+
+}  // namespace echelon::cli

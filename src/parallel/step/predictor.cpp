@@ -1,0 +1,67 @@
+#include "parallel/step/predictor.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace echelon {
+
+namespace {
+
+constexpr std::uint64_t slice_samples = 64, slices_a_core = 4;
+
+// A few slices for each core, so that one that is slowed down holds the others up for a short while only. Samples are
+// made by as many threads as there are cores: decoding a picture costs more than looking at it.
+data::LoaderOptions predicting(const data::Dataset& data, int cores) {
+  data::LoaderOptions o;
+  const auto slices = static_cast<std::uint64_t>(cores) * slices_a_core;
+  const std::uint64_t batch = std::min<std::uint64_t>(data.size(), slices * slice_samples);
+  o.batches = {{0, batch}};
+  o.shards = std::clamp<std::uint64_t>((batch + slice_samples - 1) / slice_samples, 1, slices);
+  o.threads = cores;
+  return o;
+}
+
+}  // namespace
+
+Predictor::Predictor(const models::Model& model, const ParameterTable& table, std::span<float> parameters,
+                     data::DatasetPtr data, std::string output, Cores& cores)
+    : output_(std::move(output)),
+      loader_(data, predicting(*data, cores.count())),
+      cores_(cores),
+      plans_([&model](std::int64_t slice) { return model.prediction(slice); }) {
+  for (int core = 0; core < cores.count(); ++core)
+    runners_.emplace_back(plans_, table, parameters, std::span<float>{}, std::make_shared<std::vector<Buffer>>());
+  const Graph one = model.prediction(1);
+  const auto it = one.outputs().find(output_);
+  invariant(it != one.outputs().end(), "the prediction has the output that is asked for");
+  width_ = one.type(it->second).elements();
+}
+
+void Predictor::run(const std::function<void(int slice, const Answers&)>& each,
+                    const std::function<void(std::uint64_t done)>& after) {
+  const std::uint64_t steps = loader_.batches().steps_before(1);
+  const int slices = this->slices();
+  std::uint64_t done = 0;
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    const data::Batch& batch = loader_.at(step);
+    for (int s = 0; s < slices; ++s)
+      plans_.prepare(static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count));
+    cores_.run([&](int core) {
+      const ShardRange own = shards_of(core, cores_.count(), slices);
+      for (int s = own.first; s < own.last; ++s) {
+        const data::Slice slice = batch.slice(static_cast<std::uint64_t>(s));
+        if (slice.count == 0) continue;
+        Executor& e = runners_[static_cast<std::size_t>(core)].run(batch, loader_.dataset().fields(),
+                                                                   {.shard = static_cast<std::uint32_t>(s)}, nullptr);
+        const auto bytes = e.output(output_);
+        each(s,
+             {slice.first, slice.count, {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)}});
+      }
+    });
+    done += batch.samples();
+    after(done);
+  }
+}
+
+}  // namespace echelon
