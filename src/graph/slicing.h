@@ -50,6 +50,9 @@ struct SliceRule {
   int first_only = -1;  // an input that slice 0 alone takes (a bias that must be added once)
   // The op of a slice; none: the same.
   std::function<std::shared_ptr<const Op>(int slice)> op = {};
+  // For ops that become several nodes a slice: adds them (and says whose they are: Graph::set_slice), from the inputs
+  // of each slice to its outputs. None: one node a slice, with the op above.
+  std::function<std::vector<std::vector<Value>>(Graph&, const std::vector<std::vector<Value>>& in)> build = {};
   // Makes the whole outputs from those of the slices (outputs[slice][i]) and the whole inputs; none: they stay cut.
   std::function<std::vector<Value>(Graph&, const std::vector<std::vector<Value>>& outputs,
                                    const std::vector<Value>& in)>

@@ -7,6 +7,7 @@
 #include "graph/ops/class_scores.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/linear.h"
+#include "graph/ops/recurrent_slices.h"
 #include "graph/ops/shape.h"
 #include "tests/graph/op_check.h"
 
@@ -104,6 +105,33 @@ TEST(Slices, CrossEntropyOverDealtOutClassesHasItsGradient) {
         scores.push_back(g.add(ops::class_scores_op(parts[s], smoothing, true), {logits[s], targets})[0]);
       return ops::join_class_scores(g, scores, targets, parts, smoothing).loss;
     });
+}
+
+TEST(Slices, ARecurrentLayerInSlicesHasItsGradients) {
+  for (const ops::Cell cell : {ops::Cell::lstm, ops::Cell::gru, ops::Cell::rnn_tanh}) {
+    const std::int64_t units = 2, wide = ops::gates(cell) * units;
+    for (const bool state : {false, true}) {
+      std::vector<test::Given> given{{{3, 4, 5}}};  // x, then the weights of two slices, then their states
+      for (int s = 0; s < 2; ++s)
+        for (const Shape& shape : {Shape{wide, 5}, Shape{wide, 2 * units}, Shape{wide}, Shape{wide}})
+          given.push_back({shape, 0.5f});
+      for (int s = 0; state && s < 4; ++s) given.push_back({{3, units}});
+      test::check_gradient(given, [&](Graph& g, const Values& p) {
+        std::vector<Values> in{{p[0], p[1], p[2], p[3], p[4]}, {p[0], p[5], p[6], p[7], p[8]}};
+        for (std::size_t s = 0; state && s < 2; ++s) {
+          in[s].push_back(p[9 + s]);
+          if (cell == ops::Cell::lstm) in[s].push_back(p[11 + s]);
+        }
+        const auto out = ops::recurrent_in_slices(g, cell, in);
+        Value y = ops::concat(g, {out[0][0], out[1][0]}, 2);
+        if (cell == ops::Cell::lstm) {  // its last c as well
+          const Value c = ops::reshape(g, ops::concat(g, {out[0][2], out[1][2]}, 1), {3, 1, 2 * units});
+          y = ops::concat(g, {y, c}, 1);
+        }
+        return y;
+      });
+    }
+  }
 }
 
 TEST(Slices, ElementwiseChainsAreFusedWithinASliceOnly) {

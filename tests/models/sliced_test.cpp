@@ -140,6 +140,18 @@ TEST(SlicedModels, AreTheSameNetwork) {
   expect_same_network({"autoencoder", "hidden = [12, 8, 12]\nnoise = 0", small_images({1, 4, 4}, 2)}, 2);
 }
 
+TEST(SlicedModels, RecurrentLayersAreCutByUnits) {
+  for (const char* name : {"char_lstm", "char_gru", "char_rnn"})
+    for (int slices : {2, 4})
+      expect_same_network({name, "hidden = 8\nlayers = 2\nembedding = 4", small_text(11)}, slices);
+  for (const char* name : {"lstm", "gru"}) expect_same_network({name, "hidden = 6", small_images({5, 4}, 3)}, 3);
+  const std::string units = test::complaint_of([] {
+    make_small({"char_lstm", "hidden = 9\nembedding = 4", small_text(11)}, 2);
+  });
+  EXPECT_TRUE(says(units, "'cell' has 9 units")) << units;
+  EXPECT_TRUE(says(units, "the nearest number that works is 1"));
+}
+
 TEST(SlicedModels, AGansDiscriminatorIsCutInOneWayWhoeverItLooksAt) {
   // Real images arrive whole, generated ones may arrive cut: the weights are the same.
   for (const char* kind : {"dense", "conv"}) {

@@ -1,6 +1,7 @@
 #include "graph/ops/recurrent.h"
 
 #include "base/error.h"
+#include "graph/ops/recurrent_slices.h"
 #include "graph/size_limit.h"
 
 namespace echelon::ops {
@@ -108,6 +109,19 @@ class RecurrentOp : public Op {
     optional(d_out[1], given.dh);
     optional(lstm ? d_out[2] : Value{}, given.dc);
     return g.add(std::make_shared<RecurrentGrad>(cell_, given), in);
+  }
+  // By units: every slice has its units of each gate.
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    const int gates = static_cast<int>(kernels::gates(cell_));
+    SliceRule rule{.in = std::vector<Cut>(q.in.size(), {1}), .out = {{2}, {1}}};
+    rule.in[X] = {};
+    for (const In weights : {W_IH, W_HH, B_IH, B_HH}) rule.in[weights] = {0, gates};
+    if (cell_ == Cell::lstm) rule.out.push_back({1});
+    rule.units = q.in[W_HH].shape[1], rule.unit = "units";
+    rule.build = [cell = cell_](Graph& g, const std::vector<std::vector<Value>>& in) {
+      return recurrent_in_slices(g, cell, in);
+    };
+    return rule;
   }
   double flops(std::span<const Type> in, std::span<const Type>) const override {
     const auto s = shape_of(cell_, in[X], in[W_HH]);

@@ -123,7 +123,8 @@ class Slicer {
         if (s == 0 || rule.first_only != static_cast<int>(i))
           in[index(s)].push_back(cut ? parts(node.in[i], rule.in[i])[index(s)] : whole(node.in[i]));
     }
-    for (int s = 0; s < slices_; ++s) {
+    if (rule.build) out = rule.build(g_, in);
+    for (int s = 0; s < slices_ && !rule.build; ++s) {
       g_.set_slice(s);
       out[index(s)] = g_.add(rule.op ? rule.op(s) : node.op, in[index(s)]);
     }
@@ -132,7 +133,7 @@ class Slicer {
       keep(node, rule.join(g_, out, in[0]));
       return;
     }
-    for (std::size_t i = 0; i < node.out.size(); ++i) {
+    for (std::size_t i = 0; i < rule.out.size(); ++i) {
       State& to = state(node.out[i]);
       to.cut = rule.out[i];
       for (int s = 0; s < slices_; ++s) to.parts.push_back(out[index(s)][i]);
