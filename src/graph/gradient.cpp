@@ -92,11 +92,14 @@ void differentiate(Graph& graph, Value loss, const std::function<bool(const Para
       if (wants[k] && d_in[k]) arrive(node.in[k], d_in[k], node.slice);
   }
 
+  // A weight that several slices read: what they sent back is added up before anything is handed out.
+  for (std::size_t i = 0; i < graph.parameters().size(); ++i)
+    if (needs(graph.parameter_value(i))) arrived(graph.parameter_value(i));
   // Each contribution needs memory of its own: two parameters may have been handed the same value.
   std::vector<bool> taken(static_cast<std::size_t>(graph.values()), false);
   for (std::size_t i = 0; i < graph.parameters().size(); ++i) {
     const Value p = graph.parameter_value(i);
-    Value g = needs(p) ? arrived(p) : Value{};
+    Value g = needs(p) ? d[static_cast<std::size_t>(p.id)] : Value{};
     if (!g) continue;
     graph.set_slice(graph.slice_of(g));
     if (taken[static_cast<std::size_t>(g.id)] || graph.info(g).source != ValueInfo::Source::node)

@@ -37,13 +37,15 @@ struct SliceQuestion {
   std::span<const Type> in;      // whole
   std::span<const Cut> arrives;  // how each input is there already; parameters that nobody has read yet are whole
   int slices = 1;
-  int blocks = 1;     // in which the reader of output 0 wants its last axis (Op::blocks)
-  bool last = false;  // no layer with weights depends on the outputs: their parts may differ by one
+  bool strips = false;  // images are cut into strips of rows, not by channels
+  int blocks = 1;       // in which the reader of output 0 wants its last axis (Op::blocks)
+  bool last = false;    // no layer with weights depends on the outputs: their parts may differ by one
 };
 
 struct SliceRule {
-  std::vector<Cut> in;   // how the inputs must arrive: the pass cuts and joins what does not
-  std::vector<Cut> out;  // how the outputs leave, if there is no `join`
+  std::vector<Cut> in;  // how the inputs must arrive: the pass cuts and joins what does not
+  std::vector<Cut>
+      out;  // how the outputs leave, if there is no `join`; whole ones: `build` has made one for all slices
   // What is dealt over the slices and must divide evenly: "heads". 0: anything goes.
   std::int64_t units = 0;
   std::string_view unit = {};

@@ -4,6 +4,7 @@
 //   [model]
 //   name = "gpt"
 //   slices = 4      # layers become four equal parts; any divisor of it may be the degree of tensor parallelism
+//   slice_images = "strips"   # convolutions and pooling by rows of the image; "channels" by default
 //
 // The model's own graphs are taken, cut (graph/passes/slice.h) and differentiated again. The number of slices belongs
 // to the result, like the number of shards: a plan says only where they are computed.
@@ -19,6 +20,6 @@ namespace echelon::models {
 
 // BadInput, naming every layer, if the slices do not divide a layer's heads, channels or outputs, with the nearest
 // number that works. (The text goes on where the key `slices` stands.)
-std::unique_ptr<Model> sliced(std::unique_ptr<Model> model, int slices);
+std::unique_ptr<Model> sliced(std::unique_ptr<Model> model, Slicing how);
 
 }  // namespace echelon::models

@@ -152,6 +152,8 @@ std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options
   auto model = entry->make(options, inputs);
   const std::optional<Quantisation> quantisation = read_quantisation(options);
   const auto slices = static_cast<int>(options.integer("slices", 1, 1, most_slices));
+  const bool strips = options.choice("slice_images", "channels", {"channels", "strips"}) == "strips";
+  if (strips && slices == 1) options.problem("slice_images", "says how slices are cut, but there is one: set slices");
   if (slices > 1 && quantisation)
     options.problem("slices", "does not go together with [model.quantise]: remove one of them");
   options.ignore("freeze");
@@ -166,7 +168,7 @@ std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options
     if (quantisation) model = quantised(std::move(model), *quantisation);
     if (slices > 1) {
       try {
-        model = sliced(std::move(model), slices);
+        model = sliced(std::move(model), {slices, strips});
       } catch (const BadInput& problem) {
         options.problem("slices", problem.what());
         return nullptr;

@@ -3,10 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "graph/ops/batch_norm_strips.h"
 #include "graph/ops/class_scores.h"
+#include "graph/ops/conv.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/linear.h"
+#include "graph/ops/norm.h"
 #include "graph/ops/recurrent_slices.h"
 #include "graph/ops/shape.h"
 #include "tests/graph/op_check.h"
@@ -78,6 +83,24 @@ TEST(Slices, AGradientThatComesBackFromSeveralSlicesIsOneTreeSum) {
   EXPECT_NE(to_string(g).find(" slice 1 (backward)"), std::string::npos);
 }
 
+TEST(Slices, AWeightThatSeveralSlicesReadGetsTheSumOfWhatTheySendBack) {
+  // Two rows of x, each seen by a slice, and one matrix for both.
+  const auto strips = [](Graph& g, const Values& p) {
+    const auto rows = ops::split(g, p[0], 0, {1, 2});
+    Values out;
+    for (int s = 0; s < 2; ++s) {
+      g.set_slice(s);
+      out.push_back(ops::linear(g, rows[static_cast<std::size_t>(s)], p[1], p[2]));
+    }
+    g.set_slice(-1);
+    return ops::concat(g, out, 0);
+  };
+  const std::vector<test::Given> given{{{3, 4}}, {{5, 4}}, {{5}}};
+  test::check_gradient(given, strips);
+  const test::OpRun run(given, strips);
+  EXPECT_EQ(std::ranges::count_if(run.plan().graph.nodes(), [](const Node& n) { return ops::is_tree_sum(*n.op); }), 2);
+}
+
 TEST(Slices, ASlicedPairHasTheGradientsOfTheWhole) {
   const std::vector<test::Given> given{{{4, 6}}, {{3, 6}}, {{3, 6}}, {{3, 6}}, {{2, 3}}, {{2, 3}}, {{2, 3}}};
   const auto sliced = [](Graph& g, const Values& p) {
@@ -132,6 +155,66 @@ TEST(Slices, ARecurrentLayerInSlicesHasItsGradients) {
       });
     }
   }
+}
+
+TEST(Slices, BatchNormOverStripsIsThatOfTheWholeImage) {
+  const std::vector<test::Given> given{{{2, 3, 5, 4}, 2, 1}, {{3}, 0.3f, 1}, {{3}}};
+  const auto in_strips = [](Graph& g, const Values& p) {
+    const auto rows = ops::split(g, p[0], 2, {2, 1, 2});
+    std::vector<Values> in;
+    for (Value strip : rows) in.push_back({strip, p[1], p[2]});
+    Values out;
+    for (const Values& of_slice : ops::batch_norm_in_strips(g, in, 1e-5f)) out.push_back(of_slice[0]);
+    return ops::concat(g, out, 2);
+  };
+  const auto at_once = [](Graph& g, const Values& p) {
+    auto statistic = [&](const char* name) {
+      return g.parameter({.name = name, .shape = {3}, .kind = Parameter::Kind::statistic});
+    };
+    return ops::batch_norm(g, p[0], p[1], p[2], statistic("mean"), statistic("variance"), 1e-5f);
+  };
+  test::check_gradient(given, in_strips);
+  test::OpRun strips(given, in_strips), whole(given, at_once);
+  EXPECT_NEAR(strips.run(), whole.run(), 1e-3);
+  for (std::size_t i = 0; i < given.size(); ++i)
+    for (std::size_t k = 0; k < strips.gradient(i).size(); ++k)
+      ASSERT_NEAR(strips.gradient(i)[k], whole.gradient(i)[k], 1e-3) << "input " << i << " element " << k;
+}
+
+TEST(Slices, WindowsOverStripsSeeTheirNeighboursRows) {
+  // Odd heights, strides, dilation and padding, in two, three and five strips: the pass against the whole op.
+  struct Window {
+    ops::Conv2d conv;
+    std::int64_t kernel;
+  };
+  for (const Window& w : {Window{{.pad_h = 1, .pad_w = 1}, 3}, Window{{.stride_h = 2, .stride_w = 2, .pad_h = 2}, 5},
+                          Window{{.pad_h = 2, .dilation_h = 2}, 3}, Window{{}, 1}})
+    for (int slices : {2, 3, 5}) {
+      const std::vector<test::Given> given{{{2, 3, 11, 7}}, {{4, 3, w.kernel, w.kernel}, 0.3f}, {{4}}};
+      const auto op = [&](Graph& g, const Values& p) { return ops::conv2d(g, p[0], p[1], p[2], w.conv); };
+      const auto strips = [&](Graph& g, const Values& p) {
+        Graph one;  // the op's own rule, on the rows that split hands out
+        const Value y = op(
+            one, {one.input("x", f32({2, 3, 11, 7})), one.input("w", f32(given[1].shape)), one.input("b", f32({4}))});
+        const Node& node = one.nodes()[static_cast<std::size_t>(one.info(y).producer)];
+        const std::vector<Type> types = one.types(node.in);
+        const std::vector<Cut> arrives{{2}, {}, {}};
+        const auto rule = node.op->slice_rule({.in = types, .arrives = arrives, .slices = slices, .strips = true});
+        std::vector<std::int64_t> extents;
+        for (int s = 0; s < slices; ++s) extents.push_back(part_begin(11, slices, s + 1) - part_begin(11, slices, s));
+        std::vector<Values> in;
+        for (Value strip : ops::split(g, p[0], 2, extents)) in.push_back({strip, p[1], p[2]});
+        Values out;
+        for (const Values& of_slice : rule.value().build(g, in)) out.push_back(of_slice[0]);
+        return ops::concat(g, out, 2);
+      };
+      test::check_gradient(given, strips);
+      test::OpRun a(given, strips), b(given, op);
+      EXPECT_NEAR(a.run(), b.run(), 1e-2);
+      const auto x = a.output(), y = b.output();
+      ASSERT_EQ(x.size(), y.size());
+      for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], 1e-4);
+    }
 }
 
 TEST(Slices, ElementwiseChainsAreFusedWithinASliceOnly) {

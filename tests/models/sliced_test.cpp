@@ -69,13 +69,18 @@ void fill_inputs(test::GraphRunner& runner, const Graph& graph, std::int64_t cla
 // The sliced model with the whole model's weights: outputs, loss, gradients and statistics agree to rounding.
 void expect_same_network(const SmallModel& m, int slices) {
   SCOPED_TRACE(fmt::format("{} in {} slices", m.name, slices));
-  const auto whole = make_small(m, 1), parts = make_small(m, slices);
+  SmallModel unsliced = m;
+  std::string options = m.options;  // without what only slices take
+  options = options.substr(0, options.find("\nslice_images"));
+  unsliced.options = options.c_str();
+  const auto whole = make_small(unsliced, 1), parts = make_small(m, slices);
   std::vector<Phase> a = whole->training(3), b = parts->training(3);
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t phase = 0; phase < a.size(); ++phase) {
     Graph whole_evaluation = whole->evaluation(3), sliced_evaluation = parts->evaluation(3);
     test::ModelMemory wm({&a[phase].graph, &whole_evaluation}), pm({&b[phase].graph, &sliced_evaluation});
-    const Sliced cut = slice(without_backward(a[phase].graph), slices);
+    const bool strips = std::string_view(m.options).find("strips") != std::string_view::npos;
+    const Sliced cut = slice(without_backward(a[phase].graph), {slices, strips});
     ASSERT_FALSE(cut.parameters.empty());
     std::set<std::string> cut_names;
     for (const SlicedParameter& p : cut.parameters) {
@@ -150,6 +155,28 @@ TEST(SlicedModels, RecurrentLayersAreCutByUnits) {
   });
   EXPECT_TRUE(says(units, "'cell' has 9 units")) << units;
   EXPECT_TRUE(says(units, "the nearest number that works is 1"));
+}
+
+TEST(SlicedModels, ImagesAreCutIntoStripsThatBorrowRowsFromTheirNeighbours) {
+  const std::string strips = "\nslice_images = \"strips\"";
+  for (int slices : {2, 3, 4}) expect_same_network({"lenet5", strips.c_str(), small_images({1, 28, 28}, 10)}, slices);
+  const std::string resnet = "width = 4" + strips;
+  for (int slices : {2, 3}) expect_same_network({"resnet20", resnet.c_str(), small_images({3, 8, 8}, 10)}, slices);
+  const std::string alexnet = "hidden = 16\ndropout = 0\nstem = \"small\"" + strips;
+  expect_same_network({"alexnet", alexnet.c_str(), small_images({3, 32, 32}, 10)}, 2);
+  const Graph graph = make_small({"resnet20", resnet.c_str(), small_images({3, 8, 8}, 10)}, 2)->training(3)[0].graph;
+  bool borrowed = false;
+  for (const Node& node : graph.nodes())
+    for (Value v : node.in) {
+      if (node.slice < 0 || graph.slice_of(v) < 0 || graph.slice_of(v) == node.slice) continue;
+      borrowed = true;  // only the rows at an edge travel: less than a strip of four
+      EXPECT_LE(graph.type(v).shape[2], 2) << node.op->name() << " of " << node.layer;
+    }
+  EXPECT_TRUE(borrowed);
+  EXPECT_TRUE(says(test::complaint_of([&] {
+                     make_small({"lenet5", strips.c_str(), small_images({1, 28, 28}, 10)}, 1);
+                   }),
+                   "slice_images"));
 }
 
 TEST(SlicedModels, AGansDiscriminatorIsCutInOneWayWhoeverItLooksAt) {

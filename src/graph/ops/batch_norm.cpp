@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/ops/batch_norm_strips.h"
 #include "graph/ops/norm.h"
 #include "kernels/batch_norm.h"
 
@@ -89,7 +90,14 @@ class BatchNormTraining : public Op {
     return g.add(std::make_shared<BatchNormGrad>(BatchNormExtras{}),
                  {node.in[0], node.in[1], node.in[2], node.out[1], node.out[2], d_out[0]});
   }
-  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return by_channels(q, 5); }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    if (!(q.arrives[0] == Cut{2})) return by_channels(q, 5);
+    return SliceRule{.in = {{2}, {}, {}},
+                     .out = {{2}, {Cut::inner}, {Cut::inner}, {}, {}},
+                     .build = [eps = eps_](Graph& g, const std::vector<std::vector<Value>>& in) {
+                       return batch_norm_in_strips(g, in, eps);
+                     }};
+  }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   int overwrites(int out) const override { return out == 0 && e_.residual ? 3 : -1; }
   Kernel compile(const Operands& o) const override {
@@ -133,7 +141,10 @@ class BatchNormInference : public Op {
     check(in, 4);
     return {f32(in[0].shape)};
   }
-  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return by_channels(q, 1); }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    if (!(q.arrives[0] == Cut{2})) return by_channels(q, 1);
+    return SliceRule{.in = {{2}, {}, {}, {}, {}}, .out = {{2}}};
+  }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   Kernel compile(const Operands& o) const override {
     const kernels::BatchNormInference a{.x = o.in[0].f32(),

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "graph/ops/slices.h"
+#include "graph/ops/strips.h"
 #include "kernels/conv.h"
 
 namespace echelon::ops {
@@ -135,6 +136,13 @@ class Convolution : public Op {
   }
   // As a linear layer over channels; groups that the slices divide stay among themselves.
   std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    if (q.strips) {
+      const ConvShape s = conv_shape(q.in[0].shape, q.in[1].shape, p_);
+      Conv2d part = p_;
+      part.pad_h = 0;
+      return strips_rule(q, s.out_h(), {s.kh, p_.stride_h, p_.pad_h, p_.dilation_h}, 1,
+                         std::make_shared<Convolution>(part, relu_), 0);
+    }
     const bool bias = q.in.size() > 2;
     const std::vector<Cut> with_bias = bias ? std::vector<Cut>{{}, {}, {}} : std::vector<Cut>{{}, {}};
     SliceRule rule{.in = with_bias, .out = {{1}}};

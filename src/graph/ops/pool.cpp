@@ -1,7 +1,10 @@
 #include "graph/ops/pool.h"
 
+#include <limits>
+
 #include "base/checked.h"
 #include "graph/ops/shape.h"
+#include "graph/ops/strips.h"
 #include "kernels/pool.h"
 
 namespace echelon::ops {
@@ -57,8 +60,16 @@ class Pooling : public Op {
     return {g.add_one(std::make_shared<PoolGrad>(kind_, shape_of(g.type(node.in[0]).shape)), in)};
   }
   std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
-    if (!(q.arrives[0] == Cut{1})) return {};
-    return follow_cut(q, kind_ == PoolKind::max ? 2 : 1);
+    const std::size_t outputs = kind_ == PoolKind::max ? 2 : 1;
+    if (q.arrives[0] == Cut{1}) return follow_cut(q, outputs);
+    if (!(q.arrives[0] == Cut{2})) return {};
+    // Rows outside count as zeros in an average, and never win a maximum.
+    if (kind_ == PoolKind::average_inside && p_.pad_h > 0) return {};
+    Pool part = p_;
+    part.pad_h = 0;
+    return strips_rule(q, infer(q.in)[0].shape[2], {p_.kernel_h, p_.stride_h, p_.pad_h}, outputs,
+                       std::make_shared<Pooling>(kind_, part),
+                       kind_ == PoolKind::max ? std::numeric_limits<float>::lowest() : 0);
   }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   Kernel compile(const Operands& o) const override {

@@ -29,9 +29,10 @@ Shape with_blocks(const Shape& shape, int axis, int blocks) {
 
 class Slicer {
  public:
-  Slicer(const Graph& old, int slices, const Cuts& decided)
+  Slicer(const Graph& old, Slicing how, const Cuts& decided)
       : old_(old),
-        slices_(slices),
+        slices_(how.slices),
+        strips_(how.strips),
         decided_(decided),
         states_(static_cast<std::size_t>(old.values())),
         result_{Graph(old.training()), {}, {}, {}} {}
@@ -93,6 +94,7 @@ class Slicer {
     auto rule = node.op->slice_rule({.in = types,
                                      .arrives = arrives,
                                      .slices = slices_,
+                                     .strips = strips_,
                                      .blocks = blocks == blocks_.end() ? 1 : blocks->second,
                                      .last = last_[index(node.out[0].id)]});
     if (rule && rule->units % slices_ != 0) {
@@ -135,6 +137,10 @@ class Slicer {
     }
     for (std::size_t i = 0; i < rule.out.size(); ++i) {
       State& to = state(node.out[i]);
+      if (rule.out[i].is_whole()) {  // made once for all
+        to.whole = out[0][i];
+        continue;
+      }
       to.cut = rule.out[i];
       for (int s = 0; s < slices_; ++s) to.parts.push_back(out[index(s)][i]);
     }
@@ -216,6 +222,7 @@ class Slicer {
 
   const Graph& old_;
   int slices_;
+  bool strips_;
   const Cuts& decided_;
   std::vector<State> states_;
   std::vector<bool> last_;     // by old value
@@ -226,9 +233,9 @@ class Slicer {
 
 }  // namespace
 
-Sliced slice(const Graph& forward, int slices, const Cuts& decided) {
-  if (slices == 1) return {forward, {}, {}, {}};
-  return Slicer(forward, slices, decided).run();
+Sliced slice(const Graph& forward, Slicing how, const Cuts& decided) {
+  if (how.slices == 1) return {forward, {}, {}, {}};
+  return Slicer(forward, how, decided).run();
 }
 
 }  // namespace echelon

@@ -42,7 +42,15 @@ struct Sliced {
 
 inline constexpr int most_slices = 64;
 
+// In how many parts, and whether convolutions and pooling are cut into strips of rows, with whole weights, instead of
+// by channels. One number means channels.
+struct Slicing {
+  Slicing(int slices, bool strips = false) : slices(slices), strips(strips) {}  // NOLINT: meant to convert
+  int slices;
+  bool strips;
+};
+
 // Several graphs of one model share its parameters: `decided` says how those are cut that were met in another graph.
-Sliced slice(const Graph& forward, int slices, const Cuts& decided = {});
+Sliced slice(const Graph& forward, Slicing how, const Cuts& decided = {});
 
 }  // namespace echelon
