@@ -87,9 +87,7 @@ function(echelon_tests name)
   endforeach()
   target_link_libraries(test_${name} PRIVATE ${T_USES} GTest::gtest_main)
   echelon_precompile(test_${name} tests <gtest/gtest.h> ${ECHELON_USUAL_HEADERS})
-  if(NOT name MATCHES "^(collective|kernels|parallel|run|world)$")  # whose files have names in common
-    echelon_compile_together(test_${name})
-  endif()
+  echelon_compile_together(test_${name})
   set(slow "Slow*:*/Slow*:*.Slow*")
   gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_FILTER "-${slow}"
                        PROPERTIES LABELS ${name} TIMEOUT 900)

@@ -7,7 +7,7 @@
 namespace echelon::kernels {
 namespace {
 
-using test::expect_close;
+using test::expect_elements_close;
 using test::numbers;
 
 std::string name(const AttentionShape& s) {
@@ -24,11 +24,11 @@ void check_packed(const AttentionShape& s, float size = 1) {
   Buffer scratch(attention_scratch(s)), saved(attention_saved(s));
   attention_forward(s, in, out.data(), saved.as<float>().data(), scratch.data());
   ref_attention_forward(s, in, ref_out.data());
-  expect_close(out, ref_out, 2e-5f, name(s) + " out");
+  expect_elements_close(out, ref_out, 2e-5f, name(s) + " out");
   attention_backward(s, in, out.data(), saved.as<float>().data(), dout.data(), split_dqkv(s, dqkv.data()),
                      scratch.data());
   ref_attention_backward(s, in, dout.data(), split_dqkv(s, ref_dqkv.data()));
-  expect_close(dqkv, ref_dqkv, 5e-5f * size, name(s) + " dqkv");
+  expect_elements_close(dqkv, ref_dqkv, 5e-5f * size, name(s) + " dqkv");
 }
 
 TEST(Attention, SelfAttentionEqualsTheReferenceAtOddSizes) {
@@ -65,13 +65,13 @@ TEST(Attention, CrossAttentionWithItsOwnStrides) {
       Buffer scratch(attention_scratch(s)), saved(attention_saved(s));
       attention_forward(s, in, out.data(), saved.as<float>().data(), scratch.data());
       ref_attention_forward(s, in, ref_out.data());
-      expect_close(out, ref_out, 2e-5f, name(s) + " out");
+      expect_elements_close(out, ref_out, 2e-5f, name(s) + " out");
       attention_backward(s, in, out.data(), saved.as<float>().data(), dout.data(),
                          {dq.data(), dk.data(), dv.data(), in.q_at, in.kv_at}, scratch.data());
       ref_attention_backward(s, in, dout.data(), {rq.data(), rk.data(), rv.data(), in.q_at, in.kv_at});
-      expect_close(dq, rq, 5e-5f, name(s) + " dq");
-      expect_close(dk, rk, 5e-5f, name(s) + " dk");
-      expect_close(dv, rv, 5e-5f, name(s) + " dv");
+      expect_elements_close(dq, rq, 5e-5f, name(s) + " dq");
+      expect_elements_close(dk, rk, 5e-5f, name(s) + " dk");
+      expect_elements_close(dv, rv, 5e-5f, name(s) + " dv");
     }
 }
 

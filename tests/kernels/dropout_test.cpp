@@ -12,7 +12,7 @@ TEST(Dropout, EqualsTheScalarStreamBitForBit) {
   on_every_target([] {
     for (const Stream& stream : streams)
       for (const std::size_t n : odd_sizes) {
-        const Fenced x = random_values(n, 1);
+        const Fenced x = fenced_values(n, 1);
         for (const float p : {0.0f, 0.1f, 0.5f, 0.99f}) {
           Fenced got(n), want(n), in_place(x);
           dropout(stream, p, x.data(), got.data(), n);
@@ -37,7 +37,7 @@ TEST(Dropout, KeepsItsShareAndTheMean) {
 }
 
 TEST(Dropout, NoShareDroppedChangesNothing) {
-  const Fenced x = random_values(77, 1);
+  const Fenced x = fenced_values(77, 1);
   Fenced y(77);
   dropout(streams[0], 0, x.data(), y.data(), 77);
   expect_same(y, x);

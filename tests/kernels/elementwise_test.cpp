@@ -40,10 +40,10 @@ std::vector<Ew> all_ops() {
 
 // The range of first operands that an op is made for.
 Fenced first_operand(Ew op, std::size_t n) {
-  if (op == Ew::log || op == Ew::sqrt || op == Ew::softplus_grad) return random_values(n, 1, 0, 5);
-  if (op == Ew::sigmoid_grad) return random_values(n, 1, 0, 1);
-  if (op == Ew::tanh_grad || op == Ew::elu_grad) return random_values(n, 1, -0.7f, 1);
-  return random_values(n, 1, -6, 6);
+  if (op == Ew::log || op == Ew::sqrt || op == Ew::softplus_grad) return fenced_values(n, 1, 0, 5);
+  if (op == Ew::sigmoid_grad) return fenced_values(n, 1, 0, 1);
+  if (op == Ew::tanh_grad || op == Ew::elu_grad) return fenced_values(n, 1, -0.7f, 1);
+  return fenced_values(n, 1, -6, 6);
 }
 
 TEST(Elementwise, EveryStepEqualsItsReference) {
@@ -51,7 +51,7 @@ TEST(Elementwise, EveryStepEqualsItsReference) {
     for (const Ew op : all_ops())
       for (const std::size_t n : odd_sizes) {
         SCOPED_TRACE(std::string(name_of(op)));
-        const Fenced a = first_operand(op, n), b = random_values(n, 2);
+        const Fenced a = first_operand(op, n), b = fenced_values(n, 2);
         Fenced got(n), want(n);
         const EwStep step{op, 0, 1, 0.7f};
         const float* in[] = {a.data(), b.data()};
@@ -150,7 +150,7 @@ TEST(Elementwise, AFusedProgramEqualsItsStepsOneByOne) {
                             {Ew::sub, 5, 0, 0}, {Ew::tanh, 6, -1, 0}, {Ew::add, 7, 3, 0}};
   on_every_target([&] {
     for (const std::size_t n : odd_sizes) {
-      const Fenced x = random_values(n, 1), bias = random_values(n, 2), mask = random_values(n, 3);
+      const Fenced x = fenced_values(n, 1), bias = fenced_values(n, 2), mask = fenced_values(n, 3);
       Fenced got(n);
       const float* in[] = {x.data(), bias.data(), mask.data()};
       elementwise(program, in, got.data(), n);
@@ -173,7 +173,7 @@ TEST(Elementwise, TheResultMayOverwriteAnyInput) {
   for (const std::size_t n : std::vector<std::size_t>{1, 17, 513, 2000})
     for (const std::size_t steps : {1, 4})
       for (const int over : {0, 1}) {
-        Fenced a = random_values(n, 1), b = random_values(n, 2), want(n);
+        Fenced a = fenced_values(n, 1), b = fenced_values(n, 2), want(n);
         const float* in[] = {a.data(), b.data()};
         const std::span<const EwStep> part(program, steps);
         elementwise(part, in, want.data(), n);
@@ -185,7 +185,7 @@ TEST(Elementwise, TheResultMayOverwriteAnyInput) {
 
 TEST(Elementwise, AnElementDoesNotDependOnItsPosition) {
   const EwStep program[] = {{Ew::gelu, 0, -1, 0}, {Ew::exp, 1, -1, 0}, {Ew::mul, 2, 0, 0}};
-  const Fenced x = random_values(1500, 1);
+  const Fenced x = fenced_values(1500, 1);
   Fenced whole(1500), split(1500);
   const float* in[] = {x.data()};
   elementwise(program, in, whole.data(), 1500);
@@ -213,7 +213,7 @@ TEST(Elementwise, LongestProgramRuns) {
     for (std::size_t i = 0; i < max_ew_steps; ++i) p.push_back({Ew::offset, static_cast<std::int16_t>(i), -1, 1});
     return p;
   }();
-  const Fenced x = random_values(1111, 1);
+  const Fenced x = fenced_values(1111, 1);
   Fenced y(1111);
   const float* in[] = {x.data()};
   elementwise(program, in, y.data(), 1111);

@@ -12,7 +12,7 @@ TEST(Embedding, GathersAndAddsBack) {
         const std::size_t vocabulary = 7;  // ids repeat
         std::vector<std::int32_t> ids(count);
         for (std::size_t i = 0; i < count; ++i) ids[i] = static_cast<std::int32_t>(i * 5 % vocabulary);
-        const Fenced table = random_values(vocabulary * dim, 1), dy = random_values(count * dim, 2);
+        const Fenced table = fenced_values(vocabulary * dim, 1), dy = fenced_values(count * dim, 2);
         Fenced got(count * dim), want(count * dim), dtable(table), want_dtable(table);
         embedding(table.data(), ids, got.data(), dim);
         ref_embedding(table.data(), ids, want.data(), dim);

@@ -9,7 +9,7 @@
 namespace echelon::kernels {
 namespace {
 
-using test::expect_close;
+using test::expect_elements_close;
 using test::numbers;
 
 std::string name(const Gemm& g) {
@@ -28,7 +28,7 @@ void check(const Gemm& g, std::int64_t gap) {
   Buffer scratch(gemm_scratch(g));
   gemm(g, a.data(), lda, b.data(), ldb, c.data(), ldc, scratch.data());
   ref_gemm(g, a.data(), lda, b.data(), ldb, expected.data(), ldc);
-  expect_close(c, expected, 1e-6f * (4 + std::sqrt(static_cast<float>(g.k))), name(g));
+  expect_elements_close(c, expected, 1e-6f * (4 + std::sqrt(static_cast<float>(g.k))), name(g));
 }
 
 void check_transposes(Gemm g, std::int64_t gap) {
@@ -100,14 +100,14 @@ TEST(Linear, ForwardAndBackwardEqualTheReference) {
       std::vector<float> y(s.rows * s.out), expected(y.size());
       linear_forward(s, x.data(), w.data(), b, y.data(), scratch.data());
       ref_linear_forward(s, x.data(), w.data(), b, expected.data());
-      expect_close(y, expected, 1e-5f, what + " y");
+      expect_elements_close(y, expected, 1e-5f, what + " y");
     }
     std::vector<float> dx(x.size()), dw(w.size()), db(s.out), rx(x.size()), rw(w.size()), rb(s.out);
     linear_backward(s, x.data(), w.data(), dy.data(), dx.data(), dw.data(), db.data(), scratch.data());
     ref_linear_backward(s, x.data(), w.data(), dy.data(), rx.data(), rw.data(), rb.data());
-    expect_close(dx, rx, 1e-5f, what + " dx");
-    expect_close(dw, rw, 1e-5f, what + " dw");
-    expect_close(db, rb, 1e-5f, what + " db");
+    expect_elements_close(dx, rx, 1e-5f, what + " dx");
+    expect_elements_close(dw, rw, 1e-5f, what + " dw");
+    expect_elements_close(db, rb, 1e-5f, what + " db");
     linear_backward(s, x.data(), w.data(), dy.data(), nullptr, nullptr, nullptr, scratch.data());  // nothing wanted
   }
 }

@@ -11,8 +11,8 @@ TEST(LayerNorm, EqualsItsReference) {
       for (const std::size_t rows : std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 9})
         for (const bool affine : {true, false}) {
           SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols));
-          const Fenced x = random_values(rows * cols, 1, -2, 5), dy = random_values(rows * cols, 2);
-          const Fenced gamma = random_values(cols, 3), beta = random_values(cols, 4);
+          const Fenced x = fenced_values(rows * cols, 1, -2, 5), dy = fenced_values(rows * cols, 2);
+          const Fenced gamma = fenced_values(cols, 3), beta = fenced_values(cols, 4);
           const float *g = affine ? gamma.data() : nullptr, *b = affine ? beta.data() : nullptr;
           const float eps = 1e-3f;  // rows of one or two columns have little variance
           Fenced y(x.size()), mean(rows), rstd(rows), want_y(x.size()), want_mean(rows), want_rstd(rows);
@@ -47,8 +47,8 @@ TEST(LayerNorm, EqualsItsReference) {
 TEST(LayerNorm, GradientsAgreeWithFiniteDifferences) {
   const std::size_t rows = 3, cols = 5;
   const float eps = 1e-5f;
-  const Fenced x = random_values(rows * cols, 1), gamma = random_values(cols, 2), beta = random_values(cols, 3);
-  const Fenced dy = random_values(rows * cols, 4);
+  const Fenced x = fenced_values(rows * cols, 1), gamma = fenced_values(cols, 2), beta = fenced_values(cols, 3);
+  const Fenced dy = fenced_values(rows * cols, 4);
   using Numbers = std::vector<double>;
   const auto objective = [&](const Numbers& v, const Numbers& g, const Numbers& b) {
     double total = 0;

@@ -19,7 +19,7 @@ TEST(CrossEntropy, EqualsItsReference) {
     for (const std::size_t cols : std::vector<std::size_t>{1, 2, 3, 7, 8, 9, 10, 17, 65, 127, 1000, 5003})
       for (const std::size_t rows : std::vector<std::size_t>{0, 1, 5, 16})
         for (const float smoothing : {0.0f, 0.1f}) {
-          const Fenced x = random_values(rows * cols, 1, -6, 6);
+          const Fenced x = fenced_values(rows * cols, 1, -6, 6);
           const auto targets = random_targets(rows, cols, true);
           Fenced dx(x.size()), want_dx(x.size()), losses(rows), want_losses(rows), again(rows);
           const ClassLoss want = ref_cross_entropy_grad(x.data(), targets.data(), rows, cols, smoothing, 0.25f,
@@ -46,7 +46,7 @@ TEST(CrossEntropy, EqualsItsReference) {
 TEST(CrossEntropy, GradientAgreesWithFiniteDifferences) {
   const std::size_t rows = 3, cols = 5;
   const std::int32_t targets[] = {4, -1, 0};
-  const Fenced x = random_values(rows * cols, 3);
+  const Fenced x = fenced_values(rows * cols, 3);
   for (const double smoothing : {0.0, 0.2}) {
     const auto objective = [&](const std::vector<double>& v) {
       double loss = 0;
@@ -96,7 +96,7 @@ TEST(CrossEntropy, BadTargetsAreFound) {
 TEST(Loss, ElementLossesEqualTheirReferences) {
   on_every_target([] {
     for (const std::size_t n : odd_sizes) {
-      const Fenced x = random_values(n, 1, -9, 9), t = random_values(n, 2, 0, 1);
+      const Fenced x = fenced_values(n, 1, -9, 9), t = fenced_values(n, 2, 0, 1);
       const auto near = [&](double got, double want) { EXPECT_NEAR(got, want, 1e-6 * std::fabs(want) + 1e-7) << n; };
       near(mse(x.data(), t.data(), n), ref_mse(x.data(), t.data(), n));
       near(l1(x.data(), t.data(), n), ref_l1(x.data(), t.data(), n));

@@ -22,8 +22,8 @@ inline std::vector<float> numbers(std::int64_t n, std::uint64_t seed, float scal
 }
 
 // |fast - ref| <= tolerance * (1 + |ref|) everywhere.
-inline void expect_close(const std::vector<float>& fast, const std::vector<float>& ref, float tolerance,
-                         const std::string& what) {
+inline void expect_elements_close(const std::vector<float>& fast, const std::vector<float>& ref, float tolerance,
+                                  const std::string& what) {
   ASSERT_EQ(fast.size(), ref.size()) << what;
   for (std::size_t i = 0; i < ref.size(); ++i)
     if (!(std::fabs(fast[i] - ref[i]) <= tolerance * (1 + std::fabs(ref[i]))))

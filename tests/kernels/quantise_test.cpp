@@ -13,8 +13,8 @@ TEST(Quantise, EveryOperationGivesTheReferencesBits) {
   const Stream stream({.seed = 4, .step = 7});
   on_every_target([&] {
     for (const std::size_t n : odd_sizes) {
-      Fenced x = random_values(n, 1);
-      const Fenced dy = random_values(n, 2);
+      Fenced x = fenced_values(n, 1);
+      const Fenced dy = fenced_values(n, 2);
       for (std::size_t i = 0; i < n; i += 5) x[i] = static_cast<float>(i % 3) - 1;  // borders: -1, 0, 1
       Fenced got(n), want(n);
       for (const Steps& s : {sixteenths, shifted}) {
@@ -54,7 +54,7 @@ TEST(Quantise, WhatIsNoNumberStaysNone) {
 }
 
 TEST(Quantise, SumsHaveTheSameBitsOnEveryTarget) {
-  const Fenced x = random_values(9001, 3);
+  const Fenced x = fenced_values(9001, 3);
   std::vector<double> sums;
   on_every_target([&] { sums.push_back(above(0.5f, x.data(), x.size()).sum); });
   for (double s : sums) EXPECT_EQ(s, sums[0]);

@@ -7,7 +7,7 @@
 namespace echelon::kernels {
 namespace {
 
-using test::expect_close;
+using test::expect_elements_close;
 using test::numbers;
 
 constexpr Cell cells[] = {Cell::lstm, Cell::gru, Cell::rnn_tanh, Cell::rnn_relu};
@@ -88,7 +88,7 @@ Result run_ref(const Problem& p) {
 void check(const Problem& p) {
   const Result fast = run_fast(p), ref = run_ref(p);
   const auto close = [&](const std::vector<float>& a, const std::vector<float>& b, const char* what) {
-    expect_close(a, b, 3e-5f, p.name() + ": " + what);
+    expect_elements_close(a, b, 3e-5f, p.name() + ": " + what);
   };
   close(fast.y, ref.y, "y"), close(fast.hn, ref.hn, "hn"), close(fast.cn, ref.cn, "cn");
   close(fast.dx, ref.dx, "dx"), close(fast.dw_ih, ref.dw_ih, "dw_ih"), close(fast.dw_hh, ref.dw_hh, "dw_hh");
@@ -176,7 +176,7 @@ TEST(Recurrent, PiecesChainedByTheirStatesEqualTheWhole) {
     second.y += 4 * 24;
     recurrent_forward(half, whole.weights(), whole.x.data() + 4 * 6, {h.data(), lstm ? c.data() : nullptr}, second,
                       saved.data(), scratch.data());
-    expect_close(r.y, run_ref(whole).y, 1e-5f, whole.name());
+    expect_elements_close(r.y, run_ref(whole).y, 1e-5f, whole.name());
   }
 }
 

@@ -12,7 +12,7 @@ TEST(Reduce, SumsHaveTheReferencesBitsOnEveryTarget) {
   sizes.insert(sizes.end(), {4095, 4096, 8192, 8191, 100003});
   on_every_target([&] {
     for (const std::size_t n : sizes) {
-      const Fenced x = random_values(n, 1), y = random_values(n, 2);
+      const Fenced x = fenced_values(n, 1), y = fenced_values(n, 2);
       EXPECT_EQ(sum(x.data(), n), ref_sum(x.data(), n)) << n;
       EXPECT_EQ(dot(x.data(), y.data(), n), ref_dot(x.data(), y.data(), n)) << n;
       EXPECT_EQ(squared_norm(x.data(), n), ref_squared_norm(x.data(), n)) << n;
@@ -23,7 +23,7 @@ TEST(Reduce, SumsHaveTheReferencesBitsOnEveryTarget) {
 
 TEST(Reduce, SumsAreCloseToTheTruth) {
   const std::size_t n = 1000003;
-  const Fenced x = random_values(n, 1, 0, 1);
+  const Fenced x = fenced_values(n, 1, 0, 1);
   double total = 0, squares = 0;
   for (std::size_t i = 0; i < n; ++i) total += x[i], squares += static_cast<double>(x[i]) * x[i];
   EXPECT_NEAR(sum(x.data(), n) / total, 1, 1e-8);
@@ -35,7 +35,7 @@ TEST(Reduce, NonFiniteValuesAreFoundWhereverTheyAre) {
   on_every_target([&] {
     for (const std::size_t n : std::vector<std::size_t>{1, 9, 33, 130})
       for (std::size_t at = 0; at < n; ++at) {
-        Fenced x = random_values(n, 1);
+        Fenced x = fenced_values(n, 1);
         EXPECT_TRUE(all_finite(x.data(), n));
         x[at] = -infinity;
         EXPECT_FALSE(all_finite(x.data(), n));
@@ -53,7 +53,7 @@ TEST(Reduce, ColumnSumAndRowBiasGiveTheReferencesBits) {
   on_every_target([] {
     for (const std::size_t rows : std::vector<std::size_t>{0, 1, 2, 7, 8, 9, 16, 31, 65})
       for (const std::size_t cols : std::vector<std::size_t>{1, 3, 7, 8, 9, 31, 32, 33, 65, 130}) {
-        const Fenced x = random_values(rows * cols, 1), bias = random_values(cols, 2);
+        const Fenced x = fenced_values(rows * cols, 1), bias = fenced_values(cols, 2);
         Fenced got(cols), want(cols, 7);
         column_sum(x.data(), rows, cols, got.data());
         ref_column_sum(x.data(), rows, cols, want.data());
@@ -78,7 +78,7 @@ TEST(Reduce, ChannelsInEveryLayout) {
             SCOPED_TRACE(std::string(name_of(layout)) + " n=" + std::to_string(n) + " c=" + std::to_string(c));
             const ImageExtents e{n, c, h, w};
             const std::size_t stored = (layout == Layout::batch8 ? (n + 7) / 8 * 8 : n) * c * h * w;
-            const Fenced x = random_values(stored, 1), bias = random_values(c, 2);
+            const Fenced x = fenced_values(stored, 1), bias = fenced_values(c, 2);
             Fenced got(c), want(c);
             channel_sum(x.data(), layout, e, got.data());
             ref_channel_sum(x.data(), layout, e, want.data());

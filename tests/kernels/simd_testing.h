@@ -48,7 +48,7 @@ class Fenced {
   std::vector<float> memory_;
 };
 
-inline Fenced random_values(std::size_t n, std::uint32_t seed, float lo = -3, float hi = 3) {
+inline Fenced fenced_values(std::size_t n, std::uint32_t seed, float lo = -3, float hi = 3) {
   std::mt19937 engine(seed * 7919 + static_cast<std::uint32_t>(n));
   std::uniform_real_distribution<float> uniform(lo, hi);
   Fenced v(n);

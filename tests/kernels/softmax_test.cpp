@@ -13,7 +13,7 @@ TEST(Softmax, EqualsItsReference) {
   on_every_target([] {
     for (const std::size_t cols : widths)
       for (const std::size_t rows : std::vector<std::size_t>{0, 1, 3}) {
-        const Fenced x = random_values(rows * cols, 1, -8, 8), dy = random_values(rows * cols, 2);
+        const Fenced x = fenced_values(rows * cols, 1, -8, 8), dy = fenced_values(rows * cols, 2);
         Fenced y(x.size()), want(x.size()), dx(x.size()), want_dx(x.size());
         softmax(x.data(), y.data(), rows, cols);
         ref_softmax(x.data(), want.data(), rows, cols);
@@ -34,7 +34,7 @@ TEST(Softmax, EqualsItsReference) {
 
 TEST(Softmax, GradientsAgreeWithFiniteDifferences) {
   const std::size_t cols = 7;
-  const Fenced x = random_values(cols, 1), dy = random_values(cols, 2);
+  const Fenced x = fenced_values(cols, 1), dy = fenced_values(cols, 2);
   // sum over c of dy[c] * f(x)[c], in double through the definition
   const auto objective = [&](std::vector<double> v, bool log) {
     double total = 0, result = 0;
@@ -74,7 +74,7 @@ TEST(Softmax, ExtremesAndMasks) {
 
 TEST(Softmax, InPlace) {
   const std::size_t rows = 3, cols = 37;
-  Fenced x = random_values(rows * cols, 1), want(rows * cols), dy = random_values(rows * cols, 2), want_dx(rows * cols);
+  Fenced x = fenced_values(rows * cols, 1), want(rows * cols), dy = fenced_values(rows * cols, 2), want_dx(rows * cols);
   softmax(x.data(), want.data(), rows, cols);
   softmax(x.data(), x.data(), rows, cols);
   expect_same(x, want);

@@ -12,7 +12,7 @@ namespace {
 struct State {
   Fenced w, g, s, t;
   explicit State(std::size_t n)
-      : w(random_values(n, 1)), g(random_values(n, 2)), s(random_values(n, 3, 0, 1)), t(random_values(n, 4, 0, 1)) {}
+      : w(fenced_values(n, 1)), g(fenced_values(n, 2)), s(fenced_values(n, 3, 0, 1)), t(fenced_values(n, 4, 0, 1)) {}
 };
 using Rule = std::function<void(State&, std::size_t n, int step)>;
 

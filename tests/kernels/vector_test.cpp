@@ -8,7 +8,7 @@ namespace {
 TEST(Vector, EveryOperationGivesTheReferencesBits) {
   on_every_target([] {
     for (const std::size_t n : odd_sizes) {
-      const Fenced a = random_values(n, 1), b = random_values(n, 2);
+      const Fenced a = fenced_values(n, 1), b = fenced_values(n, 2);
       Fenced got(n), want(n);
 
       add(got.data(), a.data(), b.data(), n);
@@ -32,8 +32,8 @@ TEST(Vector, EveryOperationGivesTheReferencesBits) {
 
 TEST(Vector, InPlaceFillAndCopy) {
   for (const std::size_t n : odd_sizes) {
-    Fenced a = random_values(n, 1), want(n), sum(n, 5), copied(n);
-    const Fenced b = random_values(n, 2);
+    Fenced a = fenced_values(n, 1), want(n), sum(n, 5), copied(n);
+    const Fenced b = fenced_values(n, 2);
     ref_add(want.data(), a.data(), b.data(), n);
     copy(copied.data(), a.data(), n);
     expect_same(copied, a);

@@ -12,7 +12,7 @@ namespace {
 
 using namespace test;
 
-std::string system(const std::string& rule, const std::string& exchange, const std::string& order = "backward") {
+std::string factor_system(const std::string& rule, const std::string& exchange, const std::string& order = "backward") {
   return fmt::format("[rule]\nname = '{}'\n[exchange]\n{}\n[order]\nname = '{}'\n", rule, exchange, order);
 }
 
@@ -23,7 +23,7 @@ Case mlp(std::initializer_list<std::int64_t> hidden, std::int64_t inputs = 16) {
 }
 
 // Batches of 30 of 100 samples: workers have 7 or 8 of them, and the last batch of an epoch is smaller.
-void expect_same_training(const Case& network, const std::string& whole, const std::string& as_factors) {
+void expect_same_as_whole(const Case& network, const std::string& whole, const std::string& as_factors) {
   SystemJob job{.system = whole, .network = network, .lr = 0.02, .steps = 9, .batch = 30, .shards = 2};
   const auto expected = simulate_system(4, job);
   job.system = as_factors;
@@ -37,24 +37,28 @@ void expect_same_training(const Case& network, const std::string& whole, const s
 
 TEST(Factors, SumToTheMeanGradient) {
   for (const char* order : {"backward", "whole", "fusion"})
-    expect_same_training(mlp({24, 9}), system("grad_mean", "name = 'all_reduce'", order),
-                         system("grad_mean", "name = 'factors'", order));
+    expect_same_as_whole(mlp({24, 9}), factor_system("grad_mean", "name = 'all_reduce'", order),
+                         factor_system("grad_mean", "name = 'factors'", order));
 }
 
 TEST(Factors, OfLayersWithSeveralRowsASampleToo) {
   const Case gpt{"gpt",
                  table({{"width", integer(16)}, {"heads", integer(2)}, {"layers", integer(1)}}),
                  {.kind = data::SyntheticOptions::Kind::tokens, .samples = 100, .shape = {5}, .classes = 7}};
-  expect_same_training(gpt, system("grad_mean", "name = 'all_reduce'"), system("grad_mean", "name = 'factors'"));
+  expect_same_as_whole(gpt, factor_system("grad_mean", "name = 'all_reduce'"),
+                       factor_system("grad_mean", "name = 'factors'"));
 }
 
 TEST(Factors, BetweenConvolutionsThatGoWhole) {
   const Case lenet{
       "lenet5", {}, {.kind = data::SyntheticOptions::Kind::images, .samples = 100, .shape = {1, 28, 28}, .classes = 4}};
-  SystemJob job{
-      .system = system("grad_mean", "name = 'all_reduce'"), .network = lenet, .lr = 0.02, .steps = 2, .batch = 8};
+  SystemJob job{.system = factor_system("grad_mean", "name = 'all_reduce'"),
+                .network = lenet,
+                .lr = 0.02,
+                .steps = 2,
+                .batch = 8};
   const auto expected = simulate_system(2, job);
-  job.system = system("grad_mean", "name = 'factors'");
+  job.system = factor_system("grad_mean", "name = 'factors'");
   EXPECT_LT(largest_difference(simulate_system(2, job)[1].model, expected[0].model), 2e-5);
 }
 
@@ -94,7 +98,7 @@ TEST(HybridFactors, AreChosenExactlyWhenTheyAreSmaller) {
 TEST(HybridFactors, SendLessThanEitherWayAlone) {
   SystemJob job{.system = {}, .network = mlp({200, 3}, 40), .steps = 4, .batch = 16};
   auto bytes = [&](const std::string& exchange) {
-    job.system = system("grad_mean", exchange, "whole");
+    job.system = factor_system("grad_mean", exchange, "whole");
     return bytes_of(simulate_system(4, job));
   };
   const double hybrid = bytes("name = 'factors'\nhybrid = true");

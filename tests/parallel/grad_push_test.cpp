@@ -158,7 +158,7 @@ TEST(GradPush, CompensationHelpsUnderDelay) {
 
 // ---- in whole trainings
 
-std::string servers(const std::string& sync, const std::string& rule = "") {
+std::string push_servers(const std::string& sync, const std::string& rule = "") {
   return "[rule]\nname = 'grad_push'\n" + rule +
          "\n[exchange]\nname = 'server'\nservers = 'all'\n[sync]\nname = " + sync + "\n";
 }
@@ -167,7 +167,7 @@ TEST(GradPush, TheOwnersOptimizerMakesTheWorkersSteps) {
   for (const std::string& rule : rule_names()) {
     if (rule == "lars" || rule == "lamb") continue;
     SCOPED_TRACE(rule);
-    const auto at_server = simulate_system(3, {.system = servers("'bsp'"), .rule = rule, .lr = 0.01});
+    const auto at_server = simulate_system(3, {.system = push_servers("'bsp'"), .rule = rule, .lr = 0.01});
     const auto at_workers =
         simulate_system(3, {.system = "[rule]\nname = 'grad_mean'\n[exchange]\nname = 'server'\nservers = 'all'",
                             .rule = rule,
@@ -175,15 +175,15 @@ TEST(GradPush, TheOwnersOptimizerMakesTheWorkersSteps) {
     for (std::size_t i = 0; i < at_server[0].model.size(); ++i)  // parts end elsewhere, so vectors do
       EXPECT_NEAR(at_server[0].model[i], at_workers[0].model[i], 1e-6);
     const auto named = simulate_system(
-        3, {.system = servers("'bsp'", "[rule.optim]\nname = '" + rule + "'\n"), .rule = "sgd", .lr = 0.01});
+        3, {.system = push_servers("'bsp'", "[rule.optim]\nname = '" + rule + "'\n"), .rule = "sgd", .lr = 0.01});
     EXPECT_TRUE(same_bits(at_server[0].model, named[0].model));
   }
 }
 
 TEST(GradPush, WithoutLambdaCompensationIsPlainAsynchrony) {
-  const auto plain = simulate_system(4, {.system = servers("'async'")});
-  const auto zero = simulate_system(4, {.system = servers("'async'", "dc_lambda = 0.0")});
-  const auto some = simulate_system(4, {.system = servers("'async'", "dc_lambda = 0.1")});
+  const auto plain = simulate_system(4, {.system = push_servers("'async'")});
+  const auto zero = simulate_system(4, {.system = push_servers("'async'", "dc_lambda = 0.0")});
+  const auto some = simulate_system(4, {.system = push_servers("'async'", "dc_lambda = 0.1")});
   EXPECT_TRUE(same_bits(plain[0].model, zero[0].model));
   EXPECT_FALSE(same_bits(plain[0].model, some[0].model));
 }

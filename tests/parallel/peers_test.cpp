@@ -14,17 +14,17 @@ namespace {
 
 using namespace test;
 
-std::string system(const std::string& rule, const std::string& exchange, const std::string& sync,
-                   const std::string& codec = "none") {
+std::string peer_system(const std::string& rule, const std::string& exchange, const std::string& sync,
+                        const std::string& codec = "none") {
   return fmt::format("[rule]\nname = '{}'\n[exchange]\n{}\n[sync]\nname = '{}'\n{}[codec]\nname = '{}'\n", rule,
                      exchange, sync, sync == "async" ? "work = 'own'\n" : "", codec);
 }
-const std::string d_psgd = system("neighbour_mean", "name = 'neighbour'\ngraph = 'ring'", "bsp");
-const std::string gosgd = system("gossip_sum", "name = 'random_peer'\n[when]\nprobability = 0.3", "async");
-const std::string walk = system("gossip_walk", "name = 'random_peer'\n[when]\ntau = 2", "async");
-const std::string malt = system("neighbour_mean", "name = 'neighbour'\ngraph = 'halton'", "async");
-const std::string ako = system("grad_mean", "name = 'partial'\nslices = 3", "async");
-const std::string dogwild = system("grad_mean", "name = 'partial'\nslices = 3\ndrop = 0.1", "async");
+const std::string d_psgd = peer_system("neighbour_mean", "name = 'neighbour'\ngraph = 'ring'", "bsp");
+const std::string gosgd = peer_system("gossip_sum", "name = 'random_peer'\n[when]\nprobability = 0.3", "async");
+const std::string walk = peer_system("gossip_walk", "name = 'random_peer'\n[when]\ntau = 2", "async");
+const std::string malt = peer_system("neighbour_mean", "name = 'neighbour'\ngraph = 'halton'", "async");
+const std::string ako = peer_system("grad_mean", "name = 'partial'\nslices = 3", "async");
+const std::string dogwild = peer_system("grad_mean", "name = 'partial'\nslices = 3\ndrop = 0.1", "async");
 
 // Replica r starts from 1 + amounts[r] times the same pattern.
 auto apart(const std::vector<double>& amounts) {
@@ -51,7 +51,7 @@ double distance_from_consensus(const std::vector<SystemResult>& all) {
   return std::sqrt(sum);
 }
 
-double largest_difference(std::span<const float> a, const std::vector<double>& b) {
+double largest_distance(std::span<const float> a, const std::vector<double>& b) {
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
   return most;
@@ -98,7 +98,7 @@ TEST(NeighbourMean, WithoutStepsConsensusDistanceShrinksByTheSecondEigenvalueEac
     double before = 0;
     for (int steps = 0; steps <= 4; ++steps) {
       const auto all = simulate_system(
-          8, {.system = system("neighbour_mean", fmt::format("name = 'neighbour'\ngraph = '{}'", name), "bsp"),
+          8, {.system = peer_system("neighbour_mean", fmt::format("name = 'neighbour'\ngraph = '{}'", name), "bsp"),
               .lr = 0,
               .steps = steps,
               .prepare = apart(vector)});
@@ -114,7 +114,7 @@ TEST(NeighbourMean, WithoutStepsConsensusDistanceShrinksByTheSecondEigenvalueEac
 TEST(NeighbourMean, MixesTheWeightsFromBeforeTheStepAndAddsTheOwnStep) {
   const std::vector<double> amounts{0.5, -0.2, 0.1, 0.9, -0.4};
   const auto simulate = [&](const std::string& exchange, int steps) {
-    return simulate_system(5, {.system = system("neighbour_mean", "name = 'neighbour'\n" + exchange, "bsp"),
+    return simulate_system(5, {.system = peer_system("neighbour_mean", "name = 'neighbour'\n" + exchange, "bsp"),
                                .rule = "sgd",
                                .steps = steps,
                                .batch = 40,
@@ -139,12 +139,12 @@ TEST(NeighbourMean, OnePeerAGraphFileAndHalfPrecisionReachTheMeanToo) {
         {"graph = 'hypercube'", "fp16", 2e-3},
         {"graph = 'file'\nedges = \"0 1\\n1 2\\n2 3\\n3 0\\n0 2\"", "none", 1e-3}}) {
     const auto all =
-        simulate_system(4, {.system = system("neighbour_mean", "name = 'neighbour'\n" + exchange, "bsp", codec),
+        simulate_system(4, {.system = peer_system("neighbour_mean", "name = 'neighbour'\n" + exchange, "bsp", codec),
                             .lr = 0,
                             .steps = 12,
                             .prepare = apart({1, -1, 3, 0.5})});
     EXPECT_LT(distance_from_consensus(all), tolerance * 50) << exchange;
-    EXPECT_LT(largest_difference(all[0].weights, mean_of(all)), tolerance) << exchange;
+    EXPECT_LT(largest_distance(all[0].weights, mean_of(all)), tolerance) << exchange;
     double first = 1 + (1 - 1 + 3 + 0.5) / 4 * std::sin(1.0);
     EXPECT_NEAR(all[2].weights[1], first, tolerance) << exchange;
   }
@@ -153,7 +153,7 @@ TEST(NeighbourMean, OnePeerAGraphFileAndHalfPrecisionReachTheMeanToo) {
 TEST(NeighbourMean, AGraphThatCannotBeIsRefusedBeforeTheFirstStep) {
   const auto text_of = [](const std::string& exchange, int workers) {
     Problems problems;
-    const Composition c = composition_of(system("neighbour_mean", exchange, "bsp"), problems);
+    const Composition c = composition_of(peer_system("neighbour_mean", exchange, "bsp"), problems);
     check_composition(c, {.workers = workers}, problems);
     return problems.text("system");
   };
@@ -184,8 +184,8 @@ Tale simulate_with_shares(int workers, const SystemJob& job) {
 TEST(GossipSum, SharesSumToOneAtRestAndWithoutStepsAllReachTheMean) {
   const std::vector<double> amounts{1, -1, 2, 0.5, -3, 0, 1, 2};
   const double mean = 2.5 / 8;
-  for (const std::string& s : {gosgd, system("gossip_sum", "name = 'neighbour'\ngraph = 'one_peer'", "bsp"),
-                               system("gossip_sum", "name = 'neighbour'\ngraph = 'ring'", "async")})
+  for (const std::string& s : {gosgd, peer_system("gossip_sum", "name = 'neighbour'\ngraph = 'one_peer'", "bsp"),
+                               peer_system("gossip_sum", "name = 'neighbour'\ngraph = 'ring'", "async")})
     for (const int steps : {1, 7, 150}) {
       const Tale tale = simulate_with_shares(8, {.system = s, .lr = 0, .steps = steps, .prepare = apart(amounts)});
       double sum = 0;
@@ -206,7 +206,7 @@ TEST(GossipSum, SharesMoveWithTheMessages) {
 
 std::unique_ptr<PeerSide> peer_of(const std::string& rule, int workers) {
   Problems problems;
-  const Composition c = composition_of(system(rule, "name = 'random_peer'", "async"), problems);
+  const Composition c = composition_of(peer_system(rule, "name = 'random_peer'", "async"), problems);
   return c.rule->make_peer({.weights = {}, .gradient = {}, .workers = workers});
 }
 
@@ -280,7 +280,7 @@ TEST(Malt, EverythingThatIsSentIsMerged) {
 
 TEST(Gossip, ALinkThatIsTooSlowLeavesMessagesOutAndStaysBounded) {
   Count count;
-  SystemJob job{.system = system("neighbour_mean", "name = 'neighbour'\ngraph = 'halton'\nwindow = 1", "async"),
+  SystemJob job{.system = peer_system("neighbour_mean", "name = 'neighbour'\ngraph = 'halton'\nwindow = 1", "async"),
                 .steps = 60};
   job.adapt = [&](Composition& c) { c.rule = std::make_unique<CountingRule>(std::move(c.rule), count); };
   const auto all = simulate_system(4, job, SimCluster::uniform(4, 1e-5, 2e5));
@@ -335,7 +335,7 @@ std::vector<std::vector<double>> answers_after(int steps, const std::string& sys
 
 TEST(Partial, EverySliceOfEveryGradientArrivesExactlyOnce) {
   for (const char* slices : {"1", "3", "4", "9", "0"}) {
-    const std::string s = system("grad_mean", fmt::format("name = 'partial'\nslices = {}", slices), "async");
+    const std::string s = peer_system("grad_mean", fmt::format("name = 'partial'\nslices = {}", slices), "async");
     for (const auto& sum : answers_after(40, s))
       for (std::size_t i = 0; i < sum.size(); ++i)
         ASSERT_EQ(sum[i], (1 + 2 + 3 + 4 + 5) * static_cast<double>(1 + i % 7)) << slices << " slices, number " << i;
@@ -343,7 +343,7 @@ TEST(Partial, EverySliceOfEveryGradientArrivesExactlyOnce) {
 }
 
 TEST(Partial, AStepCarriesOneSliceToEachPeerAndADifferentOneToEach) {
-  const std::string s = system("grad_mean", "name = 'partial'\nslices = 4", "async");
+  const std::string s = peer_system("grad_mean", "name = 'partial'\nslices = 4", "async");
   // In two exchanges a peer gets two of the four slices; what has come by the second step is in the answers.
   for (const auto& sum : answers_after(3, s)) {
     std::vector<double> parts(4);
@@ -370,7 +370,7 @@ TEST(Partial, AStepCarriesOneSliceToEachPeerAndADifferentOneToEach) {
 }
 
 TEST(Partial, SlicesShrinkWithTheMeasuredLink) {
-  const std::string s = system("grad_mean", "name = 'partial'", "async");
+  const std::string s = peer_system("grad_mean", "name = 'partial'", "async");
   const auto bytes = [&](double rate) {
     double sum = 0;
     for (const auto& r : simulate_system(4, {.system = s, .steps = 40}, SimCluster::uniform(4, 1e-6, rate)))
@@ -381,7 +381,7 @@ TEST(Partial, SlicesShrinkWithTheMeasuredLink) {
 }
 
 TEST(Partial, LostMessagesAreLostAndTrainingGoesOn) {
-  const std::string half = system("grad_mean", "name = 'partial'\nslices = 3\ndrop = 0.5", "async");
+  const std::string half = peer_system("grad_mean", "name = 'partial'\nslices = 3\ndrop = 0.5", "async");
   double arrived = 0, all = 0;
   for (const auto& sum : answers_after(40, half))
     for (std::size_t i = 0; i < sum.size(); ++i)
@@ -394,11 +394,11 @@ TEST(Partial, LostMessagesAreLostAndTrainingGoesOn) {
 TEST(Partial, ACodecNeedsSlicesThatStay) {
   Problems problems;
   const Composition c =
-      composition_of(system("grad_mean", "name = 'partial'\nslices = 0", "async", "one_bit"), problems);
+      composition_of(peer_system("grad_mean", "name = 'partial'\nslices = 0", "async", "one_bit"), problems);
   check_composition(c, {.workers = 4}, problems);
   EXPECT_NE(problems.text("").find("set exchange.slices"), std::string::npos);
   const auto all = simulate_system(
-      4, {.system = system("grad_mean", "name = 'partial'\nslices = 3", "async", "one_bit"), .steps = 60});
+      4, {.system = peer_system("grad_mean", "name = 'partial'\nslices = 3", "async", "one_bit"), .steps = 60});
   EXPECT_GT(all[0].accuracy, 0.9);
 }
 
@@ -421,8 +421,8 @@ class PeersInWorlds : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(PeersInWorlds, EachSystemRunsToItsEnd) {
   const WorldUnderTest& world = all_worlds()[GetParam()];
-  for (const std::string& s : {d_psgd, malt, system("gossip_sum", "name = 'random_peer'", "async", "fp16"),
-                               system("grad_mean", "name = 'partial'", "async")}) {
+  for (const std::string& s : {d_psgd, malt, peer_system("gossip_sum", "name = 'random_peer'", "async", "fp16"),
+                               peer_system("grad_mean", "name = 'partial'", "async")}) {
     SCOPED_TRACE(s);
     world.run(3, [&](World& w) {
       const SystemResult r = run_system(w, {.system = s, .steps = 8, .batch = 24});

@@ -9,28 +9,28 @@ namespace {
 
 using namespace test;
 
-const std::vector<Straggler> one_slow{{.rank = 2, .factor = 4}};
+const std::vector<Straggler> slow_in_rounds{{.rank = 2, .factor = 4}};
 
-std::string servers(const std::string& sync, const std::string& count = "'all'") {
+std::string round_servers(const std::string& sync, const std::string& count = "'all'") {
   return "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\nservers = " + count + "\n[sync]\nname = " + sync +
          "\n";
 }
 
-std::vector<SystemResult> run(const std::string& system, const std::vector<Straggler>& stragglers, int steps = 40,
-                              int shards = 1) {
+std::vector<SystemResult> run_rounds(const std::string& system, const std::vector<Straggler>& stragglers,
+                                     int steps = 40, int shards = 1) {
   return simulate_system(4, {.system = system, .steps = steps, .shards = shards, .stragglers = stragglers},
                          SimCluster::uniform(4, 1e-5, 1e9, 1e6));
 }
 
 TEST(BackupWorkers, OneStragglerCostsNothingButItsOwnWork) {
-  const double without = run(servers("'quorum'"), {})[0].seconds;
-  const auto with = run(servers("'quorum'"), one_slow);
+  const double without = run_rounds(round_servers("'quorum'"), {})[0].seconds;
+  const auto with = run_rounds(round_servers("'quorum'"), slow_in_rounds);
   EXPECT_LT(with[0].seconds, 1.15 * without);  // the last round's straggler is waited for, once
-  EXPECT_GT(run(servers("'bsp'"), one_slow)[0].seconds, 3 * without);
+  EXPECT_GT(run_rounds(round_servers("'bsp'"), slow_in_rounds)[0].seconds, 3 * without);
 }
 
 TEST(BackupWorkers, WhoIsLateIsDroppedCountedAndGoesOnWithTheOpenRound) {
-  const auto with = run(servers("'quorum'"), one_slow);
+  const auto with = run_rounds(round_servers("'quorum'"), slow_in_rounds);
   EXPECT_EQ(with[0].reached, 40);
   EXPECT_EQ(with[0].figures.at("updates"), 40) << "each round is closed once";
   const double dropped = with[0].figures.at("dropped");
@@ -42,14 +42,15 @@ TEST(BackupWorkers, WhoIsLateIsDroppedCountedAndGoesOnWithTheOpenRound) {
 }
 
 TEST(BackupWorkers, WithoutBackupsItIsTheSynchronousTraining) {
-  const auto bsp = run(servers("'bsp'"), {}), quorum = run(servers("'quorum'\nbackups = 0"), {});
+  const auto bsp = run_rounds(round_servers("'bsp'"), {}),
+             quorum = run_rounds(round_servers("'quorum'\nbackups = 0"), {});
   EXPECT_TRUE(same_bits(bsp[0].model, quorum[0].model));
   EXPECT_EQ(quorum[0].figures.at("dropped"), 0);
 }
 
 TEST(BackupWorkers, ManySeedsOfStragglersNeitherHangNorDisagree) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    SystemJob job{.system = servers("'quorum'\nbackups = 2"),
+    SystemJob job{.system = round_servers("'quorum'\nbackups = 2"),
                   .steps = 20,
                   .seed = seed,
                   .stragglers = {{.rank = -1, .factor = 7, .chance = 0.6}, {.rank = -1, .factor = 3, .chance = 0.5}}};
@@ -60,10 +61,11 @@ TEST(BackupWorkers, ManySeedsOfStragglersNeitherHangNorDisagree) {
 }
 
 TEST(AggressiveSynchronisation, AStepTakesTheFastestWorkersTimeAndUsesPartsOfTheOthersWork) {
-  const auto without = run(servers("'a_bsp'"), {}, 10, 8), with = run(servers("'a_bsp'"), one_slow, 10, 8);
+  const auto without = run_rounds(round_servers("'a_bsp'"), {}, 10, 8),
+             with = run_rounds(round_servers("'a_bsp'"), slow_in_rounds, 10, 8);
   EXPECT_EQ(without[0].figures.at("part_done"), 1);
   EXPECT_LT(with[0].seconds, 1.6 * without[0].seconds) << "at most one of eight shards, which take four times as long";
-  EXPECT_GT(run(servers("'bsp'"), one_slow, 10, 8)[0].seconds, 3 * without[0].seconds);
+  EXPECT_GT(run_rounds(round_servers("'bsp'"), slow_in_rounds, 10, 8)[0].seconds, 3 * without[0].seconds);
   const double all = 10 * 32;
   EXPECT_GT(static_cast<double>(with[0].samples), 0.75 * all + 10) << "the slow worker's part counts";
   EXPECT_LT(static_cast<double>(with[0].samples), 0.9 * all);
@@ -71,7 +73,8 @@ TEST(AggressiveSynchronisation, AStepTakesTheFastestWorkersTimeAndUsesPartsOfThe
 }
 
 TEST(AggressiveSynchronisation, AmongEqualsItIsTheSynchronousTraining) {
-  const auto bsp = run(servers("'bsp'"), {}, 10, 4), a_bsp = run(servers("'a_bsp'"), {}, 10, 4);
+  const auto bsp = run_rounds(round_servers("'bsp'"), {}, 10, 4),
+             a_bsp = run_rounds(round_servers("'a_bsp'"), {}, 10, 4);
   EXPECT_TRUE(same_bits(bsp[0].model, a_bsp[0].model));
 }
 

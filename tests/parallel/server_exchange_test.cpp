@@ -9,7 +9,7 @@ namespace {
 
 using namespace test;
 
-std::string servers(const std::string& exchange, const std::string& sync) {
+std::string exchange_servers(const std::string& exchange, const std::string& sync) {
   return "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n" + exchange + "\n[sync]\nname = " + sync + "\n";
 }
 
@@ -30,21 +30,21 @@ void expect_near(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(Servers, TheModelIsTheSameOnAnyNumberOfThem) {  // but for the order in which contributions come and are added
-  const auto one = simulate_system(4, {.system = servers("servers = 1", "'bsp'")});
+  const auto one = simulate_system(4, {.system = exchange_servers("servers = 1", "'bsp'")});
   for (const std::string count : {"2", "3", "'all'"})
-    expect_near(one[0].model, simulate_system(4, {.system = servers("servers = " + count, "'bsp'")})[0].model);
+    expect_near(one[0].model, simulate_system(4, {.system = exchange_servers("servers = " + count, "'bsp'")})[0].model);
 }
 
 TEST(Servers, PlannedAccessSendsOneMessageForAllTensorsOfAServer) {
-  const auto planned = simulate_system(4, {.system = servers("servers = 2\nplanned = true", "'bsp'")});
-  const auto each = simulate_system(4, {.system = servers("servers = 2\nplanned = false", "'bsp'")});
+  const auto planned = simulate_system(4, {.system = exchange_servers("servers = 2\nplanned = true", "'bsp'")});
+  const auto each = simulate_system(4, {.system = exchange_servers("servers = 2\nplanned = false", "'bsp'")});
   EXPECT_TRUE(same_bits(planned[0].model, each[0].model));
   EXPECT_LT(messages(planned), 0.7 * messages(each));
 }
 
 TEST(Servers, MergedPushesSaveTrafficByTheirNumber) {
   const auto sent = [](const std::string& exchange, int steps) {
-    return bytes(simulate_system(4, {.system = servers(exchange, "'async'\nwork = 'own'"), .steps = steps}));
+    return bytes(simulate_system(4, {.system = exchange_servers(exchange, "'async'\nwork = 'own'"), .steps = steps}));
   };
   const auto step = [&](const std::string& exchange) { return (sent(exchange, 48) - sent(exchange, 24)) / 24; };
   // Without the messages about work, which are the same.
@@ -60,7 +60,8 @@ TEST(Servers, MergedPushesSaveTrafficByTheirNumber) {
 // is what it computes from.
 TEST(Servers, AMergedPushMovesTheModelAsItsStepsWould) {
   const auto run = [](const std::string& exchange, int steps) {
-    return simulate_system(2, {.system = servers(exchange, "'async'\nwork = 'own'"), .rule = "sgd", .steps = steps})[0]
+    return simulate_system(
+               2, {.system = exchange_servers(exchange, "'async'\nwork = 'own'"), .rule = "sgd", .steps = steps})[0]
         .model;
   };
   const auto each = run("[when]\nn_push = 1\nn_fetch = 8", 8), merged = run("[when]\nn_push = 4\nn_fetch = 8", 8);
@@ -76,14 +77,15 @@ TEST(Servers, AMergedPushMovesTheModelAsItsStepsWould) {
 
 TEST(Servers, AWarmStartIsOneWorkersAlone) {
   const SimCluster slow = SimCluster::uniform(4, 1e-5, 1e9, 1e6);
-  const auto cold = simulate_system(4, {.system = servers("", "'async'"), .steps = 12}, slow);
-  const auto warm = simulate_system(4, {.system = servers("[when]\nwarm_start = 24", "'async'"), .steps = 12}, slow);
+  const auto cold = simulate_system(4, {.system = exchange_servers("", "'async'"), .steps = 12}, slow);
+  const auto warm =
+      simulate_system(4, {.system = exchange_servers("[when]\nwarm_start = 24", "'async'"), .steps = 12}, slow);
   EXPECT_EQ(warm[0].samples, cold[0].samples);
   EXPECT_NEAR(warm[0].figures.at("updates"), 48, 1e-9);
   EXPECT_LT(warm[0].figures.at("mean_staleness"), 0.7 * cold[0].figures.at("mean_staleness"));
   EXPECT_GT(warm[0].seconds, 1.5 * cold[0].seconds) << "half of the work by one of four";
   const auto longer =
-      simulate_system(4, {.system = servers("[when]\nwarm_start = 1000", "'async'"), .steps = 12}, slow);
+      simulate_system(4, {.system = exchange_servers("[when]\nwarm_start = 1000", "'async'"), .steps = 12}, slow);
   EXPECT_EQ(longer[0].samples, cold[0].samples) << "a warm start longer than the training ends with it";
 }
 
@@ -97,12 +99,13 @@ TEST(Servers, NoMoreOfThemOrOfSitesThanWorkers) {
   const std::string nested =
       "[rule]\nname = 'grad_push'\n[exchange]\nname = 'nested'\n[exchange.outer]\nname = 'server'\nservers = 5\n"
       "[sync]\nname = 'async'\nwork = 'own'";
-  for (const std::string& system : {servers("servers = 5", "'async'"), servers("sites = 5", "'approximate'"), nested}) {
+  for (const std::string& system :
+       {exchange_servers("servers = 5", "'async'"), exchange_servers("sites = 5", "'approximate'"), nested}) {
     EXPECT_NE(problems_of(system, 4).find("at most 4"), std::string::npos) << system << problems_of(system, 4);
     EXPECT_EQ(problems_of(system, 5), "") << system;
   }
-  EXPECT_EQ(problems_of(servers("servers = 5", "'async'"), 1), "") << "alone, nobody serves anybody";
-  EXPECT_NE(problems_of(servers("servers = 'some'", "'async'"), 4).find("a whole number"), std::string::npos);
+  EXPECT_EQ(problems_of(exchange_servers("servers = 5", "'async'"), 1), "") << "alone, nobody serves anybody";
+  EXPECT_NE(problems_of(exchange_servers("servers = 'some'", "'async'"), 4).find("a whole number"), std::string::npos);
 }
 
 TEST(Servers, CodecsThatAreUnknownAreAnsweredWithAllThereAre) {
@@ -121,10 +124,10 @@ TEST(Servers, CodecsThatAreUnknownAreAnsweredWithAllThereAre) {
 
 TEST(Servers, GradientsThatWouldBeLostAreRefused) {
   for (const auto& [system, cure] : std::vector<std::pair<std::string, std::string>>{
-           {servers("[when]\ntau = 2", "'async'"), "n_push"},
-           {servers("[when]\nprobability = 0.5", "'async'"), "n_push"},
-           {servers("[when]\nn_push = 2", "'ssp'"), "sync async"},
-           {servers("[when]\nwarm_start = 5", "'bsp'"), "sync async"},
+           {exchange_servers("[when]\ntau = 2", "'async'"), "n_push"},
+           {exchange_servers("[when]\nprobability = 0.5", "'async'"), "n_push"},
+           {exchange_servers("[when]\nn_push = 2", "'ssp'"), "sync async"},
+           {exchange_servers("[when]\nwarm_start = 5", "'bsp'"), "sync async"},
            {"[rule]\nname = 'grad_mean'\n[exchange]\nname = 'server'\n[sync]\nname = 'quorum'", "grad_push"}}) {
     Problems problems;
     const Composition c = composition_of(system, problems);

@@ -16,8 +16,8 @@ namespace {
 using namespace test;
 using exchanges::FactorMessage;
 
-std::string servers(const std::string& settings, const std::string& sync, const std::string& order = "backward",
-                    const std::string& rule = "grad_push") {
+std::string factor_servers(const std::string& settings, const std::string& sync, const std::string& order = "backward",
+                           const std::string& rule = "grad_push") {
   return fmt::format(
       "[rule]\nname = '{}'\n[exchange]\nname = 'server'\n{}\n[sync]\nname = '{}'\n[order]\nname = '{}'\n", rule,
       settings, sync, order);
@@ -31,9 +31,9 @@ const Case network{"mlp",
 TEST(ServerFactors, OfOneWorkerMakeTheSameBitsAsItsGradients) {
   for (const char* sync : {"async", "bsp", "delay"}) {
     SCOPED_TRACE(sync);
-    SystemJob job{.system = servers("", sync), .network = network, .steps = 20, .batch = 6};
+    SystemJob job{.system = factor_servers("", sync), .network = network, .steps = 20, .batch = 6};
     const auto whole = simulate_system(1, job);
-    job.system = servers("factors = true", sync);
+    job.system = factor_servers("factors = true", sync);
     const auto factors = simulate_system(1, job);
     EXPECT_TRUE(same_bits(factors[0].model, whole[0].model));
     EXPECT_TRUE(same_bits(factors[0].weights, whole[0].weights));
@@ -44,10 +44,14 @@ TEST(ServerFactors, OfOneWorkerMakeTheSameBitsAsItsGradients) {
 void expect_same_training(const Case& n, const std::string& settings, const std::string& sync,
                           const std::string& order = "backward", const std::string& rule = "grad_push") {
   SCOPED_TRACE(settings + " " + sync + " " + order + " " + rule);
-  SystemJob job{
-      .system = servers(settings, sync, order, rule), .network = n, .lr = 0.02, .steps = 9, .batch = 30, .shards = 2};
+  SystemJob job{.system = factor_servers(settings, sync, order, rule),
+                .network = n,
+                .lr = 0.02,
+                .steps = 9,
+                .batch = 30,
+                .shards = 2};
   const auto whole = simulate_system(4, job);
-  job.system = servers(settings + "\nfactors = true", sync, order, rule);
+  job.system = factor_servers(settings + "\nfactors = true", sync, order, rule);
   const auto factors = simulate_system(4, job);
   for (const SystemResult& r : factors) EXPECT_LT(largest_difference(r.model, whole[0].model), 2e-5);
   EXPECT_LT(bytes_of(factors), 0.95 * bytes_of(whole));
@@ -69,14 +73,16 @@ TEST(ServerFactors, OfLayersWithSeveralRowsASampleToo) {
 }
 
 TEST(ServerFactors, AsynchronouslyLearn) {
-  SystemJob job{.system = servers("servers = 'all'\nreplicas = 2\nfactors = true", "async"), .steps = 60, .batch = 16};
+  SystemJob job{
+      .system = factor_servers("servers = 'all'\nreplicas = 2\nfactors = true", "async"), .steps = 60, .batch = 16};
   EXPECT_GT(simulate_system(4, job)[0].accuracy, 0.9);
 }
 
 TEST(ServerFactors, AreNotLostWithAServer) {
-  SystemJob job{.system = servers("replicas = 2\nfactors = true", "bsp"), .network = network, .steps = 30, .batch = 12};
+  SystemJob job{
+      .system = factor_servers("replicas = 2\nfactors = true", "bsp"), .network = network, .steps = 30, .batch = 12};
   const auto whole = simulate_system(2, job);  // a sum of two has no order
-  job.system = servers("replicas = 2\nfactors = true\nkill_server = '0@20'", "bsp");
+  job.system = factor_servers("replicas = 2\nfactors = true\nkill_server = '0@20'", "bsp");
   const auto killed = simulate_system(2, job);
   EXPECT_TRUE(same_bits(whole[0].model, killed[0].model));
   EXPECT_TRUE(same_bits(whole[1].weights, killed[1].weights));
@@ -85,7 +91,7 @@ TEST(ServerFactors, AreNotLostWithAServer) {
 
 // The formula counts the worker that has most.
 TEST(ServerFactors, OfUnequalPartsAreAtMostWhatTheFormulaSays) {
-  const std::string system = servers("servers = 'all'\nreplicas = 2\nfactors = true", "bsp");
+  const std::string system = factor_servers("servers = 'all'\nreplicas = 2\nfactors = true", "bsp");
   const auto few = simulate_system(4, {.system = system, .network = network, .steps = 3, .batch = 22});
   const auto more = simulate_system(4, {.system = system, .network = network, .steps = 4, .batch = 22});
   Problems problems;
@@ -179,18 +185,18 @@ TEST(ServerFactors, SayWithWhatTheyDoNotGo) {
     check_composition(composition_of(system, problems), {.workers = 4}, problems);
     return problems.text("");
   };
-  EXPECT_EQ(problems_of(servers("factors = true\nreplicas = 2", "async")), "");
+  EXPECT_EQ(problems_of(factor_servers("factors = true\nreplicas = 2", "async")), "");
   const std::vector<std::pair<std::string, std::string>> refused{
-      {servers("factors = true\n[when]\nn_push = 2", "async"), "leave out when.n_push"},
-      {servers("factors = true\n[when]\nn_fetch = 2", "async"), "leave out when.n_fetch"},
-      {servers("factors = true\nfilters = ['skip']", "async"), "leave out filters"},
-      {servers("factors = true\nfanout = 2", "bsp"), "leave out fanout"},
-      {servers("factors = true", "ssp"), "take sync delay"},
-      {servers("factors = true", "essp"), "take sync delay"},
-      {servers("factors = true", "a_bsp"), "take sync quorum"},
-      {servers("factors = true", "bsp", "priority"), "take order backward"},
-      {servers("factors = true", "async", "backward", "param_mean"), "take rule grad_push"},
-      {servers("factors = true", "async") + "[codec]\nname = 'fp16'\n", "take codec none"},
+      {factor_servers("factors = true\n[when]\nn_push = 2", "async"), "leave out when.n_push"},
+      {factor_servers("factors = true\n[when]\nn_fetch = 2", "async"), "leave out when.n_fetch"},
+      {factor_servers("factors = true\nfilters = ['skip']", "async"), "leave out filters"},
+      {factor_servers("factors = true\nfanout = 2", "bsp"), "leave out fanout"},
+      {factor_servers("factors = true", "ssp"), "take sync delay"},
+      {factor_servers("factors = true", "essp"), "take sync delay"},
+      {factor_servers("factors = true", "a_bsp"), "take sync quorum"},
+      {factor_servers("factors = true", "bsp", "priority"), "take order backward"},
+      {factor_servers("factors = true", "async", "backward", "param_mean"), "take rule grad_push"},
+      {factor_servers("factors = true", "async") + "[codec]\nname = 'fp16'\n", "take codec none"},
       {"[rule]\nname = 'grad_push'\n[exchange]\nname = 'nested'\n[exchange.outer]\nfactors = true\n"
        "[sync]\nname = 'async'\nwork = 'own'\n",
        "outer.factors"},

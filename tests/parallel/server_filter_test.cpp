@@ -23,7 +23,7 @@ std::vector<float> some_numbers(std::size_t n, std::uint32_t step, float scale =
   return values;
 }
 
-std::uint64_t bytes_of(const std::vector<SystemResult>& ranks) {
+std::uint64_t bytes_sent_by(const std::vector<SystemResult>& ranks) {
   return std::accumulate(ranks.begin(), ranks.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const SystemResult& r) { return sum + r.sent.bytes; });
 }
@@ -104,7 +104,7 @@ TEST(Filters, BytesFallAndTrainingConverges) {
       4, {.system = server + "filters = ['significant', 'skip']\nthreshold = 0.01\nskip = 0.2\nblock = 8" + sync,
           .steps = 60});
   EXPECT_GT(some[0].accuracy, 0.9);
-  EXPECT_LT(static_cast<double>(bytes_of(some)), 0.85 * static_cast<double>(bytes_of(all)));
+  EXPECT_LT(static_cast<double>(bytes_sent_by(some)), 0.85 * static_cast<double>(bytes_sent_by(all)));
 }
 
 TEST(Sites, OnlyWhatIsSignificantCrossesAndNothingIsLost) {
@@ -150,7 +150,7 @@ std::string gaia(double threshold) {
 TEST(Sites, FewerNumbersCrossWithALargerThresholdAndItTrains) {
   const auto all = simulate_system(4, {.system = gaia(0), .steps = 60});
   const auto few = simulate_system(4, {.system = gaia(0.2), .steps = 60});
-  EXPECT_LT(bytes_of(few), bytes_of(all));
+  EXPECT_LT(bytes_sent_by(few), bytes_sent_by(all));
   EXPECT_GT(all[0].accuracy, 0.9);
   EXPECT_GT(few[0].accuracy, 0.9);
   for (const SystemResult& r : few) EXPECT_TRUE(same_bits(r.model, few[0].model));

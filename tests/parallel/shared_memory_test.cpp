@@ -21,22 +21,22 @@ struct Memory {
   std::span<std::byte> bytes() { return buffer.as<std::byte>(); }
 };
 
-constexpr int ranks = 4, times = 20'000;
+constexpr int racing_ranks = 4, racing_times = 20'000;
 
 // What is missing of 4 ranks' additions of 1 to each of 16 numbers.
 double missing_after_a_race(RacingWeights::Add how) {
   constexpr std::size_t floats = 16;
   Memory memory(floats, 1);
-  run_in_threads(ranks, {}, [&](World&) {
+  run_in_threads(racing_ranks, {}, [&](World&) {
     RacingWeights weights(memory.bytes(), floats, 1, how, 1);
     const std::vector<float> ones(floats, 1);
-    for (int i = 0; i < times; ++i) weights.add(0, ones);
+    for (int i = 0; i < racing_times; ++i) weights.add(0, ones);
   });
   RacingWeights weights(memory.bytes(), floats, 1, how, 1);
-  EXPECT_EQ(weights.updates(0), static_cast<std::uint64_t>(ranks * times));
+  EXPECT_EQ(weights.updates(0), static_cast<std::uint64_t>(racing_ranks * racing_times));
   std::vector<float> sum(floats);
   weights.read(0, sum);
-  return ranks * times * static_cast<double>(floats) - std::accumulate(sum.begin(), sum.end(), 0.0);
+  return racing_ranks * racing_times * static_cast<double>(floats) - std::accumulate(sum.begin(), sum.end(), 0.0);
 }
 
 TEST(RacingWeights, LoseUpdatesWhereTwoWriteAtOnce) {
@@ -104,10 +104,10 @@ std::uint64_t number_in(Replica& replica, const std::string& name) {
 }
 
 RaceResult race(const std::string& settings) {
-  std::vector<RaceResult> all(ranks);
+  std::vector<RaceResult> all(racing_ranks);
   std::vector<Straggler> pauses;  // between reading and writing, so that others write in between on a single core too
-  for (Rank r = 0; r < ranks; ++r) pauses.push_back({.rank = r, .factor = 2});
-  run_in_threads(ranks, {}, [&](World& world) {
+  for (Rank r = 0; r < racing_ranks; ++r) pauses.push_back({.rank = r, .factor = 2});
+  run_in_threads(racing_ranks, {}, [&](World& world) {
     RaceResult& mine = all[static_cast<std::size_t>(world.rank())];
     const SystemJob job{.system = fmt::format("[rule]\nname = 'movement_add'\n[exchange]\nname = 'shared_memory'\n{}\n"
                                               "[sync]\nname = 'async'\nwork = 'own'\n",
@@ -130,7 +130,7 @@ RaceResult race(const std::string& settings) {
 
 TEST(Hogwild, RacesAndStillLearns) {
   const RaceResult r = race("");
-  EXPECT_EQ(r.pushes, ranks * 120u);
+  EXPECT_EQ(r.pushes, racing_ranks * 120u);
   EXPECT_GT(r.staleness, 0u) << "nobody has written between a worker's reading and writing";
   EXPECT_GT(r.accuracy, 0.95);
 }

@@ -11,7 +11,7 @@ namespace {
 
 using namespace test;
 
-constexpr int ranks = 5, steps = 12;
+constexpr int system_ranks = 5, system_steps = 12;
 
 struct Weathered {
   const char* name;
@@ -42,19 +42,20 @@ std::vector<Weathered> systems() {
       {"dgc", "[exchange]\nname = 'all_reduce'\n[codec]\nname = 'dgc'\nshare = 0.1\nwarmup_epochs = 0\n", true, "sgd"}};
 }
 
-struct Outcome {
+struct SystemOutcome {
   SimReport report;
   std::vector<SystemResult> results;
 };
 
 class SystemWeather : public testing::TestWithParam<Weathered> {
  protected:
-  Outcome run(std::uint64_t seed, const FaultPlan& faults) const {
-    Outcome o;
-    o.results.resize(ranks);
-    const SystemJob job{.system = GetParam().system, .rule = GetParam().rule, .steps = steps, .batch = 4 * ranks};
+  SystemOutcome run(std::uint64_t seed, const FaultPlan& faults) const {
+    SystemOutcome o;
+    o.results.resize(system_ranks);
+    const SystemJob job{
+        .system = GetParam().system, .rule = GetParam().rule, .steps = system_steps, .batch = 4 * system_ranks};
     o.report = run_in_simulation(
-        SimCluster::uniform(ranks, 20e-6, 1.25e8, 1e8), {.seed = seed, .faults = faults},
+        SimCluster::uniform(system_ranks, 20e-6, 1.25e8, 1e8), {.seed = seed, .faults = faults},
         [&](World& world) { o.results[static_cast<std::size_t>(world.rank())] = run_system(world, job); });
     return o;
   }
@@ -68,14 +69,14 @@ bool is_a_hang(const std::string& text) {
 }
 
 TEST_P(SystemWeather, EndsWellOrWithANamedRank) {
-  const Outcome clean = run(0, {});
+  const SystemOutcome clean = run(0, {});
   clean.report.throw_if_failed();
   constexpr std::uint64_t seeds = 24;
   std::uint64_t ended = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    const FaultPlan plan = random_faults(seed, ranks, clean.report.seconds);
+    const FaultPlan plan = random_faults(seed, system_ranks, clean.report.seconds);
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, to_text(plan)));
-    const Outcome o = run(seed, plan);
+    const SystemOutcome o = run(seed, plan);
     for (const SimFailure& f : o.report.failures) {
       EXPECT_TRUE(f.crashed || f.text.find("rank ") != std::string::npos) << f.text;
       EXPECT_FALSE(is_a_hang(f.text)) << f.text;
@@ -83,7 +84,7 @@ TEST_P(SystemWeather, EndsWellOrWithANamedRank) {
     if (!o.report.ok()) continue;
     ++ended;
     for (const SystemResult& r : o.results) {
-      EXPECT_EQ(r.reached, steps);
+      EXPECT_EQ(r.reached, system_steps);
       EXPECT_TRUE(same_bits(r.model, o.results[0].model));
       if (GetParam().keeps_step) EXPECT_TRUE(same_bits(r.model, clean.results[0].model));
     }

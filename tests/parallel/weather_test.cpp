@@ -13,9 +13,9 @@ namespace {
 
 using namespace test;
 
-constexpr int ranks = 8, steps = 20;
+constexpr int cluster_ranks = 8, cluster_steps = 20;
 
-struct Outcome {
+struct ClusterOutcome {
   SimReport report;
   std::vector<std::vector<float>> weights;  // by rank; empty if it did not end
 };
@@ -29,10 +29,10 @@ class Cluster {
     clean_.report.throw_if_failed();
   }
 
-  Outcome run(std::uint64_t seed, const FaultPlan& faults, const PlantedBugs& bugs = {}) const {
-    Outcome outcome;
-    outcome.weights.resize(ranks);
-    const SimCluster cluster = SimCluster::uniform(ranks, 20e-6, 1.25e8, 1e8);
+  ClusterOutcome run(std::uint64_t seed, const FaultPlan& faults, const PlantedBugs& bugs = {}) const {
+    ClusterOutcome outcome;
+    outcome.weights.resize(cluster_ranks);
+    const SimCluster cluster = SimCluster::uniform(cluster_ranks, 20e-6, 1.25e8, 1e8);
     outcome.report = run_in_simulation(cluster, {.seed = seed, .faults = faults, .bugs = bugs}, [&](World& world) {
       outcome.weights[static_cast<std::size_t>(world.rank())] = train(world);
     });
@@ -40,7 +40,7 @@ class Cluster {
   }
 
   double seconds() const { return clean_.report.seconds; }
-  bool as_clean(const Outcome& o) const {
+  bool as_clean(const ClusterOutcome& o) const {
     for (std::size_t r = 0; r < o.weights.size(); ++r)
       if (!same_bits(o.weights[r], clean_.weights[r])) return false;
     return true;
@@ -51,12 +51,12 @@ class Cluster {
     Cores cores(1);
     Team team(world, cores);
     Trainer trainer(
-        {.model = model_.get(), .fields = data_->fields(), .shards = ranks, .seed = 3},
+        {.model = model_.get(), .fields = data_->fields(), .shards = cluster_ranks, .seed = 3},
         [&] { return optim("momentum"); }, team);
     const auto own = static_cast<std::uint64_t>(world.rank());
-    data::Loader loader(data_,
-                        {.seed = 3, .batches = {{0, 16}}, .shards = ranks, .own = data::Slice{own, 1}, .prefetch = 0});
-    for (std::uint64_t step = 0; step < steps; ++step) trainer.step(step, 0.05, loader.at(step));
+    data::Loader loader(
+        data_, {.seed = 3, .batches = {{0, 16}}, .shards = cluster_ranks, .own = data::Slice{own, 1}, .prefetch = 0});
+    for (std::uint64_t step = 0; step < cluster_steps; ++step) trainer.step(step, 0.05, loader.at(step));
     return {trainer.parameters().begin(), trainer.parameters().end()};
   }
 
@@ -65,13 +65,13 @@ class Cluster {
                 {.kind = data::SyntheticOptions::Kind::blobs, .samples = 64, .shape = {12}, .classes = 4}};
   data::DatasetPtr data_;
   std::unique_ptr<const models::Model> model_;
-  Outcome clean_;
+  ClusterOutcome clean_;
 };
 
 // The clean result, or a reason. Returns whether it ended well.
 bool expect_clean_or_named(const Cluster& cluster, std::uint64_t seed) {
-  const FaultPlan plan = random_faults(seed, ranks, cluster.seconds());
-  const Outcome outcome = cluster.run(seed, plan);
+  const FaultPlan plan = random_faults(seed, cluster_ranks, cluster.seconds());
+  const ClusterOutcome outcome = cluster.run(seed, plan);
   if (outcome.report.ok()) {
     EXPECT_TRUE(cluster.as_clean(outcome)) << "seed " << seed << "\n" << to_text(plan);
     return true;
@@ -98,7 +98,7 @@ TEST(SlowWeather, AThousandSeeds) { expect_clean_or_named(1000); }
 TEST(Weather, TheSameSeedIsTheSameStory) {
   const Cluster cluster;
   for (std::uint64_t seed : {3u, 17u, 40u}) {
-    const FaultPlan plan = random_faults(seed, ranks, cluster.seconds());
+    const FaultPlan plan = random_faults(seed, cluster_ranks, cluster.seconds());
     EXPECT_EQ(cluster.run(seed, plan).report.trace_hash, cluster.run(seed, plan).report.trace_hash);
   }
 }
@@ -117,10 +117,10 @@ TEST_P(WeatherPlanted, BugIsCaughtByTheSeeds) {
   bugs.*GetParam().bug = true;
   int caught = 0, seeds = 0;
   for (std::uint64_t seed = 0; seed < 100 && caught == 0; ++seed, ++seeds) {
-    const FaultPlan plan = random_faults(seed, ranks, cluster.seconds(), false);
-    const Outcome right = cluster.run(seed, plan);
+    const FaultPlan plan = random_faults(seed, cluster_ranks, cluster.seconds(), false);
+    const ClusterOutcome right = cluster.run(seed, plan);
     ASSERT_TRUE(right.report.ok() && cluster.as_clean(right)) << "seed " << seed << "\n" << to_text(plan);
-    const Outcome wrong = cluster.run(seed, plan, bugs);
+    const ClusterOutcome wrong = cluster.run(seed, plan, bugs);
     caught += !wrong.report.ok() || !cluster.as_clean(wrong);
   }
   EXPECT_GT(caught, 0);

@@ -13,9 +13,9 @@
 namespace echelon {
 namespace {
 
-constexpr int workers = 4, samples = 480, batch = 16, steps = samples / batch;
+constexpr int share_workers = 4, samples = 480, batch = 16, steps = samples / batch;
 
-struct Outcome : RunListener {
+struct EpochOutcome : RunListener {
   void on_step(const StepEvent& e) override {
     EXPECT_GT(e.result.samples, 0) << "a loss of nothing, at step " << e.step;
     done += e.result.samples;
@@ -27,7 +27,7 @@ struct Outcome : RunListener {
   double seconds = 0;
 };
 
-Outcome train(double share, double slowness, int epochs, const std::string& every = "eval_every_epochs = 1") {
+EpochOutcome train(double share, double slowness, int epochs, const std::string& every = "eval_every_epochs = 1") {
   const auto disk = make_real_disk();
   const test::TempDir dir;
   const std::string recipe = dir.path("recipe.toml");
@@ -43,8 +43,8 @@ Outcome train(double share, double slowness, int epochs, const std::string& ever
   problems.throw_if_any(recipe);
   TrainingJob job = make_job(prepared);
   job.stragglers = {{.rank = 1, .factor = slowness}};
-  Outcome outcome;
-  run_in_simulation(SimCluster::uniform(workers, 1e-5, 1e9, 1e6), {}, [&](World& world) {
+  EpochOutcome outcome;
+  run_in_simulation(SimCluster::uniform(share_workers, 1e-5, 1e9, 1e6), {}, [&](World& world) {
     const auto meter = make_metered(world);
     Cores cores(1);
     Team team(*meter, cores, true);
@@ -59,7 +59,7 @@ Outcome train(double share, double slowness, int epochs, const std::string& ever
 
 TEST(EpochShare, EndsEpochsWithoutWaitingForASlowWorker) {
   constexpr int epochs = 3;
-  const Outcome whole = train(1, 20, epochs), cut = train(0.75, 20, epochs), equal = train(1, 1, epochs);
+  const EpochOutcome whole = train(1, 20, epochs), cut = train(0.75, 20, epochs), equal = train(1, 1, epochs);
   EXPECT_EQ(whole.done, epochs * samples);
   EXPECT_GE(cut.done, epochs * samples * 3 / 4);
   EXPECT_LT(cut.done, epochs * samples * 7 / 8);
@@ -73,7 +73,7 @@ TEST(EpochShare, EndsEpochsWithoutWaitingForASlowWorker) {
 
 // An evaluation after four fifths of an epoch, which is over by then: nothing of the last fifth is done.
 TEST(EpochShare, CountsFromTheBeginningOfAnEpochEvenIfRanksMeetWithinIt) {
-  const Outcome o = train(0.75, 1, 1, fmt::format("eval_every_steps = {}", steps * 4 / 5));
+  const EpochOutcome o = train(0.75, 1, 1, fmt::format("eval_every_steps = {}", steps * 4 / 5));
   EXPECT_GE(o.done, samples * 3 / 4);
   EXPECT_LE(o.done, samples * 4 / 5);
   EXPECT_EQ(o.evaluated, (std::vector<std::int64_t>{steps * 4 / 5, steps}));

@@ -17,7 +17,7 @@ namespace {
 
 using namespace test;
 
-constexpr int workers = 8;
+constexpr int idea_workers = 8;
 
 SystemFile file_of(const std::string& name) { return read_system(*make_real_disk(), name, shipped); }
 
@@ -37,7 +37,7 @@ Measured run_of(const SystemFile& file, const SimCluster& cluster, SystemJob job
   Measured run;
   for (const int times : {2, 1}) {
     job.steps = times * steps;
-    const auto all = simulate_system(workers, job, cluster);
+    const auto all = simulate_system(idea_workers, job, cluster);
     const double sign = times == 2 ? 1.0 / steps : -1.0 / steps;
     for (const SystemResult& r : all) {
       run.cost.messages += sign * static_cast<double>(r.sent.messages);
@@ -63,10 +63,10 @@ SystemFile in_messages_of(const std::string& name, std::int64_t bytes) {
 }
 
 constexpr double latency = 1e-3;
-SimCluster of_latency() { return SimCluster::uniform(workers, latency, 1e15, 1e15); }  // nothing else takes time
+SimCluster of_latency() { return SimCluster::uniform(idea_workers, latency, 1e15, 1e15); }  // nothing else takes time
 SimCluster two_hosts() {
   SimCluster cluster = SimCluster::uniform(2, latency, 1e15, 1e15);
-  for (auto& machine : cluster.machines) machine.ranks = workers / 2;
+  for (auto& machine : cluster.machines) machine.ranks = idea_workers / 2;
   return cluster;
 }
 
@@ -84,7 +84,7 @@ class AllReducePattern : public testing::TestWithParam<Pattern> {};
 TEST_P(AllReducePattern, IsTheAlgorithmsOwn) {
   const Pattern p = GetParam();
   const Measured own = run_of(in_one_bucket(p.system), p.cluster), bsp = run_of(in_one_bucket("bsp"), p.cluster);
-  const double n = workers, model = 4.0 * static_cast<double>(own.result.weights.size());
+  const double n = idea_workers, model = 4.0 * static_cast<double>(own.result.weights.size());
   EXPECT_NEAR(own.cost.messages - bsp.cost.messages, p.messages - 2 * n * (n - 1), 1e-6);
   EXPECT_NEAR(own.cost.bytes - bsp.cost.bytes, (p.models - 2 * (n - 1)) * model, 1e-6 * model);
   if (p.latencies == 0) return;
@@ -109,7 +109,7 @@ TEST(Gloo, TakesTheRingForWhatIsLargeAndFewRoundsForWhatIsSmall) {
   file.exchange.items["switch_bytes"] = integer(bytes + 1);
   EXPECT_NEAR(run_of(file, of_latency()).cost.messages, small.cost.messages, 1e-6);
   file.exchange.items["switch_bytes"] = integer(bytes);
-  const double n = workers;
+  const double n = idea_workers;
   EXPECT_NEAR(run_of(file, of_latency()).cost.messages - small.cost.messages, 2 * n * (n - 1) - 48, 1e-6);
 }
 
@@ -157,11 +157,11 @@ TEST(BigDl, ConcludesEveryNumberAtOneWorker) {
   std::vector<std::size_t> concluded;  // simulated workers are one thread
   SystemJob job{.system = tables_of(file_of("bigdl")), .steps = 1};
   job.adapt = [&](Composition& c) { c.rule = std::make_unique<Counting>(std::move(c.rule), concluded); };
-  const auto all = simulate_system(workers, job);
-  ASSERT_EQ(concluded.size(), static_cast<std::size_t>(workers));
+  const auto all = simulate_system(idea_workers, job);
+  ASSERT_EQ(concluded.size(), static_cast<std::size_t>(idea_workers));
   std::size_t sum = 0;
   for (const std::size_t part : concluded) {
-    EXPECT_LE(part, all[0].weights.size() / workers + 16);  // parts begin at cache lines
+    EXPECT_LE(part, all[0].weights.size() / idea_workers + 16);  // parts begin at cache lines
     sum += part;
   }
   EXPECT_EQ(sum, all[0].weights.size());
@@ -181,14 +181,14 @@ TEST_P(Overlap, HidesTheExchangeBehindBackward) {
                  table({{"hidden", integers({64, 64, 64, 64})}}),
                  {.kind = data::SyntheticOptions::Kind::blobs, .samples = 256, .shape = {64}, .classes = 64}};
   job.batch = 16;  // so few that factors are smaller
-  const SimCluster cluster = SimCluster::uniform(workers, 1e-6, GetParam().bandwidth, 6.25e7);
+  const SimCluster cluster = SimCluster::uniform(idea_workers, 1e-6, GetParam().bandwidth, 6.25e7);
   const std::string system = GetParam().system;
   SystemFile file = in_messages_of(system, 64);
   const double overlapped = run_of(file, cluster, job).cost.seconds;
   file.order.items = {{"name", text("whole")}};
   const double after = run_of(file, cluster, job).cost.seconds;
   fmt::print("{}: {:.6f} s a step, {:.6f} s if all is sent after backward\n", system, overlapped, after);
-  const double computing = run_of(file, SimCluster::uniform(workers, 1e-9, 1e15, 6.25e7), job).cost.seconds;
+  const double computing = run_of(file, SimCluster::uniform(idea_workers, 1e-9, 1e15, 6.25e7), job).cost.seconds;
   EXPECT_LT(overlapped, after - GetParam().hidden * (after - computing));
 }
 

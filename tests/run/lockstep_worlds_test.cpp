@@ -19,7 +19,7 @@ namespace {
 
 using namespace test;
 
-constexpr int workers = 4;
+constexpr int lockstep_workers = 4;
 
 // They measure, and go by what they find.
 const std::map<std::string, const char*> measures{{"auto", "it takes the codec that is quickest on these links"},
@@ -27,12 +27,12 @@ const std::map<std::string, const char*> measures{{"auto", "it takes the codec t
 // Their sums have a level for each machine.
 bool looks_at_machines(const std::string& system) { return system == "hierarchical" || system == "mxnet_kvstore"; }
 
-struct Outcome {
+struct WorldOutcome {
   std::string weights;
   double train_loss = 0, test_loss = 0, accuracy = 0;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const WorldOutcome&) const = default;
 };
-void PrintTo(const Outcome& o, std::ostream* out) {
+void PrintTo(const WorldOutcome& o, std::ostream* out) {
   *out << o.weights.substr(0, 12) << ", losses " << o.train_loss << " and " << o.test_loss << ", accuracy "
        << o.accuracy;
 }
@@ -54,8 +54,8 @@ class LockstepSystem : public testing::TestWithParam<std::string> {
   }
 
   template <typename RunRanks>
-  Outcome outcome(const RunRanks& run) {
-    Outcome result;
+  WorldOutcome outcome(const RunRanks& run) {
+    WorldOutcome result;
     run([&](World& world) {
       const auto meter = make_metered(world);
       Cores cores(1);
@@ -67,10 +67,10 @@ class LockstepSystem : public testing::TestWithParam<std::string> {
     });
     return result;
   }
-  Outcome threads() {
-    return outcome([](const Program& program) { run_in_threads(workers, {}, program); });
+  WorldOutcome threads() {
+    return outcome([](const Program& program) { run_in_threads(lockstep_workers, {}, program); });
   }
-  Outcome simulated(const SimCluster& cluster) {
+  WorldOutcome simulated(const SimCluster& cluster) {
     return outcome([&](const Program& program) { run_in_simulation(cluster, {}, program).throw_if_failed(); });
   }
 
@@ -83,12 +83,12 @@ class LockstepSystem : public testing::TestWithParam<std::string> {
 
 TEST_P(LockstepSystem, HasTheSameBitsInThreadsAndInASimulation) {
   if (const auto found = measures.find(GetParam()); found != measures.end()) GTEST_SKIP() << found->second;
-  const Outcome wanted = threads();
+  const WorldOutcome wanted = threads();
   SimCluster one;
   one.switches.push_back({"switch", 1e9, 0});
-  one.machines.push_back({.name = "machine", .ranks = workers});
+  one.machines.push_back({.name = "machine", .ranks = lockstep_workers});
   EXPECT_EQ(simulated(one), wanted);
-  if (!looks_at_machines(GetParam())) EXPECT_EQ(simulated(SimCluster::uniform(workers, 1e-5, 1e9)), wanted);
+  if (!looks_at_machines(GetParam())) EXPECT_EQ(simulated(SimCluster::uniform(lockstep_workers, 1e-5, 1e9)), wanted);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, LockstepSystem, testing::ValuesIn(system_names(*make_real_disk(), shipped)),

@@ -19,7 +19,7 @@ namespace {
 
 using namespace test;
 
-constexpr int workers = 3;
+constexpr int resumed_workers = 3;
 constexpr std::int64_t half = 24;  // steps: a period of most systems
 
 struct Saved {
@@ -27,7 +27,7 @@ struct Saved {
   std::vector<float> model;
 };
 
-struct Outcome {  // by rank
+struct ResumedOutcome {  // by rank
   std::vector<std::vector<float>> weights, models;
 };
 
@@ -37,7 +37,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
     Problems problems;
     composition_ = std::make_unique<Composition>(read_composition(
         {file_.name, file_.rule, file_.exchange, file_.when, file_.sync, file_.codec, file_.order}, problems));
-    check_composition(*composition_, {.workers = workers}, problems);
+    check_composition(*composition_, {.workers = resumed_workers}, problems);
     ASSERT_TRUE(problems.empty()) << problems.text(file_.path);
     races_ = composition_->exchange->traits().shared_memory;
     if (races_) composition_->work.common = false;  // else turns would not say who does what
@@ -47,8 +47,9 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
   }
 
   // Steps from `from` to `to` in rounds of that many, on what was saved before (if anything); saves at the end.
-  Outcome run(std::int64_t from, std::int64_t to, Saved* before, Saved* after, std::int64_t round = half) {
-    Outcome out{std::vector<std::vector<float>>(workers), std::vector<std::vector<float>>(workers)};
+  ResumedOutcome run(std::int64_t from, std::int64_t to, Saved* before, Saved* after, std::int64_t round = half) {
+    ResumedOutcome out{std::vector<std::vector<float>>(resumed_workers),
+                       std::vector<std::vector<float>>(resumed_workers)};
     std::atomic<Rank> turn = 0;
     const auto program = [&](World& world) {
       const auto data = data::make_synthetic("train", network_.data);
@@ -68,7 +69,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
       if (before) load(world, replica, *before);
       data::Loader loader(data, {.seed = 3,
                                  .batches = {{0, static_cast<std::uint64_t>(batch)}},
-                                 .parts = workers,
+                                 .parts = resumed_workers,
                                  .part = static_cast<std::uint64_t>(world.rank()),
                                  .prefetch = 0});
       for (std::int64_t step = from; step < to; step += round) {
@@ -97,7 +98,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
       replica.close();
     };
     if (races_)
-      run_in_threads(workers, {}, program);
+      run_in_threads(resumed_workers, {}, program);
     else
       run_in_simulation(uneven_cluster(), {.seed = 7}, program).throw_if_failed();
     return out;
@@ -108,8 +109,8 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
 
   // Each machine is half as fast as the one before, so that it is plain who comes first.
   static SimCluster uneven_cluster() {
-    SimCluster cluster = SimCluster::uniform(workers, 0x1p-17, 0x1p30, 0x1p33);
-    for (int i = 0; i < workers; ++i) cluster.machines[static_cast<std::size_t>(i)].flops /= 1 << i;
+    SimCluster cluster = SimCluster::uniform(resumed_workers, 0x1p-17, 0x1p30, 0x1p33);
+    for (int i = 0; i < resumed_workers; ++i) cluster.machines[static_cast<std::size_t>(i)].flops /= 1 << i;
     return cluster;
   }
 
@@ -123,7 +124,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
     for (Rank now = turn; now != rank; now = turn) turn.wait(now);
   }
   static void pass_on(std::atomic<Rank>& turn) {
-    turn = (turn + 1) % workers;
+    turn = (turn + 1) % resumed_workers;
     turn.notify_all();
   }
 
@@ -160,9 +161,9 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
 TEST_P(ResumedSystem, GoesOnFromWhereItWas) {
   Saved saved;
   run(0, half, nullptr, &saved);
-  const Outcome resumed = run(half, 2 * half, &saved, nullptr);
-  const Outcome whole = run(0, 2 * half, nullptr, nullptr);
-  for (std::size_t r = 0; r < workers; ++r) {
+  const ResumedOutcome resumed = run(half, 2 * half, &saved, nullptr);
+  const ResumedOutcome whole = run(0, 2 * half, nullptr, nullptr);
+  for (std::size_t r = 0; r < resumed_workers; ++r) {
     EXPECT_TRUE(same_bits(resumed.weights[r], whole.weights[r])) << "rank " << r << " trains differently";
     EXPECT_TRUE(same_bits(resumed.models[r], whole.models[r]));
   }
@@ -173,7 +174,7 @@ TEST_P(ResumedSystem, GoesOnFromWhereItWas) {
 class ServersInRounds : public ResumedSystem {};
 
 TEST_P(ServersInRounds, MissNobodyAfterTheModelWasRead) {
-  const Outcome twice = run(0, 2 * half, nullptr, nullptr), once = run(0, 2 * half, nullptr, nullptr, 2 * half);
+  const ResumedOutcome twice = run(0, 2 * half, nullptr, nullptr), once = run(0, 2 * half, nullptr, nullptr, 2 * half);
   for (std::size_t i = 0; i < once.models[0].size(); ++i) EXPECT_NEAR(twice.models[0][i], once.models[0][i], 1e-5);
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 using namespace test;
 
-constexpr int workers = 64;
+constexpr int simulated_workers = 64;
 
 class System : public testing::TestWithParam<std::string> {
  protected:
@@ -36,7 +36,7 @@ class System : public testing::TestWithParam<std::string> {
   }
 
   SystemJob job(int steps) const {
-    SystemJob j{.system = tables(true), .steps = steps, .batch = 2 * workers};
+    SystemJob j{.system = tables(true), .steps = steps, .batch = 2 * simulated_workers};
     if (const auto optim = file_.local.items.find("optim"); optim != file_.local.items.end()) {
       const auto& table = *std::get<Option::Table>(optim->second.value);
       if (table.items.contains("name")) j.rule = std::get<std::string>(table.items.at("name").value);
@@ -52,7 +52,7 @@ class System : public testing::TestWithParam<std::string> {
 TEST_P(System, ComposesWithoutProblems) {
   Problems problems;
   const Composition c = composition(problems);
-  check_composition(c, {.workers = workers}, problems);
+  check_composition(c, {.workers = simulated_workers}, problems);
   EXPECT_TRUE(problems.empty()) << problems.text(file_.path);
 }
 
@@ -65,14 +65,15 @@ TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
   if (c.exchange->traits().shared_memory) GTEST_SKIP() << "its workers race by design, and send nothing";
   const std::int64_t tau = c.when.at_end || c.when.tau > 64 ? 64 : c.when.tau;
   const auto steps = static_cast<int>(tau * std::max<std::int64_t>(1, 4 / tau));
-  const auto shorter = simulate_system(workers, job(steps)), again = simulate_system(workers, job(steps));
-  const auto longer = simulate_system(workers, job(2 * steps));
+  const auto shorter = simulate_system(simulated_workers, job(steps)),
+             again = simulate_system(simulated_workers, job(steps));
+  const auto longer = simulate_system(simulated_workers, job(2 * steps));
 
   EXPECT_EQ(longer[0].reached, 2 * steps);
   if (c.sync->traits().leaves_out)  // some are left out
-    EXPECT_LE(longer[0].samples, 2 * steps * 2 * workers);
+    EXPECT_LE(longer[0].samples, 2 * steps * 2 * simulated_workers);
   else
-    EXPECT_EQ(longer[0].samples, 2 * steps * 2 * workers);
+    EXPECT_EQ(longer[0].samples, 2 * steps * 2 * simulated_workers);
   double messages = 0, bytes = 0;
   for (std::size_t r = 0; r < longer.size(); ++r) {
     EXPECT_TRUE(same_bits(shorter[r].model, shorter[0].model)) << "rank " << r << " has another model";
@@ -83,9 +84,9 @@ TEST_P(System, With64SimulatedWorkersIsDeterministicAndSendsWhatItsPageSays) {
   }
   EXPECT_EQ(shorter[0].seconds, again[0].seconds);
   const auto expected =
-      traffic_per_step(c, workers, longer[0].pieces, longer[0].buckets, CodecBytes::usual, longer[0].factors);
+      traffic_per_step(c, simulated_workers, longer[0].pieces, longer[0].buckets, CodecBytes::usual, longer[0].factors);
   const auto most =
-      traffic_per_step(c, workers, longer[0].pieces, longer[0].buckets, CodecBytes::most, longer[0].factors);
+      traffic_per_step(c, simulated_workers, longer[0].pieces, longer[0].buckets, CodecBytes::most, longer[0].factors);
   if (expected.at_most) {  // it depends on who is how fast
     EXPECT_LE(messages / steps, expected.messages);
     EXPECT_LE(bytes / steps, expected.bytes);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/world/messages.h"
 #include "world/launch.h"
 #include "world/sim/simulation.h"
 #include "world/transport/tcp/join.h"
@@ -86,10 +87,5 @@ class Tally {
  private:
   std::atomic<int>* count_;
 };
-
-// For programs: some ranks are processes of their own, in which GoogleTest's macros are of no use.
-inline void require(bool holds, const std::string& what) {
-  if (!holds) throw Failure("the test requires: " + what);
-}
 
 }  // namespace echelon::test

@@ -16,8 +16,6 @@
 namespace echelon::test {
 namespace {
 
-constexpr double forever = std::numeric_limits<double>::infinity();
-
 class MailboxOnAllWorlds : public testing::TestWithParam<WorldUnderTest> {
  protected:
   void run(int ranks, const Program& program) { GetParam().run(ranks, program); }

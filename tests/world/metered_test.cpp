@@ -15,11 +15,8 @@
 namespace echelon::test {
 namespace {
 
-constexpr double forever = std::numeric_limits<double>::infinity();
 constexpr double rate = 1e6, latency = 1e-3;
 constexpr double close_enough = 1e-5;  // a wait in a simulated world takes at least a microsecond
-
-Label label(std::uint32_t number) { return {.number = number}; }
 
 // The program on metered ranks of a simulated world that is fast itself.
 void run_metered(int ranks, const LinkLimit& limit, const std::function<void(World&)>& program) {

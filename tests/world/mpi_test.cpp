@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "tests/support/says.h"
+#include "tests/world/messages.h"
 #include "world/mailbox/mailbox.h"
 #include "world/os/command.h"
 #include "world/os/host.h"
@@ -17,7 +18,9 @@
 namespace echelon {
 namespace {
 
-constexpr double limit = 60;
+using test::forever;
+using test::random_bytes;
+using test::require;
 
 CommandResult mpirun(int ranks, const std::string& test, bool share_memory = true) {
   Command c;
@@ -69,17 +72,6 @@ class MpiRank : public testing::Test {
   }
 };
 
-std::vector<std::byte> pattern(std::size_t bytes, int seed) {
-  std::vector<std::byte> v(bytes);
-  for (std::size_t i = 0; i < bytes; ++i)
-    v[i] = static_cast<std::byte>(i * 31 + i / 253 + static_cast<std::size_t>(seed));
-  return v;
-}
-
-void require(bool holds, const std::string& what) {
-  if (!holds) throw Failure(what);
-}
-
 TEST_F(MpiRank, MessagesOfAnySizeArriveWhole) {
   join([](World& w) {
     require(w.place().world == "mpi" && w.size() == 3 && w.place().seed == 7, "the place");
@@ -92,7 +84,7 @@ TEST_F(MpiRank, MessagesOfAnySizeArriveWhole) {
         for (int peer = 0; peer < 3; ++peer) {
           const auto p = static_cast<std::size_t>(peer);
           if (peer == w.rank()) continue;
-          out[p] = pattern(bytes, 10 * w.rank() + peer);
+          out[p] = random_bytes(bytes, 10 * w.rank() + peer);
           works.push_back(w.send(peer, 4, {OperationKind::plain, 0, 0, 1}, out[p]));
           if (to_sink) {
             works.push_back(w.receive(peer, 4, {OperationKind::plain, 0, 0, 1}, bytes,
@@ -105,10 +97,10 @@ TEST_F(MpiRank, MessagesOfAnySizeArriveWhole) {
             works.push_back(w.receive(peer, 4, {OperationKind::plain, 0, 0, 1}, in[p]));
           }
         }
-        for (auto& work : works) require(work.wait(w.now() + limit), "in time");
+        for (auto& work : works) require(work.wait(forever), "in time");
         for (int peer = 0; peer < 3; ++peer) {
           if (peer != w.rank())
-            require(in[static_cast<std::size_t>(peer)] == pattern(bytes, 10 * peer + w.rank()), "bytes");
+            require(in[static_cast<std::size_t>(peer)] == random_bytes(bytes, 10 * peer + w.rank()), "bytes");
         }
       }
     }
@@ -127,14 +119,15 @@ TEST_F(MpiRank, MessagesArriveWithAndWithoutASlowLink) {
       Mailbox mailbox(*w, 100'000);
       const double begin = w->now();
       for (Rank to = 0; to < 3; ++to)
-        for (int i = 0; i < 5; ++i) mailbox.post(to, {.clock = i}, pattern(i % 2 == 0 ? 100'000 : 500, i + w->rank()));
+        for (int i = 0; i < 5; ++i)
+          mailbox.post(to, {.clock = i}, random_bytes(i % 2 == 0 ? 100'000 : 500, i + w->rank()));
       std::vector<int> next(3);
       Message message;
       for (int i = 0; i < 15; ++i) {
-        require(mailbox.take(0, message, w->now() + limit), "in time");
+        require(mailbox.take(0, message, forever), "in time");
         const int expected = next[static_cast<std::size_t>(message.from)]++;
         require(message.head.clock == expected, "in order");
-        const auto sent = pattern(expected % 2 == 0 ? 100'000 : 500, expected + message.from);
+        const auto sent = random_bytes(expected % 2 == 0 ? 100'000 : 500, expected + message.from);
         require(std::ranges::equal(message.payload(), sent), "bytes");
       }
       if (limit_of_link.bytes_per_second > 0) require(w->now() - begin > 0.03, "not faster than the link");
@@ -172,7 +165,7 @@ TEST_F(MpiRank, ARankThatThrowsIsNamedOnAll) {
       int x = 0;
       try {
         w.receive(1 - w.rank() / 2, 3, {OperationKind::all_reduce, 1, 0, 7}, std::as_writable_bytes(std::span(&x, 1)))
-            .wait(w.now() + limit);
+            .wait(forever);
       } catch (const PeerLost& e) {
         std::printf("rank %d heard: %s\n", w.rank(), e.what());
         throw;

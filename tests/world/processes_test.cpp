@@ -19,8 +19,6 @@
 namespace echelon::test {
 namespace {
 
-constexpr double forever = std::numeric_limits<double>::infinity();
-
 std::string failure_of(int ranks, const LaunchOptions& options, const Program& program) {
   try {
     run_in_processes(ranks, options, program);

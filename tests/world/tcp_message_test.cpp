@@ -6,26 +6,19 @@
 #include <numeric>
 
 #include "tests/support/says.h"
+#include "tests/world/messages.h"
 #include "tests/world/tcp_threads.h"
 #include "world/transport/tcp/frame_sender.h"
 
 namespace echelon {
 namespace {
 
+using test::forever;
+using test::label;
+using test::random_bytes;
 using test::run_on_loopback;
 
-std::vector<std::byte> pattern(std::size_t bytes, int seed) {
-  std::vector<std::byte> v(bytes);
-  const Stream stream({static_cast<std::uint64_t>(seed), 0, 0, 0});
-  for (std::size_t i = 0; i < bytes; ++i) v[i] = static_cast<std::byte>(stream.bits(i / 64) >> (i % 4 * 8));
-  return v;
-}
-
-Label label(std::uint32_t number) { return {OperationKind::plain, 0, 0, number}; }
-
-constexpr double limit = 60;
-
-void finish(World& world, Work work) { ASSERT_TRUE(work.wait(world.now() + limit)); }
+void finish(Work work) { ASSERT_TRUE(work.wait(forever)); }
 
 class TcpMessages : public testing::TestWithParam<bool> {
  protected:
@@ -47,21 +40,21 @@ TEST_P(TcpMessages, EverySizeArrivesWhetherAskedForBeforeOrAfter) {
         for (const bool early : {true, false}) {
           std::uint32_t number = early ? 0 : 100;
           for (const std::size_t bytes : sizes) {
-            const auto sent = pattern(bytes, static_cast<int>(bytes) + w.rank());
-            const auto expected = pattern(bytes, static_cast<int>(bytes) + 1 - w.rank());
+            const auto sent = random_bytes(bytes, static_cast<int>(bytes) + w.rank());
+            const auto expected = random_bytes(bytes, static_cast<int>(bytes) + 1 - w.rank());
             std::vector<std::byte> got(bytes);
             if (early == (w.rank() == 0)) {
               Work in = w.receive(1 - w.rank(), 1, label(number), got);
               w.sleep(0.005);
               Work out = w.send(1 - w.rank(), 1, label(number), sent);
-              finish(w, std::move(in));
-              finish(w, std::move(out));
+              finish(std::move(in));
+              finish(std::move(out));
             } else {
               Work out = w.send(1 - w.rank(), 1, label(number), sent);
               w.sleep(0.01);
               Work in = w.receive(1 - w.rank(), 1, label(number), got);
-              finish(w, std::move(in));
-              finish(w, std::move(out));
+              finish(std::move(in));
+              finish(std::move(out));
             }
             ASSERT_EQ(got, expected) << bytes;
             ++number;
@@ -76,9 +69,9 @@ TEST_P(TcpMessages, ASinkSeesEveryByteOnceInOrder) {
       2,
       [](World& w) {
         for (const std::size_t bytes : sizes) {
-          const auto data = pattern(bytes, 5);
+          const auto data = random_bytes(bytes, 5);
           if (w.rank() == 0) {
-            finish(w, w.send(1, 0, label(1), data));
+            finish(w.send(1, 0, label(1), data));
           } else {
             std::vector<std::byte> got;
             const Sink sink = {&got, [](void* self, std::size_t offset, std::span<const std::byte> piece) {
@@ -86,7 +79,7 @@ TEST_P(TcpMessages, ASinkSeesEveryByteOnceInOrder) {
                                  ASSERT_EQ(offset, v.size());
                                  v.insert(v.end(), piece.begin(), piece.end());
                                }};
-            finish(w, w.receive(0, 0, label(1), bytes, sink));
+            finish(w.receive(0, 0, label(1), bytes, sink));
             ASSERT_EQ(got, data);
           }
         }
@@ -117,8 +110,8 @@ TEST_P(TcpMessages, ManyChannelsBetweenAllPairsDoNotHinderEachOther) {
           }
         }
         for (const auto& s : slots) {
-          out.push_back(pattern(size_of(w.rank(), s.peer, s.channel, s.round), s.round + 100 * w.rank()));
-          expected.push_back(pattern(size_of(s.peer, w.rank(), s.channel, s.round), s.round + 100 * s.peer));
+          out.push_back(random_bytes(size_of(w.rank(), s.peer, s.channel, s.round), s.round + 100 * w.rank()));
+          expected.push_back(random_bytes(size_of(s.peer, w.rank(), s.channel, s.round), s.round + 100 * s.peer));
           in.emplace_back(expected.back().size());
         }
         for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -130,7 +123,7 @@ TEST_P(TcpMessages, ManyChannelsBetweenAllPairsDoNotHinderEachOther) {
             works.push_back(w.receive(slots[i].peer, static_cast<Channel>(c), label(1), in[i]));
           }
         }
-        for (auto& work : works) finish(w, std::move(work));
+        for (auto& work : works) finish(std::move(work));
         ASSERT_EQ(in, expected);
       },
       settings());
@@ -147,12 +140,12 @@ TEST_P(TcpMessages, AFullChannelDoesNotBlockAnother) {
         if (w.rank() == 0) {
           std::vector<Work> works;
           for (int i = 0; i < count; ++i) works.push_back(w.send(1, 1, label(0), small));
-          finish(w, w.send(1, 2, label(0), big));
-          for (auto& work : works) finish(w, std::move(work));
+          finish(w.send(1, 2, label(0), big));
+          for (auto& work : works) finish(std::move(work));
         } else {
-          finish(w, w.receive(0, 2, label(0), big_got));
+          finish(w.receive(0, 2, label(0), big_got));
           ASSERT_EQ(big_got, big);
-          for (int i = 0; i < count; ++i) finish(w, w.receive(0, 1, label(0), got));
+          for (int i = 0; i < count; ++i) finish(w.receive(0, 1, label(0), got));
           ASSERT_EQ(got, small);
         }
       },
@@ -169,12 +162,12 @@ TEST_P(TcpMessages, AWaitEndsAtItsDeadlineAndCanBeTakenUpAgain) {
           const double begin = w.now();
           EXPECT_FALSE(in.wait(begin + 0.05));
           EXPECT_GE(w.now() - begin, 0.05);
-          finish(w, w.send(1, 0, label(0), std::span(data).first(1)));
-          finish(w, std::move(in));
+          finish(w.send(1, 0, label(0), std::span(data).first(1)));
+          finish(std::move(in));
           EXPECT_EQ(got, data);
         } else {
-          finish(w, w.receive(0, 0, label(0), std::span(got).first(1)));
-          finish(w, w.send(0, 0, label(0), data));
+          finish(w.receive(0, 0, label(0), std::span(got).first(1)));
+          finish(w.send(0, 0, label(0), data));
         }
       },
       settings());
@@ -195,11 +188,11 @@ TEST(TcpMismatch, DescribesBothSides) {
         if (w.rank() == 0) {
           if (early) w.sleep(0.03);
           Work out = w.send(1, 0, c.sent, std::span(buffer).first(c.sent_bytes));
-          out.wait(w.now() + limit);
-          w.receive(1, 5, {}, std::span(buffer).first(1)).wait(w.now() + limit);
+          out.wait(forever);
+          w.receive(1, 5, {}, std::span(buffer).first(1)).wait(forever);
         } else {
           if (!early) w.sleep(0.03);
-          w.receive(0, 0, c.expected, std::span(buffer).first(c.expected_bytes)).wait(w.now() + limit);
+          w.receive(0, 0, c.expected, std::span(buffer).first(c.expected_bytes)).wait(forever);
         }
       });
       EXPECT_THROW(std::rethrow_exception(failures[1]), Mismatch);
@@ -220,14 +213,14 @@ TEST(TcpTls, WhatIsSaidRightAfterTheHandshakeIsHeardAtOnce) {
     auto configs = test::make_configs(3, settings);
     for (tcp::RankConfig& config : configs) config.beat_seconds = 1e5;
     const auto failures = test::run_ranks(configs, [](World& w) {
-      const auto sent = pattern(500, w.rank());
+      const auto sent = random_bytes(500, w.rank());
       std::vector<std::byte> got(500);
       for (Rank other = 0; other < 3; ++other)
-        if (other != w.rank()) w.send(other, 1, label(0), sent).wait(w.now() + limit);
+        if (other != w.rank()) w.send(other, 1, label(0), sent).wait(forever);
       for (Rank other = 0; other < 3; ++other) {
         if (other == w.rank()) continue;
-        if (!w.receive(other, 1, label(0), got).wait(w.now() + limit)) fail("nothing from rank {}", other);
-        if (got != pattern(500, other)) fail("not what rank {} sent", other);
+        if (!w.receive(other, 1, label(0), got).wait(forever)) fail("nothing from rank {}", other);
+        if (got != random_bytes(500, other)) fail("not what rank {} sent", other);
       }
     });
     for (const auto& failure : failures) EXPECT_EQ(test::text_of(failure), "");

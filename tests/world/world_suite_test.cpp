@@ -16,12 +16,6 @@
 namespace echelon::test {
 namespace {
 
-constexpr double forever = std::numeric_limits<double>::infinity();
-
-Label label(std::uint32_t number, OperationKind kind = OperationKind::plain) {
-  return {.kind = kind, .number = number};
-}
-
 std::span<const std::byte> bytes_of(const auto& values) { return std::as_bytes(std::span(values)); }
 std::span<std::byte> writable_bytes_of(auto&& values) { return std::as_writable_bytes(std::span(values)); }
 
