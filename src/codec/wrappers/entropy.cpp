@@ -5,6 +5,7 @@
 #include "codec/codecs.h"
 #include "codec/wire/range_coder.h"
 #include "codec/wire/wire.h"
+#include "codec/wrappers/wrapper.h"
 
 namespace echelon::codecs {
 
@@ -13,13 +14,13 @@ namespace {
 constexpr std::size_t count_bytes = sizeof(std::uint32_t);
 constexpr std::uint32_t as_they_are = 1u << 31;
 
-class Entropy : public Codec {
+class Entropy : public Wrapper {
  public:
-  explicit Entropy(std::unique_ptr<Codec> inner) : inner_(std::move(inner)), plain_(inner_->most_bytes()) {
+  explicit Entropy(std::unique_ptr<Codec> inner) : Wrapper(std::move(inner)), plain_(inner_->most_bytes()) {
     invariant(plain_.size() < as_they_are, "entropy coding is for runs of less than 2^31 bytes");
   }
-  Traits traits() const override { return inner_->traits(); }
   std::size_t most_bytes() const override { return count_bytes + inner_->most_bytes(); }
+  bool same_size_always() const override { return false; }
   // How many it saves depends on the numbers; of the levels of a quantiser about half, of sparse places little.
   double usual_bytes() const override {
     return static_cast<double>(count_bytes) + inner_->usual_bytes() * (inner_->traits().sparse ? 0.95 : 0.6);
@@ -41,7 +42,6 @@ class Entropy : public Codec {
     inner_->decode(plain(bytes), out);
   }
   void each_sent(std::span<const std::byte> bytes, const Sent& f) const override { inner_->each_sent(plain(bytes), f); }
-  std::vector<State> state() override { return inner_->state(); }
 
  private:
   std::size_t write(std::size_t count, std::span<std::byte> out) {
@@ -66,7 +66,6 @@ class Entropy : public Codec {
     return std::span(plain_).first(count);
   }
 
-  std::unique_ptr<Codec> inner_;
   mutable std::vector<std::byte> plain_;
   mutable RangeCoder coder_;
 };

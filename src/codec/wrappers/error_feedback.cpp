@@ -1,31 +1,24 @@
 #include "base/error.h"
 #include "codec/codecs.h"
+#include "codec/wrappers/wrapper.h"
 
 namespace echelon::codecs {
 
 namespace {
 
-class ErrorFeedback : public Codec {
+class ErrorFeedback : public Wrapper {
  public:
-  ErrorFeedback(std::unique_ptr<Codec> inner, std::size_t numbers) : inner_(std::move(inner)), residual_(numbers) {}
+  ErrorFeedback(std::unique_ptr<Codec> inner, std::size_t numbers) : Wrapper(std::move(inner)), residual_(numbers) {}
   // Over time nothing is lost, but a single call's expectation is no longer its input.
   Traits traits() const override {
     Traits traits = inner_->traits();
     traits.unbiased = traits.lossless;
     return traits;
   }
-  std::size_t most_bytes() const override { return inner_->most_bytes(); }
-  bool same_size_always() const override { return inner_->same_size_always(); }
-  double usual_bytes() const override { return inner_->usual_bytes(); }
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
     invariant(values.size() == residual_.size(), "a codec encodes the run that it was made for");
     return inner_->encode_sum(residual_, values, step, out);
   }
-  void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
-    inner_->add(bytes, scale, out);
-  }
-  void decode(std::span<const std::byte> bytes, std::span<float> out) const override { inner_->decode(bytes, out); }
-  void each_sent(std::span<const std::byte> bytes, const Sent& f) const override { inner_->each_sent(bytes, f); }
   std::vector<State> state() override {
     std::vector<State> all = inner_->state();
     all.push_back({"residual", std::as_writable_bytes(std::span(residual_))});
@@ -33,7 +26,6 @@ class ErrorFeedback : public Codec {
   }
 
  private:
-  std::unique_ptr<Codec> inner_;
   std::vector<float> residual_;  // what has not been sent yet
 };
 

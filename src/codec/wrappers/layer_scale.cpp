@@ -8,16 +8,17 @@
 #include "codec/codecs.h"
 #include "codec/kernels/layer_size.h"
 #include "codec/wire/wire.h"
+#include "codec/wrappers/wrapper.h"
 #include "kernels/vector.h"
 
 namespace echelon::codecs {
 
 namespace {
 
-class LayerScale : public Codec {
+class LayerScale : public Wrapper {
  public:
   LayerScale(std::unique_ptr<Codec> inner, const std::vector<CodecPiece>& pieces, bool first_call)
-      : inner_(std::move(inner)), first_call_(first_call) {
+      : Wrapper(std::move(inner)), first_call_(first_call) {
     for (const CodecPiece& piece : pieces)
       if (piece.size > 0) sizes_.push_back(piece.size);
     scaled_.resize(numbers_of(pieces));
@@ -29,7 +30,6 @@ class LayerScale : public Codec {
     return traits;
   }
   std::size_t most_bytes() const override { return header() + inner_->most_bytes(); }
-  bool same_size_always() const override { return inner_->same_size_always(); }
   double usual_bytes() const override { return static_cast<double>(header()) + inner_->usual_bytes(); }
 
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
@@ -127,7 +127,6 @@ class LayerScale : public Codec {
   }
 
   std::size_t header() const { return sizes_.size() * sizeof(float); }
-  std::unique_ptr<Codec> inner_;
   bool first_call_;
   std::vector<std::size_t> sizes_;
   std::vector<float> scales_;

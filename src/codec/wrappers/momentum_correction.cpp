@@ -8,20 +8,18 @@
 
 #include "base/error.h"
 #include "codec/codecs.h"
+#include "codec/wrappers/wrapper.h"
 #include "kernels/reduce.h"
 
 namespace echelon::codecs {
 
 namespace {
 
-class MomentumCorrection : public Codec {
+class MomentumCorrection : public Wrapper {
  public:
   MomentumCorrection(std::unique_ptr<Codec> inner, std::size_t numbers, const MomentumSettings& settings)
-      : inner_(std::move(inner)), settings_(settings), velocity_(numbers), residual_(numbers) {}
+      : Wrapper(std::move(inner)), settings_(settings), velocity_(numbers), residual_(numbers) {}
   Traits traits() const override { return {.sparse = inner_->traits().sparse, .momentum = true}; }
-  std::size_t most_bytes() const override { return inner_->most_bytes(); }
-  bool same_size_always() const override { return inner_->same_size_always(); }
-  double usual_bytes() const override { return inner_->usual_bytes(); }
   std::size_t encode(std::span<const float> values, const CodecStep& step, std::span<std::byte> out) override {
     invariant(values.size() == velocity_.size(), "a codec encodes the run that it was made for");
     float factor = 1;
@@ -39,11 +37,6 @@ class MomentumCorrection : public Codec {
     if (settings_.masking && inner_->traits().sparse) inner_->clear_sent(out.first(bytes), velocity_);
     return bytes;
   }
-  void add(std::span<const std::byte> bytes, float scale, std::span<float> out) const override {
-    inner_->add(bytes, scale, out);
-  }
-  void decode(std::span<const std::byte> bytes, std::span<float> out) const override { inner_->decode(bytes, out); }
-  void each_sent(std::span<const std::byte> bytes, const Sent& f) const override { inner_->each_sent(bytes, f); }
   std::vector<State> state() override {
     std::vector<State> all = inner_->state();
     all.push_back({"velocity", std::as_writable_bytes(std::span(velocity_))});
@@ -52,7 +45,6 @@ class MomentumCorrection : public Codec {
   }
 
  private:
-  std::unique_ptr<Codec> inner_;
   MomentumSettings settings_;
   std::vector<float> velocity_, residual_;
 };
