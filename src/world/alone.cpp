@@ -1,24 +1,16 @@
 #include "world/alone.h"
 
-#include "world/os/tasks.h"
+#include "world/os/machine_world.h"
 
 namespace echelon {
 
 namespace {
 
-class Alone : public World {
+class Alone : public MachineWorld {
  public:
   explicit Alone(std::uint64_t seed) : place_{.world = "alone", .host = {0}, .seed = seed} {}
 
   const RankPlace& place() const override { return place_; }
-  Clock& clock() override { return *clock_; }
-  void sleep(double seconds) override { sleep_really(seconds); }
-  void compute(double) override {}
-  Disk& disk() override { return *disk_; }
-  std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override {
-    return spawn_thread(name, std::move(body));
-  }
-  std::unique_ptr<Event> make_event() override { return make_thread_event(); }
   Work send(Rank, Channel, Label label, std::span<const std::byte>) override { return nobody(label); }
   Work receive(Rank, Channel, Label label, std::span<std::byte>) override { return nobody(label); }
   Work receive(Rank, Channel, Label label, std::size_t, Sink) override { return nobody(label); }
@@ -32,8 +24,6 @@ class Alone : public World {
   static Work nobody(const Label& label) { fail("{}: there is no other rank", to_string(label)); }
 
   RankPlace place_;
-  std::unique_ptr<Clock> clock_ = make_real_clock();
-  std::unique_ptr<Disk> disk_ = make_real_disk();
 };
 
 }  // namespace

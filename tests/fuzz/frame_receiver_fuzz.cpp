@@ -52,13 +52,8 @@ int fuzz_frame_receiver(const std::uint8_t* data, std::size_t size) {
       static constexpr std::size_t sizes[] = {0, 1, 100, 8192, 65536, 65537, 262144, 300000};
       const std::size_t bytes = sizes[data[1] & 7];
       if (data[0] & 1) {
-        Transfer& t = pool.take();
-        t.carrier = &nobody;
-        t.channel = data[2] & 3;
-        t.label.number = data[3] & 1;
-        t.bytes = bytes;
-        t.into = memory.emplace_back(bytes).data();
-        t.sink = {};
+        const Label label{.number = data[3] & 1u};
+        Transfer& t = pool.take({nobody, 1, data[2] & 3u, label}, memory.emplace_back(bytes).data(), bytes, {});
         receiver.receive(t);
         posted.push_back(&t);
         continue;

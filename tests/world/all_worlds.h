@@ -88,4 +88,20 @@ class Tally {
   std::atomic<int>* count_;
 };
 
+class OnEveryWorld : public testing::TestWithParam<WorldUnderTest> {
+ protected:
+  void run(int ranks, const Program& program) { GetParam().run(ranks, program); }
+  // The text of the failure with which the launcher ends; the test fails if there is none.
+  template <typename E>
+  std::string failure_of(int ranks, const Program& program) {
+    try {
+      run(ranks, program);
+    } catch (const E& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << "the launcher did not throw what it should";
+    return {};
+  }
+};
+
 }  // namespace echelon::test

@@ -16,20 +16,7 @@
 namespace echelon::test {
 namespace {
 
-class MailboxOnAllWorlds : public testing::TestWithParam<WorldUnderTest> {
- protected:
-  void run(int ranks, const Program& program) { GetParam().run(ranks, program); }
-  template <typename E>
-  std::string failure_of(int ranks, const Program& program) {
-    try {
-      run(ranks, program);
-    } catch (const E& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "the launcher did not throw what it should";
-    return {};
-  }
-};
+class MailboxOnAllWorlds : public OnEveryWorld {};
 INSTANTIATE_TEST_SUITE_P(World, MailboxOnAllWorlds, testing::ValuesIn(all_worlds()),
                          [](const auto& world) { return world.param.name; });
 

@@ -97,14 +97,8 @@ Outcome deliver(const std::vector<TestMessage>& messages, const std::vector<Byte
   std::vector<Transfer*> receives;
   std::array<std::uint32_t, channels> numbers{};
   const auto begin_receive = [&](const TestMessage& m) {
-    Transfer& t = pool.take();
-    t.carrier = &carrier;
-    t.sends = false;
-    t.channel = m.channel;
-    t.label = {.number = numbers[m.channel]++};
-    t.bytes = m.bytes.size();
-    t.into = memory.emplace_back(m.bytes.size()).data();
-    t.sink = {};
+    Bytes& into = memory.emplace_back(m.bytes.size());
+    Transfer& t = pool.take({carrier, from, m.channel, {.number = numbers[m.channel]++}}, into.data(), into.size(), {});
     receiver.receive(t);
     receives.push_back(&t);
   };

@@ -26,21 +26,7 @@ std::vector<std::uint64_t> pattern(std::size_t count, std::uint64_t salt) {
   return values;
 }
 
-class AllWorlds : public testing::TestWithParam<WorldUnderTest> {
- protected:
-  void run(int ranks, const Program& program) { GetParam().run(ranks, program); }
-  // The text of the failure with which the launcher ends; the test fails if there is none.
-  template <typename E>
-  std::string failure_of(int ranks, const Program& program) {
-    try {
-      run(ranks, program);
-    } catch (const E& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "the launcher did not throw what it should";
-    return {};
-  }
-};
+class AllWorlds : public OnEveryWorld {};
 
 INSTANTIATE_TEST_SUITE_P(World, AllWorlds, testing::ValuesIn(all_worlds()),
                          [](const auto& world) { return world.param.name; });

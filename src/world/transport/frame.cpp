@@ -1,49 +1,14 @@
 #include "world/transport/frame.h"
 
-#include <bit>
-#include <cstring>
-
 #include "base/crc32c.h"
+#include "world/transport/fields.h"
 
 namespace echelon {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers go out as they lie in memory");
-
 constexpr std::uint32_t magic = 0x46484345;  // "ECHF"
 constexpr std::size_t header_crc_at = frame_header_bytes - 4;
-
-class Writer {
- public:
-  explicit Writer(FrameHeaderBytes& bytes) : bytes_(bytes) {}
-  template <typename T>
-  Writer& put(T value) {
-    std::memcpy(bytes_.data() + at_, &value, sizeof value);
-    at_ += sizeof value;
-    return *this;
-  }
-
- private:
-  FrameHeaderBytes& bytes_;
-  std::size_t at_ = 0;
-};
-
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  template <typename T>
-  T get() {
-    T value;
-    std::memcpy(&value, bytes_.data() + at_, sizeof value);
-    at_ += sizeof value;
-    return value;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  std::size_t at_ = 0;
-};
 
 template <typename... Args>
 void refuse_if(bool wrong, FrameFault fault, fmt::format_string<Args...> text, Args&&... args) {
@@ -60,7 +25,7 @@ void seal(FrameHeader& header, std::span<const std::byte> payload) {
 
 FrameHeaderBytes encode_header(const FrameHeader& h) {
   FrameHeaderBytes bytes;
-  Writer out(bytes);
+  FieldWriter out(bytes);
   out.put(magic).put(frame_version).put(h.kind).put(std::uint16_t{0});
   out.put(h.from).put(h.to).put(h.epoch).put(h.channel);
   out.put(h.label.kind).put(h.label.type).put(h.label.step).put(h.label.number);
@@ -72,11 +37,11 @@ FrameHeaderBytes encode_header(const FrameHeader& h) {
 FrameHeader decode_header(std::span<const std::byte> bytes, const FrameLimits& limits) {
   refuse_if(bytes.size() < frame_header_bytes, FrameFault::too_short,
             "a frame of {} bytes is shorter than a header ({})", bytes.size(), frame_header_bytes);
-  Reader in(bytes);
+  FieldReader in(bytes);
   const auto found = in.get<std::uint32_t>();
   refuse_if(found != magic, FrameFault::magic, "a frame begins with {:#010x}, not with {:#010x}", found, magic);
   const auto computed = crc32c(bytes.first(header_crc_at));
-  const auto stored = Reader(bytes.subspan(header_crc_at)).get<std::uint32_t>();
+  const auto stored = FieldReader(bytes.subspan(header_crc_at)).get<std::uint32_t>();
   refuse_if(computed != stored, FrameFault::header_checksum,
             "a frame's header has the checksum {:#010x} and says {:#010x}", computed, stored);
   const auto version = in.get<std::uint8_t>();

@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "world/os/tasks.h"
+#include "world/os/machine_world.h"
 #include "world/transport/memory/endpoint.h"
 #include "world/transport/memory/regions.h"
 
@@ -10,28 +10,17 @@ namespace echelon {
 
 namespace {
 
-class MemoryWorld : public World {
+class MemoryWorld : public MachineWorld {
  public:
   MemoryWorld(const std::string& world, Segment& segment, int rank, std::uint64_t seed)
       : segment_(segment),
         place_{world, rank, segment.ranks(), std::vector<int>(static_cast<std::size_t>(segment.ranks())), seed, true},
-        clock_(make_real_clock()),
-        disk_(make_real_disk()),
         shared_(make_shared_memory(segment)),
         endpoint_(segment, rank) {
     status_.activity.reserve(RankStatus::activity_bytes);
   }
 
   const RankPlace& place() const override { return place_; }
-  Clock& clock() override { return *clock_; }
-  void sleep(double seconds) override { sleep_really(seconds); }
-  void compute(double) override {}
-  Disk& disk() override { return *disk_; }
-
-  std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override {
-    return spawn_thread(name, std::move(body));
-  }
-  std::unique_ptr<Event> make_event() override { return make_thread_event(); }
 
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override {
     return endpoint_.send(to, channel, label, bytes);
@@ -61,8 +50,6 @@ class MemoryWorld : public World {
  private:
   Segment& segment_;
   RankPlace place_;
-  std::unique_ptr<Clock> clock_;
-  std::unique_ptr<Disk> disk_;
   std::unique_ptr<SharedMemory> shared_;
   Endpoint endpoint_;
   std::mutex status_mutex_;  // tasks of this rank may all say something; the status in the segment has one writer

@@ -7,7 +7,6 @@
 
 #include "world/channels.h"
 #include "world/os/host_identity.h"
-#include "world/os/tasks.h"
 #include "world/transport/mpi/library.h"
 
 namespace echelon::mpi {
@@ -22,10 +21,8 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 
 MpiWorld::MpiWorld(EchelonMpiApi& api, const LaunchOptions& launch, const MpiOptions& options)
     : api_(api),
-      clock_(make_real_clock()),
-      disk_(make_real_disk()),
       transport_(
-          api, failure_, *clock_, [this] { make_progress(); },
+          api, failure_, clock(), [this] { make_progress(); },
           [this](Rank from, const RankStatus& status) {
             const std::lock_guard lock(mutex_);
             told_[static_cast<std::size_t>(from)] = status;
@@ -57,14 +54,6 @@ void MpiWorld::exchange_places(const LaunchOptions& launch) {
   place_.host = std::move(of_ranks);
   place_.seed = places.front().seed;
 }
-
-void MpiWorld::sleep(double seconds) { sleep_really(seconds); }
-
-std::unique_ptr<Task> MpiWorld::spawn(const std::string& name, std::function<void()> body) {
-  return spawn_thread(name, std::move(body));
-}
-
-std::unique_ptr<Event> MpiWorld::make_event() { return make_thread_event(); }
 
 // ---- messages
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "world/os/machine_world.h"
 #include "world/pool.h"
 #include "world/transport/memory/host_ranks.h"
 #include "world/transport/mpi/join.h"
@@ -13,18 +14,12 @@
 
 namespace echelon::mpi {
 
-class MpiWorld final : public World {
+class MpiWorld final : public MachineWorld {
  public:
   // Collective: all ranks make theirs. MPI runs.
   MpiWorld(EchelonMpiApi& api, const LaunchOptions& launch, const MpiOptions& options);
 
   const RankPlace& place() const override { return place_; }
-  Clock& clock() override { return *clock_; }
-  void sleep(double seconds) override;
-  void compute(double) override {}
-  Disk& disk() override { return *disk_; }
-  std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override;
-  std::unique_ptr<Event> make_event() override;
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override;
   Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override {
     return receive(from, channel, label, into.data(), into.size(), {});
@@ -66,8 +61,6 @@ class MpiWorld final : public World {
   void tell_host_ranks();
 
   EchelonMpiApi& api_;
-  std::unique_ptr<Clock> clock_;
-  std::unique_ptr<Disk> disk_;
   RankPlace place_;
   FirstFailure failure_;
   MpiTransport transport_;

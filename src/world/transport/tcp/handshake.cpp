@@ -1,43 +1,12 @@
 #include "world/transport/tcp/handshake.h"
 
-#include <cstring>
+#include "world/transport/fields.h"
 
 namespace echelon::tcp {
 
 namespace {
 
 constexpr std::uint32_t hello_magic = 0x48484345, challenge_magic = 0x43484345;  // "ECHH", "ECHC"
-
-template <typename Array>
-class Writer {
- public:
-  template <typename T>
-  Writer& put(const T& value) {
-    std::memcpy(bytes.data() + at_, &value, sizeof value);
-    at_ += sizeof value;
-    return *this;
-  }
-  Array bytes{};
-
- private:
-  std::size_t at_ = 0;
-};
-
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  template <typename T>
-  T get() {
-    T value;
-    std::memcpy(&value, bytes_.data() + at_, sizeof value);
-    at_ += sizeof value;
-    return value;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  std::size_t at_ = 0;
-};
 
 Bytes32 proof(const Secret& secret, std::string_view side, const Hello& hello, const Bytes32& nonce,
               std::span<const std::byte> channel) {
@@ -47,19 +16,21 @@ Bytes32 proof(const Secret& secret, std::string_view side, const Hello& hello, c
 }  // namespace
 
 HelloBytes encode(const Hello& h) {
-  Writer<HelloBytes> out;
+  HelloBytes bytes{};
+  FieldWriter out(bytes);
   out.put(hello_magic).put(h.version).put(h.role).put(std::uint8_t{0}).put(h.from).put(h.to).put(h.job).put(h.nonce);
-  return out.bytes;
+  return bytes;
 }
 
 ChallengeBytes encode(const Challenge& c) {
-  Writer<ChallengeBytes> out;
+  ChallengeBytes bytes{};
+  FieldWriter out(bytes);
   out.put(challenge_magic).put(c.version).put(c.verdict).put(std::uint8_t{0}).put(c.nonce).put(c.proof);
-  return out.bytes;
+  return bytes;
 }
 
 Hello decode_hello(std::span<const std::byte, hello_bytes> bytes) {
-  Reader in(bytes);
+  FieldReader in(bytes);
   if (in.get<std::uint32_t>() != hello_magic) throw BadHandshake("this is not Echelon speaking");
   Hello h;
   h.version = in.get<std::uint16_t>();
@@ -77,7 +48,7 @@ Hello decode_hello(std::span<const std::byte, hello_bytes> bytes) {
 }
 
 Challenge decode_challenge(std::span<const std::byte, challenge_bytes> bytes) {
-  Reader in(bytes);
+  FieldReader in(bytes);
   if (in.get<std::uint32_t>() != challenge_magic) throw BadHandshake("this is not Echelon answering");
   Challenge c;
   c.version = in.get<std::uint16_t>();

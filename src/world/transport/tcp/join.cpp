@@ -231,7 +231,6 @@ void join_tcp(const TcpOptions& given, const RankEnvironment& place, const Launc
   as_rank(place.rank, [&] { run_rank(config_of(node, options, launch, 0), program); });
 }
 
-std::string make_job_secret() { return to_hex(make_secret()); }
 void make_job_secret_file(const std::string& path) { write_secret_file(path, make_secret()); }
 
 }  // namespace echelon

@@ -50,8 +50,7 @@ void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Pr
 void join_tcp(const TcpOptions& options, const RankEnvironment& place, const LaunchOptions& launch,
               const Program& program);
 
-// The job's secret as 64 digits, new on every call; and a file for it (mode 0600, BadInput if it exists).
-std::string make_job_secret();
+// A file with a new secret for a job, as 64 digits (mode 0600, BadInput if it exists).
 void make_job_secret_file(const std::string& path);
 
 }  // namespace echelon

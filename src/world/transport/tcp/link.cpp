@@ -38,14 +38,7 @@ Work Link::send(Channel channel, const Label& label, std::span<const std::byte> 
     write_from_program();
     return Work();
   }
-  Transfer& t = pool_.take();
-  t.carrier = this;
-  t.peer = peer_;
-  t.channel = channel;
-  t.label = label;
-  t.sends = true;
-  t.from = bytes.data();
-  t.bytes = bytes.size();
+  Transfer& t = pool_.take({*this, peer_, channel, label}, bytes);
   if (failed_) return failed(t, Transfer::lost);
   if (closed_) return failed(t, Transfer::ended);
   sender_.send(t);
@@ -57,15 +50,7 @@ Work Link::send(Channel channel, const Label& label, std::span<const std::byte> 
 }
 
 Work Link::receive(Channel channel, const Label& label, std::byte* into, std::size_t bytes, Sink sink) {
-  Transfer& t = pool_.take();
-  t.carrier = this;
-  t.peer = peer_;
-  t.channel = channel;
-  t.label = label;
-  t.sends = false;
-  t.into = into;
-  t.bytes = bytes;
-  t.sink = sink;
+  Transfer& t = pool_.take({*this, peer_, channel, label}, into, bytes, sink);
   const std::lock_guard lock(mutex_);
   if (failed_) return failed(t, Transfer::lost);
   receiver_.receive(t);

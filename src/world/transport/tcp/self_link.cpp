@@ -15,14 +15,7 @@ Work SelfLink::send(Channel channel, const Label& label, std::span<const std::by
     move();
     return Work();
   }
-  Transfer& t = pool_.take();
-  t.carrier = this;
-  t.peer = me_;
-  t.channel = channel;
-  t.label = label;
-  t.sends = true;
-  t.from = bytes.data();
-  t.bytes = bytes.size();
+  Transfer& t = pool_.take({*this, me_, channel, label}, bytes);
   if (failed_)
     t.finish(Transfer::lost);
   else
@@ -33,15 +26,7 @@ Work SelfLink::send(Channel channel, const Label& label, std::span<const std::by
 
 Work SelfLink::receive(Channel channel, const Label& label, std::byte* into, std::size_t bytes, Sink sink) {
   const std::lock_guard lock(mutex_);
-  Transfer& t = pool_.take();
-  t.carrier = this;
-  t.peer = me_;
-  t.channel = channel;
-  t.label = label;
-  t.sends = false;
-  t.into = into;
-  t.bytes = bytes;
-  t.sink = sink;
+  Transfer& t = pool_.take({*this, me_, channel, label}, into, bytes, sink);
   if (failed_)
     t.finish(Transfer::lost);
   else

@@ -1,7 +1,7 @@
 #include "world/transport/tcp/tcp_world.h"
 
 #include "world/channels.h"
-#include "world/os/tasks.h"
+#include "world/os/machine_world.h"
 #include "world/transport/memory/host_ranks.h"
 #include "world/transport/tcp/self_link.h"
 
@@ -22,12 +22,12 @@ RankPlace place_of(const RankConfig& config) {
 }
 
 // Messages go through shared memory to ranks of this machine (if it can be shared), through the mesh to others.
-class TcpWorld final : public World {
+class TcpWorld final : public MachineWorld {
  public:
   explicit TcpWorld(const RankConfig& config)
       : place_(place_of(config)),
         self_(pool_, config.rank),
-        mesh_(config, failure_, pool_, *clock_, [this] { fail_local_waits(); }) {
+        mesh_(config, failure_, pool_, clock(), [this] { fail_local_waits(); }) {
     status_.activity.reserve(RankStatus::activity_bytes);
     try {
       mesh_.join();
@@ -45,14 +45,6 @@ class TcpWorld final : public World {
   }
 
   const RankPlace& place() const override { return place_; }
-  Clock& clock() override { return *clock_; }
-  void sleep(double seconds) override { sleep_really(seconds); }
-  void compute(double) override {}
-  Disk& disk() override { return *disk_; }
-  std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override {
-    return spawn_thread(name, std::move(body));
-  }
-  std::unique_ptr<Event> make_event() override { return make_thread_event(); }
 
   Work send(Rank to, Channel channel, Label label, std::span<const std::byte> bytes) override {
     if (on_this_machine(to)) return host_ranks_->endpoint().send(host_ranks_->index(to), channel, label, bytes);
@@ -126,10 +118,8 @@ class TcpWorld final : public World {
   }
 
   const RankPlace place_;
-  std::unique_ptr<Clock> clock_ = make_real_clock();
-  std::unique_ptr<Disk> disk_ = make_real_disk();
   FirstFailure failure_;
-  TransferPool pool_{failure_, *clock_};
+  TransferPool pool_{failure_, clock()};
   SelfLink self_;
   std::mutex mutex_;  // guards the status, and `host_ranks_` while it is being set
   RankStatus status_;

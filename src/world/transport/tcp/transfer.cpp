@@ -56,12 +56,33 @@ TransferPool::TransferPool(const FirstFailure& failure, Clock& clock) : failure_
   while (Transfer* const transfer = made.pop_front()) pool_.give_back(*transfer);
 }
 
-Transfer& TransferPool::take() {
+Transfer& TransferPool::take(const Route& route) {
   const std::lock_guard lock(mutex_);
   Transfer& transfer = pool_.take();
   transfer.pool = this;
   transfer.state.store(Transfer::pending, std::memory_order_relaxed);
   transfer.over.store(false, std::memory_order_relaxed);
+  transfer.carrier = &route.carrier;
+  transfer.peer = route.peer;
+  transfer.channel = route.channel;
+  transfer.label = route.label;
+  return transfer;
+}
+
+Transfer& TransferPool::take(const Route& route, std::span<const std::byte> from) {
+  Transfer& transfer = take(route);
+  transfer.sends = true;
+  transfer.from = from.data();
+  transfer.bytes = from.size();
+  return transfer;
+}
+
+Transfer& TransferPool::take(const Route& route, std::byte* into, std::size_t bytes, Sink sink) {
+  Transfer& transfer = take(route);
+  transfer.sends = false;
+  transfer.into = into;
+  transfer.bytes = bytes;
+  transfer.sink = sink;
   return transfer;
 }
 

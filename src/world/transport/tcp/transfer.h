@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "world/intrusive_list.h"
@@ -60,13 +61,21 @@ std::string describe(const Label& label, std::uint64_t bytes);  // "all-reduce 7
 class TransferPool {  // thread-safe
  public:
   TransferPool(const FirstFailure& failure, Clock& clock);
-  Transfer& take();
+  struct Route {
+    Carrier& carrier;
+    int peer;
+    Channel channel;
+    const Label& label;
+  };
+  Transfer& take(const Route& route, std::span<const std::byte> from);                              // to send
+  Transfer& take(const Route& route, std::byte* into /* or null */, std::size_t bytes, Sink sink);  // to receive
   void give_back(Transfer& transfer);
   // A task that waits for a Transfer then makes progress for the ranks on this machine too. Before any task waits.
   void wait_with(Endpoint* endpoint) { endpoint_ = endpoint; }
 
  private:
   friend struct Transfer;
+  Transfer& take(const Route& route);
   const FirstFailure& failure_;
   Clock& clock_;
   std::mutex mutex_;
