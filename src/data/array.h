@@ -23,8 +23,6 @@ struct Array {
   std::uint64_t offset = 0;  // of the first sample in the source
   std::uint64_t stride = 0;  // from one sample to the next, in bytes
 
-  std::uint64_t sample_bytes() const { return static_cast<std::uint64_t>(sample.elements()) * size_of(element); }
-
   // `n` numbers from byte `at` of the source on. Integers that do not fit into 32 bits are a BadInput.
   void read_f32(std::uint64_t at, std::int64_t n, float* out, float scale = 1) const;
   void read_i32(std::uint64_t at, std::int64_t n, std::int32_t* out) const;

@@ -31,24 +31,24 @@ class Shuffled : public Dataset {
 };
 
 // first, first + step, first + 2 * step, ...
-class Strided : public Dataset {
+class Sliced : public Dataset {
  public:
-  Strided(DatasetPtr inner, std::uint64_t first, std::uint64_t step, std::uint64_t count)
-      : Dataset(inner->info()), inner_(std::move(inner)), first_(first), step_(step) {
+  Sliced(DatasetPtr inner, std::uint64_t first, std::uint64_t count)
+      : Dataset(inner->info()), inner_(std::move(inner)), first_(first) {
     if (count != inner_->size())
-      info().fingerprint = Fingerprint().add(info().fingerprint).add(first).add(step).add(count).hex();
+      info().fingerprint = Fingerprint().add(info().fingerprint).add(first).add(std::uint64_t{1}).add(count).hex();
     info().size = count;
   }
   void get(std::uint64_t index, const SampleContext& context, SampleRef out) const override {
-    inner_->get(first_ + index * step_, context, out);
+    inner_->get(first_ + index, context, out);
   }
   std::uint64_t origin(std::uint64_t index, const SampleContext& context) const override {
-    return inner_->origin(first_ + index * step_, context);
+    return inner_->origin(first_ + index, context);
   }
 
  private:
   DatasetPtr inner_;
-  std::uint64_t first_, step_;
+  std::uint64_t first_;
 };
 
 // A fixed shuffling, whatever the context: what held_out() cuts.
@@ -140,36 +140,6 @@ class Cached : public Dataset {
   std::unique_ptr<std::byte[]> memory_;
 };
 
-class Batched : public Dataset {
- public:
-  Batched(DatasetPtr inner, std::int64_t count) : Dataset(inner->info()), inner_(std::move(inner)) {
-    if (count < 1) bad_input("a batch has at least one sample, not {}", count);
-    count_ = static_cast<std::uint64_t>(count);
-    info().size /= count_;
-    for (auto& f : info().fields) {
-      std::vector<std::int64_t> dims{count};
-      dims.insert(dims.end(), f.shape.dims().begin(), f.shape.dims().end());
-      f.shape = Shape(dims);
-    }
-  }
-  void get(std::uint64_t index, const SampleContext& context, SampleRef out) const override {
-    constexpr std::size_t most = 16;
-    std::byte* one[most];
-    invariant(out.size() <= most, "a sample has at most 16 fields");
-    for (std::uint64_t i = 0; i < count_; ++i) {
-      for (std::size_t f = 0; f < out.size(); ++f) one[f] = out[f] + i * inner_->fields()[f].bytes();
-      inner_->get(index * count_ + i, context, {one, out.size()});
-    }
-  }
-  std::uint64_t origin(std::uint64_t index, const SampleContext& context) const override {
-    return inner_->origin(index * count_, context);
-  }
-
- private:
-  DatasetPtr inner_;
-  std::uint64_t count_;
-};
-
 }  // namespace
 
 DatasetPtr shuffled(DatasetPtr inner) { return std::make_shared<Shuffled>(std::move(inner)); }
@@ -177,13 +147,7 @@ DatasetPtr shuffled(DatasetPtr inner) { return std::make_shared<Shuffled>(std::m
 DatasetPtr sliced(DatasetPtr inner, std::uint64_t first, std::uint64_t count) {
   if (first > inner->size() || count > inner->size() - first)
     bad_input("samples {} to {} were asked for, but the data set has {}", first, first + count, inner->size());
-  return std::make_shared<Strided>(std::move(inner), first, 1, count);
-}
-
-DatasetPtr sharded(DatasetPtr inner, std::uint64_t shard, std::uint64_t shards) {
-  if (shard >= shards) bad_input("shard {} of {}: shards are counted from 0", shard, shards);
-  const std::uint64_t count = inner->size() / shards + (shard < inner->size() % shards ? 1 : 0);
-  return std::make_shared<Strided>(std::move(inner), shard, shards, count);
+  return std::make_shared<Sliced>(std::move(inner), first, count);
 }
 
 DatasetPtr concatenated(std::vector<DatasetPtr> parts) {
@@ -202,7 +166,5 @@ DatasetPtr held_out(DatasetPtr inner, double fraction, bool train) {
 DatasetPtr cached(DatasetPtr inner, std::uint64_t memory_limit) {
   return std::make_shared<Cached>(std::move(inner), memory_limit);
 }
-
-DatasetPtr batched(DatasetPtr inner, std::int64_t count) { return std::make_shared<Batched>(std::move(inner), count); }
 
 }  // namespace echelon::data

@@ -17,9 +17,6 @@ DatasetPtr shuffled(DatasetPtr inner);
 // `count` samples from `first` on.
 DatasetPtr sliced(DatasetPtr inner, std::uint64_t first, std::uint64_t count);
 
-// Part `shard` of `shards` of nearly equal size: samples shard, shard + shards, shard + 2 * shards, ...
-DatasetPtr sharded(DatasetPtr inner, std::uint64_t shard, std::uint64_t shards);
-
 // One after the other. The fields must be the same.
 DatasetPtr concatenated(std::vector<DatasetPtr> parts);
 
@@ -30,14 +27,5 @@ DatasetPtr held_out(DatasetPtr inner, double fraction, bool train);
 // Keeps every sample in memory once it was asked for. The inner data set must not be random (put augmentation above the
 // cache). BadInput, with the size, if it would need more than `memory_limit` bytes.
 DatasetPtr cached(DatasetPtr inner, std::uint64_t memory_limit);
-
-// Samples of `count` samples each: every field gains a leading dimension. A last, smaller group is left out.
-// (Training does not need this: a Loader makes batches, and gives out the last one too.)
-DatasetPtr batched(DatasetPtr inner, std::int64_t count);
-
-// Reads `depth` samples ahead on a thread of its own while one caller asks for samples in ascending order. Other orders
-// and other callers get the same samples, without the overlap. (Training does not need this: a Loader reads ahead by
-// whole batches.)
-DatasetPtr prefetched(DatasetPtr inner, int depth);
 
 }  // namespace echelon::data

@@ -44,9 +44,7 @@ void gemm(const Gemm& g, const float* a, std::int64_t lda, const float* b, std::
 }
 
 std::size_t linear_scratch(const LinearShape& s) {
-  return std::max({gemm_scratch({.trans_b = true, .m = s.rows, .n = s.out, .k = s.in}),
-                   gemm_scratch({.m = s.rows, .n = s.in, .k = s.out}),
-                   gemm_scratch({.trans_a = true, .m = s.out, .n = s.in, .k = s.rows})});
+  return gemm_scratch({.trans_b = true, .m = s.rows, .n = s.out, .k = s.in});
 }
 
 void linear_forward(const LinearShape& s, const float* x, const float* w, const float* bias, float* y, void* scratch) {
@@ -57,13 +55,6 @@ void linear_forward(const LinearShape& s, const float* x, const float* w, const 
     gemm(g, x, s.in, w, s.in, y, s.out, scratch);
     if (bias) add_row_bias(y, bias, static_cast<std::size_t>(s.rows), static_cast<std::size_t>(s.out));
   }
-}
-
-void linear_backward(const LinearShape& s, const float* x, const float* w, const float* dy, float* dx, float* dw,
-                     float* db, void* scratch) {
-  if (dx) gemm({.m = s.rows, .n = s.in, .k = s.out}, dy, s.out, w, s.in, dx, s.in, scratch);
-  if (dw) gemm({.trans_a = true, .m = s.out, .n = s.in, .k = s.rows}, dy, s.out, x, s.in, dw, s.in, scratch);
-  if (db) column_sum(dy, static_cast<std::size_t>(s.rows), static_cast<std::size_t>(s.out), db);
 }
 
 }  // namespace echelon::kernels

@@ -34,14 +34,9 @@ struct LinearShape {
   std::int64_t rows = 0, in = 0, out = 0;
 };
 
-std::size_t linear_scratch(const LinearShape& s);  // enough for forward and backward
+std::size_t linear_scratch(const LinearShape& s);
 void linear_forward(const LinearShape& s, const float* x, const float* w, const float* bias /* or null */, float* y,
                     void* scratch);
-// dx = dy * w, dw = dy^T * x, db = column sums of dy; each is overwritten, or not computed when null.
-void linear_backward(const LinearShape& s, const float* x, const float* w, const float* dy, float* dx, float* dw,
-                     float* db, void* scratch);
 void ref_linear_forward(const LinearShape& s, const float* x, const float* w, const float* bias, float* y);
-void ref_linear_backward(const LinearShape& s, const float* x, const float* w, const float* dy, float* dx, float* dw,
-                         float* db);
 
 }  // namespace echelon::kernels

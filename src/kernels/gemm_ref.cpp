@@ -25,15 +25,4 @@ void ref_linear_forward(const LinearShape& s, const float* x, const float* w, co
     }
 }
 
-void ref_linear_backward(const LinearShape& s, const float* x, const float* w, const float* dy, float* dx, float* dw,
-                         float* db) {
-  if (dx) ref_gemm({.m = s.rows, .n = s.in, .k = s.out}, dy, s.out, w, s.in, dx, s.in);
-  if (dw) ref_gemm({.trans_a = true, .m = s.out, .n = s.in, .k = s.rows}, dy, s.out, x, s.in, dw, s.in);
-  for (std::int64_t j = 0; db && j < s.out; ++j) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < s.rows; ++i) sum += dy[i * s.out + j];
-    db[j] = static_cast<float>(sum);
-  }
-}
-
 }  // namespace echelon::kernels

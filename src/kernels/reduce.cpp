@@ -176,7 +176,6 @@ double sum(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(sum)(x, 
 double dot(const float* x, const float* y, std::size_t n) { return HWY_DYNAMIC_DISPATCH(dot)(x, y, n); }
 double squared_norm(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(squared_norm)(x, n); }
 float max_abs(const float* x, std::size_t n) { return std::bit_cast<float>(HWY_DYNAMIC_DISPATCH(max_abs_bits)(x, n)); }
-bool all_finite(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(max_abs_bits)(x, n) < 0x7F800000; }
 void column_sum(const float* x, std::size_t rows, std::size_t cols, float* out) {
   HWY_DYNAMIC_DISPATCH(column_sum)(x, rows, cols, out);
 }

@@ -14,8 +14,7 @@ namespace echelon::kernels {
 double sum(const float* x, std::size_t n);
 double dot(const float* x, const float* y, std::size_t n);
 double squared_norm(const float* x, std::size_t n);
-float max_abs(const float* x, std::size_t n);    // 0 for n == 0; NaN if there is one
-bool all_finite(const float* x, std::size_t n);  // neither NaN nor infinity in it
+float max_abs(const float* x, std::size_t n);  // 0 for n == 0; NaN if there is one
 
 // out[c] = sum over r of x[r, c]: the gradient of a bias. Rows r, r + rows/8, r + 2 rows/8, ... are added together.
 void column_sum(const float* x, std::size_t rows, std::size_t cols, float* out);
@@ -38,7 +37,6 @@ double ref_sum(const float* x, std::size_t n);
 double ref_dot(const float* x, const float* y, std::size_t n);
 double ref_squared_norm(const float* x, std::size_t n);
 float ref_max_abs(const float* x, std::size_t n);
-bool ref_all_finite(const float* x, std::size_t n);
 void ref_column_sum(const float* x, std::size_t rows, std::size_t cols, float* out);
 void ref_add_row_bias(float* y, const float* bias, std::size_t rows, std::size_t cols, bool relu = false);
 void ref_channel_sum(const float* x, Layout layout, ImageExtents e, float* out);

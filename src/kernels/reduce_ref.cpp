@@ -50,12 +50,6 @@ float ref_max_abs(const float* x, std::size_t n) {
   return greatest;
 }
 
-bool ref_all_finite(const float* x, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i)
-    if (!std::isfinite(x[i])) return false;
-  return true;
-}
-
 void ref_column_sum(const float* x, std::size_t rows, std::size_t cols, float* out) {
   const std::size_t eighth = rows / 8;
   for (std::size_t c = 0; c < cols; ++c) {

@@ -86,7 +86,6 @@ class Training {
   RunSummary run(const StopFlag& stop);
 
   Engine& engine() { return *engine_; }
-  double core_peak_gflops() const { return core_peak_; }
 
  private:
   struct Memory;  // what a checkpoint remembers besides tensors

@@ -20,14 +20,11 @@ std::vector<float> firsts(const Dataset& d, SampleContext context = {}) {
   return out;
 }
 
-TEST(Decorators, SlicesShardsAndConcatenationsAreWhatTheySay) {
+TEST(Decorators, SlicesAndConcatenationsAreWhatTheySay) {
   EXPECT_EQ(firsts(*sliced(numbers(10), 3, 4)), (std::vector<float>{3, 4, 5, 6}));
-  EXPECT_EQ(firsts(*sharded(numbers(10), 1, 3)), (std::vector<float>{1, 4, 7}));
-  EXPECT_EQ(firsts(*sharded(numbers(10), 0, 3)), (std::vector<float>{0, 3, 6, 9}));
   EXPECT_EQ(firsts(*concatenated({numbers(2), numbers(0), numbers(3)})), (std::vector<float>{0, 1, 0, 1, 2}));
   EXPECT_EQ(concatenated({numbers(2), numbers(3)})->origin(3, {}), 3u);
   EXPECT_THROW(sliced(numbers(10), 8, 3), BadInput);
-  EXPECT_THROW(sharded(numbers(10), 3, 3), BadInput);
   EXPECT_THROW(concatenated({numbers(2), numbers(2, Shape{3})}), BadInput);
 }
 
@@ -36,9 +33,8 @@ TEST(Decorators, FingerprintsTellContentsApartButNotOrders) {
   EXPECT_EQ(shuffled(d)->info().fingerprint, d->info().fingerprint);
   EXPECT_EQ(cached(d, 1 << 20)->info().fingerprint, d->info().fingerprint);
   std::set<std::string> different = {d->info().fingerprint, sliced(d, 0, 5)->info().fingerprint,
-                                     sliced(d, 5, 5)->info().fingerprint, sharded(d, 0, 2)->info().fingerprint,
-                                     concatenated({d, d})->info().fingerprint};
-  EXPECT_EQ(different.size(), 5u);
+                                     sliced(d, 5, 5)->info().fingerprint, concatenated({d, d})->info().fingerprint};
+  EXPECT_EQ(different.size(), 4u);
 }
 
 TEST(Decorators, ShufflingIsPureAndComplete) {
@@ -87,23 +83,6 @@ TEST(Decorators, ACacheAsksOnceAndAnswersTheSame) {
 TEST(Decorators, ACacheRefusesWhatIsTooLargeOrRandom) {
   EXPECT_TRUE(says(complaint_of([] { cached(numbers(1000), 1000); }), "the limit"));
   EXPECT_TRUE(says(complaint_of([] { cached(shuffled(numbers(10)), 1 << 20); }), "below the augmentation"));
-}
-
-TEST(Decorators, BatchesGainADimension) {
-  const auto d = batched(numbers(10), 3);
-  EXPECT_EQ(d->size(), 3u);
-  EXPECT_EQ(d->fields()[0].shape, (Shape{3, 2}));
-  EXPECT_EQ(d->fields()[1].shape, Shape{3});
-  EXPECT_EQ(values<float>(*d, 1, 0), (std::vector<float>{3, 3.5, 4, 4.5, 5, 5.5}));
-  EXPECT_EQ(values<std::int32_t>(*d, 2, 1), (std::vector<std::int32_t>{6, 7, 8}));
-}
-
-TEST(Decorators, PrefetchingChangesNothing) {
-  const auto plain = shuffled(numbers(40));
-  const auto ahead = prefetched(shuffled(numbers(40)), 4);
-  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) EXPECT_EQ(firsts(*ahead, {5, epoch}), firsts(*plain, {5, epoch}));
-  for (const std::uint64_t i : {7, 3, 39, 0, 1, 2})
-    EXPECT_EQ(values<float>(*ahead, i, 0, {5, 1}), values<float>(*plain, i, 0, {5, 1}));
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "data/ledger.h"
 #include "data/transform.h"
+#include "tests/data/ledger.h"
 #include "tests/data/support.h"
 
 namespace echelon::data {

@@ -89,12 +89,11 @@ TEST(Gemm, DoesNotDependOnAddresses) {
     }
 }
 
-TEST(Linear, ForwardAndBackwardEqualTheReference) {
+TEST(Linear, EqualsTheReference) {
   for (const LinearShape s :
        {LinearShape{1, 1, 1}, {3, 17, 5}, {64, 120, 84}, {64, 84, 10}, {33, 31, 129}, {200, 64, 64}}) {
     const std::string what = fmt::format("{} rows, {} -> {}", s.rows, s.in, s.out);
     const auto x = numbers(s.rows * s.in, 1), w = numbers(s.out * s.in, 2), bias = numbers(s.out, 3);
-    const auto dy = numbers(s.rows * s.out, 4);
     Buffer scratch(linear_scratch(s));
     for (const float* b : {bias.data(), static_cast<const float*>(nullptr)}) {
       std::vector<float> y(s.rows * s.out), expected(y.size());
@@ -102,13 +101,6 @@ TEST(Linear, ForwardAndBackwardEqualTheReference) {
       ref_linear_forward(s, x.data(), w.data(), b, expected.data());
       expect_elements_close(y, expected, 1e-5f, what + " y");
     }
-    std::vector<float> dx(x.size()), dw(w.size()), db(s.out), rx(x.size()), rw(w.size()), rb(s.out);
-    linear_backward(s, x.data(), w.data(), dy.data(), dx.data(), dw.data(), db.data(), scratch.data());
-    ref_linear_backward(s, x.data(), w.data(), dy.data(), rx.data(), rw.data(), rb.data());
-    expect_elements_close(dx, rx, 1e-5f, what + " dx");
-    expect_elements_close(dw, rw, 1e-5f, what + " dw");
-    expect_elements_close(db, rb, 1e-5f, what + " db");
-    linear_backward(s, x.data(), w.data(), dy.data(), nullptr, nullptr, nullptr, scratch.data());  // nothing wanted
   }
 }
 

@@ -174,13 +174,6 @@ RankTimes Trainer::times() const {
           .waiting_for = {waited.begin(), waited.end()}};
 }
 
-std::vector<std::size_t> Trainer::bucket_sizes() const {
-  std::vector<std::size_t> sizes;
-  for (const auto& phase : phases())
-    for (const Bucket& b : phase->buckets) sizes.push_back(b.end - b.begin);
-  return sizes;
-}
-
 std::size_t Trainer::planned_bytes() const {
   return team_.bytes() + (rank_sum_ ? total_.size_bytes() : 0) + compute_.arena_bytes();
 }

@@ -50,7 +50,6 @@ class Trainer {
   void broadcast_state();
 
   RankTimes times() const;
-  std::vector<std::size_t> bucket_sizes() const;                     // in numbers; none where ranks share memory
   double flops_per_sample() { return compute_.flops_per_sample(); }  // of a training step, forward and backward
   std::size_t planned_bytes() const;  // parameters, contributions, state, and the arenas of all cores
   std::vector<ShardCompute::Profile> profile(const data::Batch& batch, int repeats,
