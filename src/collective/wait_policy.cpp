@@ -73,7 +73,7 @@ void WaitPolicy::keep_trying(const Try& try_until, const Who& who) {
     awaited = last_in_chain(who());
     const std::string report = text(now - start, awaited);
     if (now >= abort)
-      throw TooLate(fmt::format("rank {} gave up: {}; the limit is {:.0f} s", world_.rank(), report, options_.limit));
+      throw TooLate(fmt::format("rank {} aborts: {}; the limit is {:.0f} s", world_.rank(), report, options_.limit));
     if (options_.notice)
       options_.notice({.waited_for = awaited < 0 ? std::vector<Rank>() : std::vector{awaited}, .text = report});
     late *= 2;

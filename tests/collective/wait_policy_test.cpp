@@ -67,7 +67,7 @@ TEST(WaitPolicy, TheLimitEndsAWaitNamingWhomAndWhat) {
   });
   ASSERT_FALSE(report.ok());
   EXPECT_THROW(std::rethrow_exception(report.failures[0].error), TooLate);
-  EXPECT_TRUE(test::says(report.failures[0].text, "rank 0 gave up: waiting 10.0 s for rank 1: barrier 1"));
+  EXPECT_TRUE(test::says(report.failures[0].text, "rank 0 aborts: waiting 10.0 s for rank 1: barrier 1"));
   EXPECT_TRUE(test::says(report.failures[0].text, "rank 1 is in reading the data; the limit is 10 s"));
 }
 

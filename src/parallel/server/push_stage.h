@@ -27,11 +27,11 @@ struct Push {  // of one key
   std::uint32_t key = 0;
   Range range;
   StepInfo info;
-  std::int64_t number = 0;           // times that this worker has pushed before
-  double share = 1;                  // by which the contribution is multiplied
-  double rate = 0;                   // about how far the server will move the weights, times the numbers
-  std::span<const float> numbers;    // good until the next push
-  std::span<const std::byte> bytes;  // the same: what is sent
+  std::int64_t number = 0;                // times that this worker has pushed before
+  double share = 1;                       // by which the contribution is multiplied
+  double rate = 0;                        // about how far the server will move the weights, times the numbers
+  std::span<const float> numbers = {};    // good until the next push
+  std::span<const std::byte> bytes = {};  // the same: what is sent
 
   void set(std::span<const float> values) { numbers = values, bytes = std::as_bytes(values); }
 };

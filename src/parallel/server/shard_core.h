@@ -16,12 +16,12 @@ namespace echelon::exchanges {
 struct ShardKey {
   std::uint32_t number = 0;
   Range range;
-  std::unique_ptr<SharedSide> shared;
-  std::unique_ptr<PushDecoder> decoder;
-  std::unique_ptr<Codec> answer_codec;  // null: answers are plain numbers
-  std::int64_t version = 0;             // updates
-  std::vector<std::int64_t> clocks;     // by worker: steps merged
-  std::vector<std::int64_t> awaited;    // by worker: steps up to which it has awaited an answer without a contribution
+  std::unique_ptr<SharedSide> shared = {};
+  std::unique_ptr<PushDecoder> decoder = {};
+  std::unique_ptr<Codec> answer_codec = {};  // null: answers are plain numbers
+  std::int64_t version = 0;                  // updates
+  std::vector<std::int64_t> clocks = {};     // by worker: steps merged
+  std::vector<std::int64_t> awaited = {};    // by worker: steps whose answer it awaits without a contribution
 };
 
 // Who writes to a server, and gets its answers.

@@ -19,7 +19,7 @@ void InRounds::accepts(const Composition& c, const CompositionFacts& facts, Prob
                      c.sync_name));
 }
 
-void OneByOne::accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const {
+void OnArrival::accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const {
   Sync::accepts(c, facts, problems);
   refuse(problems, at_own_pace(c) && !c.rule->traits().one_by_one,
          fmt::format("sync {} merges contributions as they come, but rule {} needs whole rounds: take sync "
@@ -27,7 +27,7 @@ void OneByOne::accepts(const Composition& c, const CompositionFacts& facts, Prob
                      c.sync_name, c.rule_name, c.rule_name == "grad_mean" ? ", or rule grad_push" : ""));
 }
 
-std::vector<Figure> OneByOne::figures(const ServerCounts& counts) const {
+std::vector<Figure> OnArrival::figures(const ServerCounts& counts) const {
   std::vector<Figure> figures = Sync::figures(counts);
   figures.emplace_back("mean_staleness", counts.contributions > 0 ? counts.staleness / counts.contributions : 0);
   figures.emplace_back("least_speed", counts.least_speed);
@@ -35,7 +35,7 @@ std::vector<Figure> OneByOne::figures(const ServerCounts& counts) const {
 }
 
 void Bounded::accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const {
-  OneByOne::accepts(c, facts, problems);
+  OnArrival::accepts(c, facts, problems);
   refuse(problems, at_own_pace(c) && c.rule->traits().quantity == RuleTraits::Quantity::weights,
          fmt::format("sync {} bounds how stale gradients are, but rule {} exchanges weights: take sync "
                      "async",
@@ -43,14 +43,14 @@ void Bounded::accepts(const Composition& c, const CompositionFacts& facts, Probl
 }
 
 std::vector<Figure> Bounded::figures(const ServerCounts& counts) const {
-  std::vector<Figure> figures = OneByOne::figures(counts);
+  std::vector<Figure> figures = OnArrival::figures(counts);
   figures.emplace_back("mean_age", counts.steps > 0 ? counts.age / counts.steps : 0);
   figures.emplace_back("most_lead", counts.lead);
   return figures;
 }
 
 void SharingWork::accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const {
-  OneByOne::accepts(c, facts, problems);
+  OnArrival::accepts(c, facts, problems);
   refuse(problems, work_.common && facts.carries,
          "a model that carries values from batch to batch must get the following batch each time: set sync.work=own");
 }

@@ -27,14 +27,14 @@ class InRounds : public Sync {
 };
 
 // Contributions are merged as they come.
-class OneByOne : public Sync {
+class OnArrival : public Sync {
  public:
   void accepts(const Composition& composition, const CompositionFacts& facts, Problems& problems) const override;
   std::vector<Figure> figures(const ServerCounts& counts) const override;
 };
 
 // The same, and the parameters of a step are at most so many steps old.
-class Bounded : public OneByOne {
+class Bounded : public OnArrival {
  public:
   explicit Bounded(std::int64_t staleness) : staleness_(staleness) {}
   std::optional<std::int64_t> staleness() const override { return staleness_; }
@@ -48,7 +48,7 @@ Setting staleness_setting();
 std::int64_t read_staleness(OptionReader& options);
 
 // The same, and workers do not keep pace with each other, so they may share their work.
-class SharingWork : public OneByOne {
+class SharingWork : public OnArrival {
  public:
   explicit SharingWork(const WorkSharing& work) : work_(work) {}
   WorkSharing work() const override { return work_; }

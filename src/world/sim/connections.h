@@ -28,7 +28,7 @@ class Connections {
   struct Callbacks {
     std::function<void(SimMessage)> deliver;                                // at its receiver, once and in order
     std::function<bool(int rank)> crashed;                                  // whether that rank has
-    std::function<void(int at, int peer, const std::string& reason)> lost;  // `at` has given up on `peer`
+    std::function<void(int at, int peer, const std::string& reason)> lost;  // `at` has lost its connection to `peer`
   };
   Connections(Scheduler& scheduler, Network& network, const SimOptions& options, int ranks, SimReport& report,
               Callbacks callbacks);

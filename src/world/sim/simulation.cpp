@@ -75,7 +75,7 @@ void Machinery::run_program(int r) {
 }
 
 void Machinery::failed(int r, const std::string& text, bool crashed, std::exception_ptr error) {
-  if (rank(r).state() != SimRank::State::running) return;  // it has said why it gives up
+  if (rank(r).state() != SimRank::State::running) return;  // it has said why it aborts
   rank(r).set_state(crashed ? SimRank::State::crashed : SimRank::State::failed);
   report_.failures.push_back({r, scheduler_.now(), text, crashed, std::move(error)});
   log(fmt::format("rank {} {}: {}", r, crashed ? "crashed" : "failed", text));
@@ -90,7 +90,7 @@ void Machinery::tell_everybody(int teller, int lost, const std::string& reason) 
     const double delay = transport_.cut(teller, r) ? options_.detection_seconds : network_.latency(teller, r);
     scheduler_.at(scheduler_.now() + delay, r, What::lost, [&other = *other, teller, lost, reason] {
       if (other.rank() == lost) {
-        other.lose(teller, "it gave up on this rank: " + reason);  // which is there after all
+        other.lose(teller, "it had lost this rank: " + reason);  // which is there after all
       } else {
         other.lose(lost, reason);
       }

@@ -71,7 +71,7 @@ class Transport {
     std::function<void(int rank)> check_alive;                                        // throws if it has crashed
     std::function<bool(int rank)> crashed;                                            // whether it has
     std::function<void(int rank, const Scheduler::Describe& operation)> check_whole;  // throws PeerLost
-    std::function<void(int at, int lost, const std::string& reason)> lost;            // `at` has given up on `lost`
+    std::function<void(int at, int lost, const std::string& reason)> lost;  // `at` has lost its connection to `lost`
   };
   Transport(Scheduler& scheduler, Network& network, const SimOptions& options, int ranks, SimReport& report,
             Ranks callbacks);

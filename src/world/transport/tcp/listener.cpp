@@ -94,8 +94,8 @@ asio::awaitable<std::shared_ptr<Wire>> knock(tcp::endpoint to, const Credentials
   co_return wire;
 }
 
-// Once the listener may have the proof, it alone decides: it answers or hangs up. Who dials must not give up before the
-// very end, for the other side may count on this connection.
+// Once the listener may have the proof, it alone decides: it answers or hangs up. Who dials must not stop waiting
+// before the very end, for the other side may count on this connection.
 asio::awaitable<void> be_let_in(std::shared_ptr<Wire> wire, double seconds) {
   const auto executor = co_await asio::this_coro::executor;
   const Alarm alarm(executor, seconds, [wire] { close_socket(*wire); });
