@@ -64,7 +64,7 @@ class ClusterReader {
     m.attached_to = read_attachment(r);
     r.done();
     if (file_.cluster.ranks() + count * m.ranks > most_ranks) {
-      r.problem("count", fmt::format("makes more than {} ranks in all; nobody could simulate them", most_ranks));
+      r.problem("count", fmt::format("makes more than {} ranks in all, which cannot be simulated", most_ranks));
       return;
     }
     for (std::int64_t i = 0; i < count; ++i) {

@@ -99,9 +99,10 @@ void read_replicas(OptionReader& options, ServerSettings& s) {
                                                         d.server, d.position));
     const auto same_server = [&](const ServerSettings::Death& o) { return o.server == d.server; };
     if (s.replicas > 1 && std::ranges::count_if(s.deaths, same_server) >= s.replicas)
-      return options.problem("kill_server", fmt::format("leaves nobody of server {}'s chain: set replicas to more than "
-                                                        "those that it loses",
-                                                        d.server));
+      return options.problem("kill_server",
+                             fmt::format("leaves no member of server {}'s chain: set replicas to more than "
+                                         "those that it loses",
+                                         d.server));
   }
 }
 

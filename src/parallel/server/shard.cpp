@@ -67,7 +67,7 @@ void ServerShard::handle(Message& message) {
   if (!core_.has(message.head.key))
     fail("rank {} wrote to key {}, which is not on this server", message.from, message.head.key);
   if (message.head.clock < 0 || message.head.clock > most_clock)
-    fail("rank {} says that it is at step {}, which nobody reaches", message.from, message.head.clock);
+    fail("rank {} says that it is at step {}, which no worker reaches", message.from, message.head.clock);
   const bool pushes = message.head.kind == push || message.head.kind == push_answer;
   if (pushes && !delivery.seen) core_.writers.comes(message.from);
   merger_->take(core_.key(message.head.key), message, delivery.seen);

@@ -15,9 +15,9 @@ class Async : public SharingWork {
 }  // namespace
 
 SyncPart async() {
-  return {{"async", "nobody waits", with_work_settings({})}, [](OptionReader& options) -> std::unique_ptr<const Sync> {
-            return std::make_unique<Async>(read_work(options));
-          }};
+  return {
+      {"async", "no worker waits for another", with_work_settings({})},
+      [](OptionReader& options) -> std::unique_ptr<const Sync> { return std::make_unique<Async>(read_work(options)); }};
 }
 
 }  // namespace echelon::syncs

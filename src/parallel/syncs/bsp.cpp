@@ -15,7 +15,7 @@ class Bsp : public InRounds {
 }  // namespace
 
 SyncPart bsp() {
-  return {{"bsp", "everybody waits for everybody, every time", {}},
+  return {{"bsp", "all workers wait for each other in every step", {}},
           [](OptionReader&) -> std::unique_ptr<const Sync> { return std::make_unique<Bsp>(); }};
 }
 

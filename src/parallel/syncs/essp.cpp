@@ -1,5 +1,5 @@
 // Eager SSP (Dai et al. 2015): as ssp, but a worker never asks. Whenever the slowest worker has made a step, servers
-// send fresh parameters to everybody.
+// send fresh parameters to all workers.
 
 #include "parallel/syncs/syncs.h"
 

@@ -31,7 +31,7 @@ class Soft : public InRounds {
 
 SyncPart soft() {
   return {{"soft",
-           "rounds that nobody waits for, unless the last answer is late",
+           "rounds that no worker waits for, unless the last answer is late",
            {{"staleness", "16", "steps after which it is"}}},
           [](OptionReader& options) -> std::unique_ptr<const Sync> {
             return std::make_unique<Soft>(options.integer("staleness", 16, 1, 1'000'000));

@@ -23,7 +23,7 @@ class Ssp : public Bounded {
 }  // namespace
 
 SyncPart ssp() {
-  return {{"ssp", "nobody leads the slowest by more", {staleness_setting()}},
+  return {{"ssp", "no worker is further ahead of the slowest", {staleness_setting()}},
           [](OptionReader& options) -> std::unique_ptr<const Sync> {
             return std::make_unique<Ssp>(read_staleness(options));
           }};

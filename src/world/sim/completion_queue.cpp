@@ -20,7 +20,7 @@ void SimCompletionQueue::happened(std::size_t number) {
 
 bool SimCompletionQueue::next(std::size_t& number, double deadline) {
   Scheduler& scheduler = transport_.scheduler_;
-  const Scheduler::Describe describe = [] { return std::string("a message from anybody"); };
+  const Scheduler::Describe describe = [] { return std::string("a message from any rank"); };
   bool asked = false;
   while (finished_.empty()) {
     transport_.ranks_.check_alive(owner_);

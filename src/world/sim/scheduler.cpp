@@ -112,7 +112,7 @@ void Scheduler::everybody_is_stuck() {
   const double limit = longest_;
   if (late) longest_ = std::max(heap_.front().time, now_ + 1);
   const std::string why = late ? fmt::format("the simulation's limit of {} s is reached", limit)
-                               : fmt::format("at {:.6f} s nothing is on its way and nobody can go on", now_);
+                               : fmt::format("at {:.6f} s nothing is on its way and no rank can go on", now_);
   for (const auto& strand : strands_) {
     if (strand->ended() || strand->state_ != Strand::State::blocked) continue;
     strand->stuck_ = std::make_exception_ptr(Deadlock(

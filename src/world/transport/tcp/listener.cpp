@@ -73,7 +73,7 @@ asio::awaitable<std::shared_ptr<Wire>> knock(tcp::endpoint to, const Credentials
   auto wire = std::make_shared<Wire>(std::move(socket));
   const Alarm alarm(executor, seconds, [wire] { close_socket(*wire); });
   co_await wire->socket().async_connect(to, use_awaitable);
-  if (wire->socket().local_endpoint() == wire->socket().remote_endpoint()) fail("nobody listens there");
+  if (wire->socket().local_endpoint() == wire->socket().remote_endpoint()) fail("no program listens there");
   if (credentials.tls) {
     wire->use_tls(credentials.tls->connect(wire->socket().native_handle()));
     co_await shake_tls(*wire);
@@ -88,20 +88,20 @@ asio::awaitable<std::shared_ptr<Wire>> knock(tcp::endpoint to, const Credentials
   if (challenge.verdict == Verdict::too_many) fail("{}", explain(challenge));
   if (challenge.verdict != Verdict::welcome) throw Refused(explain(challenge));
   if (!same(challenge.proof, listener_proof(credentials.secret, hello, challenge.nonce, channel))) {
-    throw Refused("it does not have the same secret (or somebody stands between)");
+    throw Refused("it does not have the same secret (or the connection is intercepted)");
   }
   co_await wire->write_all(dialler_proof(credentials.secret, hello, challenge.nonce, channel));
   co_return wire;
 }
 
-// Once the listener may have the proof, it alone decides: it answers or hangs up. Who dials must not stop waiting
-// before the very end, for the other side may count on this connection.
+// Once the listener may have the proof, it alone decides: it answers or hangs up. The side that dials must not stop
+// waiting before the very end, for the other side may count on this connection.
 asio::awaitable<void> be_let_in(std::shared_ptr<Wire> wire, double seconds) {
   const auto executor = co_await asio::this_coro::executor;
   const Alarm alarm(executor, seconds, [wire] { close_socket(*wire); });
   std::byte word{};
   co_await wire->read_all({&word, 1});
-  if (word != entered) fail("it answers in words that nobody knows");
+  if (word != entered) fail("it answers with an unknown byte");
 }
 
 }  // namespace

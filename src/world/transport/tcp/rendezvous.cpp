@@ -198,7 +198,7 @@ tcp::endpoint resolve(asio::io_context& io, const std::string& host, std::uint16
   return found.begin()->endpoint();
 }
 
-// A listener at the endpoint, if this machine has that address and nobody listens there yet.
+// A listener at the endpoint, if this machine has that address and no program listens there yet.
 std::optional<tcp::acceptor> try_listen(asio::io_context& io, const tcp::endpoint& at, std::string& reason) {
   std::error_code error;
   tcp::acceptor acceptor(io);
