@@ -63,7 +63,7 @@ class SystemWeather : public testing::TestWithParam<Weathered> {
 
 // A wait that could never have ended, which only a simulation notices.
 bool is_a_hang(const std::string& text) {
-  return text.find("nobody can go on") != std::string::npos ||
+  return text.find("no rank can go on") != std::string::npos ||
          text.find("the simulation's limit") != std::string::npos ||
          text.find("would not stop waiting") != std::string::npos;
 }

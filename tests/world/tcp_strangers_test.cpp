@@ -327,7 +327,7 @@ TEST(TcpMiddle, WhoEndsTheTlsOnBothSidesIsFoundOut) {
   const Credentials credentials = make_credentials(true);
   House house(credentials);
   Middle middle(house.port(), std::make_shared<const Tls>());
-  EXPECT_TRUE(test::says(knock(middle.port(), credentials), "somebody stands between"));
+  EXPECT_TRUE(test::says(knock(middle.port(), credentials), "the connection is intercepted"));
   EXPECT_EQ(house.friends(), 0);
 }
 
