@@ -1,6 +1,9 @@
 #include "cli/trace_listener.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -26,48 +29,70 @@ TraceListener::TraceListener(Team& team, Engine& engine)
                     }});
 }
 
-// timeline, its name, name, category, begin, end; separated by tabs, because layers may have spaces in their names
-std::string TraceListener::in_text() const {
-  std::string text;
-  for (const Span& s : spans_)
-    text += fmt::format("0\ttraining\t{}\trun\t{:.9f}\t{:.9f}\n", s.name, s.begin + offset_, s.end + offset_);
+TraceListener::Bars TraceListener::bars() const {
+  Bars all;
+  const auto name = [&all](const std::string& text) {
+    all.names.insert(all.names.end(), text.begin(), text.end());
+    all.names.push_back('\0');
+    return all.name_count++;
+  };
+  const auto add = [&, this](std::uint32_t timeline, Kind kind, std::uint32_t name, double begin, double end) {
+    all.list.push_back({begin + offset_, end + offset_, timeline, name, kind});
+  };
+  std::map<std::string, std::uint32_t> of_spans;
+  for (const Span& s : spans_) {
+    const auto [at, is_new] = of_spans.try_emplace(s.name);
+    if (is_new) at->second = name(s.name);
+    add(0, Kind::run, at->second, s.begin, s.end);
+  }
+  std::map<const Node*, std::uint32_t> of_nodes;
   for (std::size_t core = 0; core < operations_.size(); ++core)
-    for (const Operation& o : operations_[core])
-      text += fmt::format("{}\tcore {}\t{} {}\t{}\t{:.9f}\t{:.9f}\n", core + 1, core, o.node->layer, o.node->op->name(),
-                          o.node->backward ? "backward" : "forward", o.begin + offset_, o.end + offset_);
-  return text;
+    for (const Operation& o : operations_[core]) {
+      const auto [at, is_new] = of_nodes.try_emplace(o.node);
+      if (is_new) at->second = name(fmt::format("{} {}", o.node->layer, o.node->op->name()));
+      add(static_cast<std::uint32_t>(core + 1), o.node->backward ? Kind::backward : Kind::forward, at->second, o.begin,
+          o.end);
+    }
+  return all;
+}
+
+// What all ranks have, by rank.
+template <typename T>
+std::vector<std::vector<T>> TraceListener::gather(const std::vector<T>& mine) {
+  const std::vector<std::size_t> counts = team_.all_gather_struct(mine.size());
+  const auto own = counts.begin() + team_.world().rank();
+  std::vector<T> all(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+  std::ranges::copy(mine,
+                    all.begin() + static_cast<std::ptrdiff_t>(std::accumulate(counts.begin(), own, std::size_t{0})));
+  team_.all_gather_structs(std::span(all), counts);
+  std::vector<std::vector<T>> of_ranks;
+  auto at = all.begin();
+  for (const std::size_t count : counts) {
+    of_ranks.emplace_back(at, at + static_cast<std::ptrdiff_t>(count));
+    at += static_cast<std::ptrdiff_t>(count);
+  }
+  return of_ranks;
 }
 
 void TraceListener::write(Disk& disk, const std::string& path, const std::function<void(const std::string&)>& tell) {
-  const auto ranks = static_cast<std::size_t>(team_.world().size());
-  const auto rank = static_cast<std::size_t>(team_.world().rank());
-  const std::string mine = in_text();
-  const std::vector<std::size_t> counts = team_.all_gather_struct(mine.size());
-  std::size_t all = 0, before = 0;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    if (r < rank) before += counts[r];
-    all += counts[r];
-  }
-  std::string text(all, '\0');
-  text.replace(before, mine.size(), mine);
-  team_.all_gather(std::as_writable_bytes(std::span(text)), counts);
-  if (rank > 0) return;
+  const Bars mine = bars();
+  const auto lists = gather(mine.list);
+  const auto names = gather(mine.names);
+  if (team_.world().rank() > 0) return;
 
-  double origin = origin_;  // the first thing that anybody did
-  for (const std::string_view line : split(text, '\n'))
-    if (const auto fields = split(line, '\t'); fields.size() == 6)
-      origin = std::min(origin, std::stod(std::string(fields[4])));
+  double origin = origin_;  // the first thing that any rank did
+  for (const auto& list : lists)
+    for (const Bar& bar : list) origin = std::min(origin, bar.begin);
   Trace trace(origin, most_operations);
-  std::size_t at = 0;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    const std::string_view part = std::string_view(text).substr(at, counts[r]);
-    at += counts[r];
-    for (const std::string_view line : split(part, '\n')) {
-      const auto fields = split(line, '\t');
-      if (fields.size() != 6) continue;
-      trace.timeline(static_cast<int>(r), std::stoi(std::string(fields[0])), fields[1])
-          .add(trace.name(fields[2]), trace.name(fields[3]), std::stod(std::string(fields[4])),
-               std::stod(std::string(fields[5])));
+  const std::array<Trace::Name, 3> kinds{trace.name("run"), trace.name("forward"), trace.name("backward")};
+  for (std::size_t r = 0; r < lists.size(); ++r) {
+    std::vector<Trace::Name> of_rank;
+    for (const std::string_view text : split({names[r].data(), names[r].size()}, '\0'))
+      of_rank.push_back(trace.name(text));
+    for (const Bar& bar : lists[r]) {
+      const std::string label = bar.timeline == 0 ? "training" : fmt::format("core {}", bar.timeline - 1);
+      trace.timeline(static_cast<int>(r), static_cast<int>(bar.timeline), label)
+          .add(of_rank[bar.name], kinds[static_cast<std::size_t>(bar.kind)], bar.begin, bar.end);
     }
   }
   try {

@@ -3,6 +3,7 @@
 // updates, evaluations) and every operation of every core, all on rank 0's clock. Watches the trainer from its
 // construction on. All ranks have one.
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -27,7 +28,21 @@ class TraceListener : public RunListener {
   };
   static constexpr std::size_t most_operations = 200'000;  // on a core: what a viewer can still show
 
-  std::string in_text() const;  // this rank's part, one line for each bar
+  enum class Kind : std::uint32_t { run, forward, backward };
+  struct Bar {  // as ranks send it to each other
+    double begin, end;
+    std::uint32_t timeline;  // 0: the driving thread; else a core, from 1
+    std::uint32_t name;      // its number in the sender's names
+    Kind kind;
+  };
+  struct Bars {
+    std::vector<Bar> list;
+    std::vector<char> names;  // one after the other, each with a zero at its end
+    std::uint32_t name_count = 0;
+  };
+  Bars bars() const;  // of this rank
+  template <typename T>
+  std::vector<std::vector<T>> gather(const std::vector<T>& mine);
 
   Team& team_;
   double offset_;  // of rank 0's clock from ours
