@@ -9,6 +9,7 @@
 #include "collective/collectives.h"
 #include "tests/support/allocations.h"
 #include "tests/support/says.h"
+#include "tests/world/messages.h"
 #include "world/launch.h"
 #include "world/sim/simulation.h"
 
@@ -36,7 +37,7 @@ void operations_run_in_order_beside_others(World& world) {
     }
   }
   for (std::size_t b = 0; b < buckets; ++b) {
-    if (!pending[b].wait(world.now() + 60)) fail("bucket {} is late", b);
+    if (!pending[b].wait(test::forever)) fail("bucket {} is late", b);
     const float want = static_cast<float>(world.size() * static_cast<int>(b) + world.size() * (world.size() - 1) / 2);
     if (x[b][7] != want) fail("bucket {} is {}, not {}", b, x[b][7], want);
   }
@@ -54,11 +55,11 @@ TEST(AsyncGroup, AFailureIsRethrownByEveryLaterWait) {
     std::vector<float> x(10);
     const Pending good = async_group.start([](Group&g) { barrier(g); }),
                   bad = async_group.start([](Group&) { fail("the bucket broke"); }), after = start_sum(async_group, x);
-    if (!good.wait(world.now() + 60)) fail("the first operation is late");
+    if (!good.wait(test::forever)) fail("the first operation is late");
     for (const Pending& p : {bad, after, bad}) {
       std::string text;
       try {
-        p.wait(world.now() + 60);
+        p.wait(test::forever);
       } catch (const Failure& e) {
         text = e.what();
       }
@@ -75,10 +76,10 @@ TEST(AsyncGroup, ARankThatFailsMeanwhileDoesNotHang) {
       std::vector<float> x(1000);
       const Pending p = start_sum(async_group, x);
       if (world.rank() == 1) {  // never submits its second operation
-        p.wait(world.now() + 60);
+        p.wait(test::forever);
         fail("out of ideas");
       }
-      start_sum(async_group, x).wait(world.now() + 60);
+      start_sum(async_group, x).wait(test::forever);
     });
     FAIL();
   } catch (const Failure& e) {
@@ -93,7 +94,7 @@ TEST(AsyncGroup, NothingIsAllocatedAfterTheFirstRound) {
     AsyncGroup async_group(group);
     std::vector<float> x(1000);
     const auto round = [&] {
-      for (int i = 0; i < 100; ++i) start_sum(async_group, x).wait(world.now() + 60);
+      for (int i = 0; i < 100; ++i) start_sum(async_group, x).wait(test::forever);
     };
     round();
     const auto before = test::allocations();

@@ -9,6 +9,7 @@
 
 #include "tests/support/says.h"
 #include "tests/support/temp_dir.h"
+#include "tests/world/messages.h"
 #include "tests/world/tcp_threads.h"
 #include "world/transport/tcp/join.h"
 
@@ -32,7 +33,7 @@ void exchange(World& w) {
     works.push_back(w.send(peer, 0, {}, std::as_bytes(std::span(&mine, 1))));
   }
   for (auto& work : works) {
-    if (!work.wait(w.now() + 60)) fail("too late");
+    if (!work.wait(test::forever)) fail("too late");
   }
   for (int peer = 0; peer < w.size(); ++peer) {
     if (peer != w.rank() && got[static_cast<std::size_t>(peer)] != peer) fail("not what rank {} has sent", peer);
@@ -249,22 +250,20 @@ TEST_P(TcpLoss, AKilledRankIsNamedOnEverySurvivor) {
   options.share_memory = GetParam();
   const test::TempDir dir;
   std::string what;
-  const auto clock = make_real_clock();
-  const double begin = clock->seconds();
   try {
     run_on_tcp(options, {}, [&](World& w) {
       exchange(w);
       int x = 0;
       const auto word = std::as_writable_bytes(std::span(&x, 1));
-      if (w.rank() != 2) w.send(2, 8, {}, word).wait(w.now() + 60);
+      if (w.rank() != 2) w.send(2, 8, {}, word).wait(test::forever);
       if (w.rank() == 2) {  // when all others have begun to wait, or are about to
-        for (const int peer : {0, 1, 3}) w.receive(peer, 8, {}, word).wait(w.now() + 60);
+        for (const int peer : {0, 1, 3}) w.receive(peer, 8, {}, word).wait(test::forever);
         ::raise(SIGKILL);
       }
       try {
         w.receive(w.rank() == 0 ? 1 : 0, 9, {OperationKind::all_reduce, 1, 0, 7},
                   std::as_writable_bytes(std::span(&x, 1)))
-            .wait(w.now() + 60);
+            .wait(test::forever);
       } catch (const PeerLost& e) {
         const bool good = e.rank() == 2 && std::string(e.what()).find("during all-reduce 7") != std::string::npos;
         make_real_disk()->create(dir.path() + "/" + std::to_string(w.rank()) + (good ? ".good" : ".bad"));
@@ -275,7 +274,6 @@ TEST_P(TcpLoss, AKilledRankIsNamedOnEverySurvivor) {
     what = e.what();
     EXPECT_EQ(e.rank(), 2);
   }
-  EXPECT_LT(clock->seconds() - begin, 10);
   EXPECT_TRUE(test::says(what, "rank 2: killed by signal 9"));
   EXPECT_EQ(make_real_disk()->list(dir.path()), (std::vector<std::string>{"0.good", "1.good", "3.good"}));
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/support/says.h"
+#include "tests/world/messages.h"
 #include "tests/world/tcp_threads.h"
 #include "world/transport/frame.h"
 
@@ -21,7 +22,7 @@ class TcpRogue : public testing::Test {
     std::thread zero([&] {
       const auto failures = test::run_ranks({configs[0]}, [](World& w) {
         std::vector<std::byte> into(1 << 20);
-        w.receive(1, 0, {OperationKind::all_reduce, 1, 0, 7}, into).wait(w.now() + 60);
+        w.receive(1, 0, {OperationKind::all_reduce, 1, 0, 7}, into).wait(test::forever);
       });
       said = test::text_of(failures[0]);
     });
