@@ -5,7 +5,7 @@ import concurrent.futures, gzip, os, pathlib, re, resource, shutil, socket, stru
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 MEMORY = 2 << 30  # bytes of address space
-SECONDS = 60      # for one case, on a busy machine; most take a few hundredths
+SECONDS = 600     # for one case, on a busy machine; most take a few hundredths
 
 TRAIN = "[train]\nsteps = 1\nbatch = 2\n"
 IMAGES = "[data]\nkind = 'synthetic'\nmake = 'images'\nsamples = 64\n"

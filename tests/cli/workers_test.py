@@ -25,7 +25,7 @@ def children(pid):
 
 
 def wait_until(condition, what):
-    for _ in range(6000):
+    for _ in range(60_000):  # a little less than ctest waits: to say what did not happen
         if condition():
             return
         time.sleep(0.01)
@@ -181,8 +181,9 @@ def a_second_ctrl_c_ends_at_once(folder):
 def one_trace_shows_all_ranks(folder):
     train(f"{folder}/trace", *SHORT, "--set", "train.epochs=1", "--workers", "2", "--trace")
     events = [e for e in json.load(open(f"{folder}/trace/trace.json"))["traceEvents"] if e.get("ph") == "X"]
+    begins = [min(e["ts"] for e in events if e["pid"] == rank) for rank in (0, 1)]
     ends = [max(e["ts"] + e["dur"] for e in events if e["pid"] == rank) for rank in (0, 1)]
-    assert abs(ends[0] - ends[1]) < 0.2 * max(ends), ends  # one clock
+    assert max(begins) < min(ends), (begins, ends)  # one clock: they worked at the same time
     assert any("update" in e["name"] for e in events) and any("conv" in e["name"] for e in events)
 
 
