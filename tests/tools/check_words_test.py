@@ -41,6 +41,7 @@ class CheckWords(unittest.TestCase):
             self.refused("src/parallel/team/a.h", text, "src/parallel/team/a.h:1:", "crew", "team")
         self.refused("docs/a.md", "\n\nIt sends a letter.", "docs/a.md:3:", "message")
         self.refused("src/world/give.cpp", "void give_up();", "give up", "abort")
+        self.refused("src/world/give.cpp", 'fail("rank {} gave up");', "give up", "abort")
 
     def test_every_place_is_looked_at(self):
         for name in ("src/a.h", "tests/a.cpp", "docs/a.md", "recipes/a.toml", "tools/a", "bench/a.py",
