@@ -38,7 +38,7 @@ class AllReduce : public Exchange {
   }
 
   void before_step(const StepInfo& info) override {
-    moment_ = info;
+    info_ = info;
     buckets_.begin_step();
   }
 
@@ -88,10 +88,10 @@ class AllReduce : public Exchange {
   // In the buckets' task.
   void sum(Group& group, std::size_t bucket, std::span<float> out) {
     const bool gradient = parts_.rule->traits().quantity == RuleTraits::Quantity::gradient;
-    worker_->contribute(buckets_.range(bucket), gradient ? moment_.share : 1.0 / parts_.workers(), out);
+    worker_->contribute(buckets_.range(bucket), gradient ? info_.share : 1.0 / parts_.workers(), out);
     const CodecStep step{.number = buckets_.rounds(),
-                         .epoch = moment_.epoch,
-                         .random = parts_.random("codec", moment_.clock, static_cast<std::uint32_t>(bucket))};
+                         .epoch = info_.epoch,
+                         .random = parts_.random("codec", info_.clock, static_cast<std::uint32_t>(bucket))};
     const Coding& coding = codings_[bucket];
     if (coding.coded)
       coding.coded->run(group, out, step);
@@ -112,7 +112,7 @@ class AllReduce : public Exchange {
   ExchangeParts parts_;
   std::unique_ptr<WorkerSide> worker_;
   std::vector<Coding> codings_;  // by bucket
-  StepInfo moment_;              // of the step that is under way
+  StepInfo info_;                // of the step that is under way
   BucketSums buckets_;           // last
 };
 
