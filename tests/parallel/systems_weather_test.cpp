@@ -86,7 +86,9 @@ TEST_P(SystemWeather, EndsWellOrWithANamedRank) {
     for (const SystemResult& r : o.results) {
       EXPECT_EQ(r.reached, system_steps);
       EXPECT_TRUE(same_bits(r.model, o.results[0].model));
-      if (GetParam().keeps_step) EXPECT_TRUE(same_bits(r.model, clean.results[0].model));
+      if (GetParam().keeps_step) {
+        EXPECT_TRUE(same_bits(r.model, clean.results[0].model));
+      }
     }
   }
   EXPECT_GT(ended, seeds / 4);

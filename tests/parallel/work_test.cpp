@@ -108,7 +108,9 @@ TEST(WorkTotals, AreOfOneRound) {
       barrier(team.group(), "the end of a round");
       if (world.rank() != 0) continue;
       EXPECT_LE(scheduler.totals().pieces, each * sharing_workers);
-      if (round > 0) EXPECT_LE(scheduler.totals().loss, scheduler.totals().pieces) << "a loss of the round before";
+      if (round > 0) {
+        EXPECT_LE(scheduler.totals().loss, scheduler.totals().pieces) << "a loss of the round before";
+      }
     }
     mailbox.close();
   }).throw_if_failed();

@@ -88,7 +88,9 @@ TEST_P(LockstepSystem, HasTheSameBitsInThreadsAndInASimulation) {
   one.switches.push_back({"switch", 1e9, 0});
   one.machines.push_back({.name = "machine", .ranks = lockstep_workers});
   EXPECT_EQ(simulated(one), wanted);
-  if (!looks_at_machines(GetParam())) EXPECT_EQ(simulated(SimCluster::uniform(lockstep_workers, 1e-5, 1e9)), wanted);
+  if (!looks_at_machines(GetParam())) {
+    EXPECT_EQ(simulated(SimCluster::uniform(lockstep_workers, 1e-5, 1e9)), wanted);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, LockstepSystem, testing::ValuesIn(system_names(*make_real_disk(), shipped)),
