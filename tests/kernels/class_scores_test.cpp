@@ -35,7 +35,7 @@ TEST(ClassScores, EqualTheirReference) {
         const std::size_t rows = 11;
         const ClassPart part{5, count};
         const auto targets = some_targets(rows, 5 + count);
-        const Fenced x = random_values(rows * count, 1, -6, 6);
+        const Fenced x = fenced_values(rows * count, 1, -6, 6);
         Fenced exps(x.size()), want_exps(x.size()), dx(x.size()), want_dx(x.size());
         std::vector<ClassScores> got(rows), want(rows), without(rows), in_place(rows);
         class_scores(x.data(), targets.data(), rows, part, smoothing, got.data(), exps.data());
@@ -69,7 +69,7 @@ TEST(ClassScores, OfAllPartsGiveTheCrossEntropyOfTheWhole) {
   for (const std::size_t classes : std::vector<std::size_t>{3, 10, 97})
     for (const std::size_t parts : std::vector<std::size_t>{1, 2, 3})
       for (const float smoothing : {0.0f, 0.2f}) {
-        Fenced logits = random_values(rows * classes, 2, -9, 9);
+        Fenced logits = fenced_values(rows * classes, 2, -9, 9);
         logits.data()[0] = logits.data()[classes - 1] = 30;  // two greatest, in two parts: the first one counts
         const auto targets = some_targets(rows, classes);
         Fenced want_d(logits.size());

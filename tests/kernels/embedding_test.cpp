@@ -29,7 +29,7 @@ TEST(Embedding, PartsOfATableGiveWhatTheWholeGives) {
     const std::size_t vocabulary = 7, dim = 5, count = 20;
     std::vector<std::int32_t> ids(count);
     for (std::size_t i = 0; i < count; ++i) ids[i] = static_cast<std::int32_t>(i * 5 % vocabulary);
-    const Fenced table = random_values(vocabulary * dim, 1), dy = random_values(count * dim, 2);
+    const Fenced table = fenced_values(vocabulary * dim, 1), dy = fenced_values(count * dim, 2);
     Fenced want(count * dim), want_dtable(vocabulary * dim), sum(count * dim), dtable(vocabulary * dim);
     ref_embedding(table.data(), ids, want.data(), dim);
     ref_embedding_grad(ids, dy.data(), want_dtable.data(), dim);
