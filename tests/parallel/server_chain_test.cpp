@@ -137,7 +137,7 @@ TEST(ServerChain, SaysWhatItNeeds) {
   for (const char* text : {"0", "0@", "@3", "0.@3", "x@3", "0@3,", "0.1.1@3", "-1@3"})
     refused(fmt::format("replicas = 2\nkill_server = '{}'", text), "0.1@20");
   refused("replicas = 2\nkill_server = '0.2@3'", "replicas to 3");
-  refused("replicas = 2\nkill_server = '0.0@3, 0.1@9'", "leaves nobody");
+  refused("replicas = 2\nkill_server = '0.0@3, 0.1@9'", "leaves no member");
   refused("replicas = 2\nkill_server = '1@3'", "names server 1");
   refused("replicas = 3\nkill_server = '0.1@3, 0.1@9'", "names 0.1 twice");
 }
