@@ -14,32 +14,33 @@
 namespace echelon {
 namespace {
 
-Value weights(Graph& g, const char* name, Shape shape) {
+Value slice_weights(Graph& g, const char* name, Shape shape) {
   return g.parameter({.name = name, .shape = shape, .init = {.fan_in = 99}});
 }
 
-std::ptrdiff_t count(const Graph& g, std::string_view op) {
+std::ptrdiff_t nodes_named(const Graph& g, std::string_view op) {
   return std::ranges::count_if(g.nodes(), [&](const Node& node) { return node.op->name() == op; });
 }
 
 TEST(SlicePass, OneSliceIsTheGraphItself) {
   Graph g;
-  g.set_output("y", ops::linear(g, g.input("x", f32({2, 4})), weights(g, "w", {6, 4}), {}));
+  g.set_output("y", ops::linear(g, g.input("x", f32({2, 4})), slice_weights(g, "w", {6, 4}), {}));
   EXPECT_EQ(to_string(slice(g, 1).graph), to_string(g));
 }
 
 TEST(SlicePass, ColumnsThenRowsMeetInOneSum) {
   Graph g;
-  const Value up =
-      ops::linear(g, g.input("x", f32({2, 4})), weights(g, "a.up.weight", {6, 4}), weights(g, "up.bias", {6}));
-  g.set_output("y", ops::linear(g, ops::gelu(g, up), weights(g, "down.weight", {8, 6}), weights(g, "down.bias", {8})));
+  const Value up = ops::linear(g, g.input("x", f32({2, 4})), slice_weights(g, "a.up.weight", {6, 4}),
+                               slice_weights(g, "up.bias", {6}));
+  g.set_output("y", ops::linear(g, ops::gelu(g, up), slice_weights(g, "down.weight", {8, 6}),
+                                slice_weights(g, "down.bias", {8})));
   const Sliced s = slice(g, 3);
   EXPECT_TRUE(s.indivisible.empty());
-  EXPECT_EQ(count(s.graph, "linear"), 6);
-  EXPECT_EQ(count(s.graph, "gelu"), 3);
-  EXPECT_EQ(count(s.graph, "tree_sum"), 1);
-  EXPECT_EQ(count(s.graph, "concat"), 0);
-  EXPECT_EQ(count(s.graph, "split"), 0);
+  EXPECT_EQ(nodes_named(s.graph, "linear"), 6);
+  EXPECT_EQ(nodes_named(s.graph, "gelu"), 3);
+  EXPECT_EQ(nodes_named(s.graph, "tree_sum"), 1);
+  EXPECT_EQ(nodes_named(s.graph, "concat"), 0);
+  EXPECT_EQ(nodes_named(s.graph, "split"), 0);
   EXPECT_EQ(s.cuts.at("a.up.weight"), (Cut{0}));
   EXPECT_EQ(s.cuts.at("down.weight"), (Cut{1}));
   EXPECT_TRUE(s.cuts.at("down.bias").is_whole());  // added once, by slice 0
@@ -54,25 +55,26 @@ TEST(SlicePass, ColumnsThenRowsMeetInOneSum) {
 
 TEST(SlicePass, AnOpThatNeedsTheWholeGetsItOnceAndGivesItBackInParts) {
   Graph g;
-  const Value x = ops::linear(g, g.input("x", f32({2, 4})), weights(g, "a", {6, 4}), {});
-  const Value y = ops::layer_norm(g, x, weights(g, "gamma", {6}), weights(g, "beta", {6}), 1e-5f);
-  const Value z = ops::add(g, x, ops::layer_norm(g, x, weights(g, "gamma2", {6}), weights(g, "beta2", {6}), 1e-5f));
-  g.set_output("y", ops::linear(g, ops::add(g, z, y), weights(g, "b", {2, 6}), {}));
+  const Value x = ops::linear(g, g.input("x", f32({2, 4})), slice_weights(g, "a", {6, 4}), {});
+  const Value y = ops::layer_norm(g, x, slice_weights(g, "gamma", {6}), slice_weights(g, "beta", {6}), 1e-5f);
+  const Value z =
+      ops::add(g, x, ops::layer_norm(g, x, slice_weights(g, "gamma2", {6}), slice_weights(g, "beta2", {6}), 1e-5f));
+  g.set_output("y", ops::linear(g, ops::add(g, z, y), slice_weights(g, "b", {2, 6}), {}));
   const Sliced s = slice(g, 2);
-  EXPECT_EQ(count(s.graph, "concat"), 1) << to_string(s.graph);
-  EXPECT_EQ(count(s.graph, "layer_norm"), 2);
-  EXPECT_EQ(count(s.graph, "split"), 2);  // each norm's result meets what is cut
-  EXPECT_EQ(count(s.graph, "tree_sum"), 1);
+  EXPECT_EQ(nodes_named(s.graph, "concat"), 1) << to_string(s.graph);
+  EXPECT_EQ(nodes_named(s.graph, "layer_norm"), 2);
+  EXPECT_EQ(nodes_named(s.graph, "split"), 2);  // each norm's result meets what is cut
+  EXPECT_EQ(nodes_named(s.graph, "tree_sum"), 1);
 }
 
 TEST(SlicePass, QueriesKeysAndValuesAreCutEachForItself) {
   Graph g;
-  const Value qkv = ops::linear(g, g.input("x", f32({2, 5, 8})), weights(g, "qkv", {24, 8}), {});
-  g.set_output("y", ops::linear(g, ops::attention(g, qkv, 4, true), weights(g, "out", {8, 8}), {}));
+  const Value qkv = ops::linear(g, g.input("x", f32({2, 5, 8})), slice_weights(g, "qkv", {24, 8}), {});
+  g.set_output("y", ops::linear(g, ops::attention(g, qkv, 4, true), slice_weights(g, "out", {8, 8}), {}));
   const Sliced s = slice(g, 2);
   EXPECT_EQ(s.cuts.at("qkv"), (Cut{0, 3}));
-  EXPECT_EQ(count(s.graph, "attention"), 2);
-  EXPECT_EQ(count(s.graph, "concat"), 0);
+  EXPECT_EQ(nodes_named(s.graph, "attention"), 2);
+  EXPECT_EQ(nodes_named(s.graph, "concat"), 0);
   const Sliced three = slice(g, 3);
   ASSERT_EQ(three.indivisible.size(), 1u);
   EXPECT_EQ(three.indivisible[0].units, 8);  // of each of q, k and v
@@ -80,14 +82,14 @@ TEST(SlicePass, QueriesKeysAndValuesAreCutEachForItself) {
 
 TEST(SlicePass, OnlyTheLastLayerMayHaveUnevenParts) {
   Graph g;
-  const Value hidden = ops::linear(g, g.input("x", f32({2, 4})), weights(g, "hidden", {7, 4}), {});
-  g.set_output("y", ops::linear(g, hidden, weights(g, "last", {5, 7}), {}));
+  const Value hidden = ops::linear(g, g.input("x", f32({2, 4})), slice_weights(g, "hidden", {7, 4}), {});
+  g.set_output("y", ops::linear(g, hidden, slice_weights(g, "last", {5, 7}), {}));
   const Sliced s = slice(g, 2);
   ASSERT_EQ(s.indivisible.size(), 1u);
   EXPECT_EQ(s.indivisible[0].units, 7);
 
   Graph alone;
-  alone.set_output("y", ops::linear(alone, alone.input("x", f32({2, 4})), weights(alone, "last", {5, 4}), {}));
+  alone.set_output("y", ops::linear(alone, alone.input("x", f32({2, 4})), slice_weights(alone, "last", {5, 4}), {}));
   const Sliced parts = slice(alone, 2);
   EXPECT_TRUE(parts.indivisible.empty());
   ASSERT_EQ(parts.graph.parameters().size(), 2u);
@@ -98,8 +100,9 @@ TEST(SlicePass, OnlyTheLastLayerMayHaveUnevenParts) {
 
 TEST(SlicePass, AParameterThatAnotherGraphHasCutStaysCutLikeThat) {
   Graph g;
-  g.set_output("y", ops::linear(g, ops::relu(g, ops::linear(g, g.input("x", f32({2, 4})), weights(g, "a", {6, 4}), {})),
-                                weights(g, "b", {4, 6}), {}));
+  g.set_output(
+      "y", ops::linear(g, ops::relu(g, ops::linear(g, g.input("x", f32({2, 4})), slice_weights(g, "a", {6, 4}), {})),
+                       slice_weights(g, "b", {4, 6}), {}));
   const Cuts other{{"a", {1}}, {"b", {}}};
   const Sliced s = slice(g, 2, other);
   EXPECT_EQ(s.cuts, other);
@@ -108,7 +111,7 @@ TEST(SlicePass, AParameterThatAnotherGraphHasCutStaysCutLikeThat) {
 
 TEST(SlicePass, AReshapeKeepsACutThatItDoesNotTouch) {
   Graph g;
-  const Value x = ops::linear(g, g.input("x", f32({2, 3, 4})), weights(g, "a", {6, 4}), {});
+  const Value x = ops::linear(g, g.input("x", f32({2, 3, 4})), slice_weights(g, "a", {6, 4}), {});
   g.set_output("rows", ops::relu(g, ops::reshape(g, x, {6, 6})));
   g.set_output("flat", ops::relu(g, ops::reshape(g, x, {2, 18})));
   const Sliced s = slice(g, 2);
