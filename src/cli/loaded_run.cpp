@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "cli/run_encoder.h"
 #include "run/weights.h"
 
 namespace echelon::cli {
@@ -40,7 +41,7 @@ LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which)
   LoadedRun loaded{
       .folder = open_run(disk, "runs", run), .prepared = {}, .table = {}, .parameters = {}, .manifest = {}};
   Problems problems;
-  loaded.prepared = prepare_run(disk, loaded.folder.recipe(), {}, problems);
+  loaded.prepared = prepare_run(disk, loaded.folder.recipe(), with_kept_encoder(disk, loaded.folder), problems);
   problems.throw_if_any(loaded.folder.recipe());
   for (const auto& phase : loaded.prepared.model->training(1)) loaded.table.include(phase.graph);
   loaded.table.include(loaded.prepared.model->evaluation(1));

@@ -10,6 +10,7 @@
 #include "cli/log_listener.h"
 #include "cli/progress_listener.h"
 #include "cli/report.h"
+#include "cli/run_encoder.h"
 #include "cli/run_listeners.h"
 #include "cli/trace_listener.h"
 #include "cli/train_folder.h"
@@ -230,6 +231,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   if (first) training.add(narrator->progress());
   if (opened.resumes && !resume_training(training, *disk, folder, s, prepared, job, first, note))
     note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
+  if (first) keep_encoder(*disk, folder, prepared.train->info());
   std::optional<TraceListener> trace;
   if (s.trace) training.add(trace.emplace(team, training.engine()));
   if (first) narrator->before(training, job, world, cores);

@@ -241,6 +241,12 @@ void convert_dataset(Disk& disk, const std::vector<SplitToConvert>& splits, cons
     bad_input("cannot write the format '{}'{}; known are: {}", format, did_you_mean(format, names),
               fmt::join(names, ", "));
   }
+  for (const auto& [split, dataset] : splits)
+    if (dataset->info().inputs > 1)
+      bad_input(
+          "'{}' holds one input a sample, but here there are {} ({}, ...): a table's columns are all in one with "
+          "data.one_hot = 65536",
+          format, dataset->info().inputs, to_string(dataset->fields()[0]));
   if (disk.exists(target))
     bad_input("{} exists already: nothing was changed; give another target, or remove it first", target);
   const std::string beside = target + ".partial";

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "data/table/encoder.h"
 #include "recipe/init_choice.h"
+#include "recipe/toml.h"
 
 namespace echelon {
 
@@ -43,12 +44,12 @@ InitChoice choice_for_table(const data::DatasetInfo& info) {
 
 std::string comments_on_table(const data::DatasetInfo& info) {
   std::string out;
-  for (const std::string& note : info.notes) out += fmt::format("# {}\n", note);
+  for (const std::string& note : info.notes) out += toml_comment(note);
   const auto& features = info.table->features();
   int width = 0;
   for (const auto& f : features) width = std::clamp(display_width(f.name), width, 32);
   for (std::size_t i = 0; i < std::min(features.size(), columns_in_a_comment); ++i)
-    out += fmt::format("#   {}  {}\n", fit(features[i].name, width), column_text(features[i]));
+    out += toml_comment(fmt::format("  {}  {}", fit(features[i].name, width), column_text(features[i])));
   if (features.size() > columns_in_a_comment)
     out += fmt::format("#   and {} more columns\n", features.size() - columns_in_a_comment);
   return out;

@@ -174,7 +174,7 @@ std::string resolved_toml(const Recipe& recipe) {
   fill_in(tree, "optim", "lr", recipe.lr);
   if (tree.items.erase("system") > 0) tree.items["composed_from"].value = recipe.system;
   std::string out = fmt::format("# {} as it was run: all that it extends and every --set in it\n", recipe.path);
-  for (const std::string& note : recipe.notes) out += fmt::format("# {}\n", note);
+  for (const std::string& note : recipe.notes) out += toml_comment(note);
   return out + "\n" + write_toml(tree);
 }
 

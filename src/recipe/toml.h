@@ -23,5 +23,7 @@ Options parse_toml(std::string_view text, const std::string& file, const TomlLim
 // "kind" and "type" before others, values before tables.
 std::string write_toml(const Options& options);
 std::string toml_quoted(const std::string& text);  // "text" with what needs it escaped
+// "# text" and the line's end: one line whatever the text holds, for words that come from outside.
+std::string toml_comment(std::string_view text);
 
 }  // namespace echelon

@@ -103,6 +103,15 @@ void write_table(const Options& options, const std::string& path, std::string& o
 
 }  // namespace
 
+std::string toml_comment(std::string_view text) {
+  std::string out = "# ";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += byte < 0x20 || byte == 0x7F ? ' ' : c;
+  }
+  return out + "\n";
+}
+
 std::string write_toml(const Options& options) {
   std::string out;
   write_table(options, "", out);

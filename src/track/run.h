@@ -2,6 +2,7 @@
 // The folder of a run, and the folder of runs:
 //
 //   runs/NAME/recipe.toml              the recipe, resolved: what was really run
+//             table.json               of a run on a table: how its rows become numbers (data/table/encoder.h)
 //             metrics.jsonl, tb/       track/metrics.h, for people and for TensorBoard
 //             checkpoints/step-N/      track/checkpoint.h
 //             logs/rank_N.log
@@ -26,6 +27,7 @@ struct RunFolder {
 
   std::string name() const;  // the last part of the path
   std::string recipe() const { return path + "/recipe.toml"; }
+  std::string table() const { return path + "/table.json"; }
   std::string metrics() const { return path + "/metrics.jsonl"; }
   std::string tensorboard() const { return path + "/tb"; }
   std::string checkpoints() const { return path + "/checkpoints"; }

@@ -62,6 +62,20 @@ class Tables(unittest.TestCase):
         again = run("train", "houses.toml", "--run", "b", "--json", "--workers", "2", cwd=self.at)
         self.assertEqual(json.loads(again.stdout.splitlines()[-1])["weights_sha256"], result["weights_sha256"])
 
+    def test_a_run_encodes_other_rows_as_it_encoded_its_own(self):
+        run("init", "houses.csv", "--label", "price", "-o", "houses.toml", cwd=self.at)
+        run("train", "houses.toml", "--run", "a", cwd=self.at)
+        self.assertTrue(os.path.exists(os.path.join(self.at, "a", "table.json")))
+        # Only large houses of one city: their own means and deviations would turn them into average ones.
+        table = pathlib.Path(self.at, "houses.csv")
+        lines = table.read_text(encoding="latin-1").splitlines()
+        large = [l for l in lines[1:] if l.split(";")[1] and float(l.split(";")[1].replace(",", ".")) > 180]
+        table.write_text("\n".join(lines[:1] + large) + "\n", encoding="latin-1")
+        loss = json.loads(run("eval", "a", "--split", "train", "--json", cwd=self.at).stdout)["loss"]
+        self.assertLess(loss, 0.1)
+        refused = run("train", "houses.toml", "--run", "a", "--resume", cwd=self.at, ok=False)
+        self.assertEqual(refused.returncode, 2)
+
     def test_classes_of_words_and_numbers(self):
         chance = random.Random(2)
         rows = []

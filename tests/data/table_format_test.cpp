@@ -70,6 +70,9 @@ TEST(TableFormat, EncodingsBecomeUtf8) {
                    "UTF-16"));
   EXPECT_TRUE(says(complaint_of([] { find_format(*table_text(std::string_view("a,b\0c", 5))); }), "byte of zero"));
   EXPECT_TRUE(says(complaint_of([] { find_format(*table_text(" \n\n")); }), "empty"));
+  FormatWishes wish;
+  wish.encoding = Encoding::utf8;
+  EXPECT_TRUE(says(complaint_of([&] { find_format(*latin, wish); }), "not UTF-8"));
 }
 
 TEST(TableFormat, NamesAreUnique) {

@@ -89,6 +89,15 @@ TEST_F(Init, TablesSayWhatWasFound) {
   EXPECT_EQ(init(two).train->info().classes, 3);
 }
 
+TEST_F(Init, NamesFromOutsideStayInTheirComments) {
+  std::string csv = "\"a\n[train]\nbatch = 1\",\"c\n\",y\n";
+  for (int i = 0; i < 40; ++i) csv += fmt::format("{},{},{}.5\n", i * i, i % 5 ? "" : "x", i);
+  write_file_atomically(*disk_, dir_ + "/t.csv", csv);
+  const PreparedRun s = init(guess_data(*disk_, dir_ + "/t.csv"));
+  const Options again = parse_toml(resolved_toml(s.recipe), "r.toml");
+  EXPECT_EQ(again.items.size(), s.recipe.tree.items.size());
+}
+
 TEST_F(Init, ColumnsWithManyCategoriesAreEmbedded) {
   std::string csv = "shop,amount,label\n";
   for (int i = 0; i < 400; ++i) csv += fmt::format("s{},{},{}\n", i % 40, i, i % 40 < 20 ? "yes" : "no");

@@ -156,7 +156,10 @@ TableFormat find_format(const Source& source, const FormatWishes& wishes) {
     corrupt(source, zero, "text", "a byte of zero (is it a table in text?)");
   TableFormat f;
   f.byte_order_mark = text.starts_with(utf8_mark);
-  f.encoding = wishes.encoding.value_or(is_utf8(text) ? Encoding::utf8 : Encoding::latin1);
+  const bool utf8 = is_utf8(text);
+  if (wishes.encoding == Encoding::utf8 && !utf8)
+    bad_input("{}: this is not UTF-8; set encoding = \"latin-1\", or leave it to be found", source.name());
+  f.encoding = wishes.encoding.value_or(utf8 ? Encoding::utf8 : Encoding::latin1);
   const std::string_view content = f.byte_order_mark ? text.substr(utf8_mark.size()) : text;
   const auto begin = content.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) bad_input("{}: the file is empty", source.name());

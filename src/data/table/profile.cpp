@@ -23,6 +23,14 @@ struct HashOfText {
 };
 using ValueCounts = std::unordered_map<std::string, std::uint64_t, HashOfText, std::equal_to<>>;
 
+// The first characters, cut where one ends.
+std::string_view beginning_of(std::string_view cell) {
+  std::size_t end = 40;
+  if (cell.size() <= end) return cell;
+  while (end > 0 && (static_cast<unsigned char>(cell[end]) & 0xC0u) == 0x80) --end;
+  return cell.substr(0, end);
+}
+
 void look_at(ColumnProfile& column, std::string_view cell, char decimal, std::uint64_t line) {
   ++column.present;
   if (const auto number = cell_number(cell, decimal)) {
@@ -34,7 +42,7 @@ void look_at(ColumnProfile& column, std::string_view cell, char decimal, std::ui
     ++column.numbers;
     return;
   }
-  if (column.odd.empty()) column.odd = cell.substr(0, 40), column.odd_line = line;
+  if (column.odd.empty()) column.odd = beginning_of(cell), column.odd_line = line;
   if (cell_boolean(cell)) {
     ++column.booleans;
     return;

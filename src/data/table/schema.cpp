@@ -146,7 +146,7 @@ class SchemaMaker {
       for (std::size_t c = 0; c < profile_.columns.size(); ++c)
         if (lower_name(profile_.columns[c].name) == name) return c;
     if (!profile_.format.json_lines) return profile_.columns.size() - 1;
-    problems_.push_back("which column is to be predicted? set data.label");
+    problems_.push_back("which column is to be predicted? set data.label (`echelon init`: --label COLUMN)");
     return {};
   }
 
