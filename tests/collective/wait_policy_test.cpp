@@ -175,8 +175,8 @@ TEST(AllReduce, AllocatesNothingAfterTheFirstRound) {
       }
     };
     for (int i = 0; i < 3; ++i) round();
-    // The world's pools grow to the most that was ever under way at once, which on a busy machine takes a few rounds: it
-    // is enough that a round gets by without.
+    // The world's pools grow to the most that was ever under way at once, which on a busy machine takes a few rounds:
+    // it is enough that a round gets by without.
     for (int i = 0; i < 50 && least > 0; ++i) {
       barrier(group);
       const std::int64_t before = test::allocations();
