@@ -67,7 +67,7 @@ class Team {
 
   // Seconds that this rank has waited in barriers for the rank that came last, by rank.
   std::span<const double> waited() const { return waited_; }
-  // Seconds that all tasks of this rank have waited for messages of that one: of the group, its async groups, and
+  // Seconds that all tasks of this rank have waited for messages of that one: of the group, its duplicates, and
   // messages (parallel/team/message_wait.h).
   double waited_for_messages(Rank rank) const { return for_messages_[static_cast<std::size_t>(rank)]; }
 
