@@ -94,6 +94,9 @@ class Dataset {
   // Writes sample `index` (< size()) to `out`, which has one pointer for each field.
   virtual void get(std::uint64_t index, const SampleContext& context, SampleRef out) const = 0;
 
+  // The class of a sample, where has_labels(info()). Overridden where it is known without reading the sample.
+  virtual std::int32_t label(std::uint64_t index) const;
+
   // Which sample of the undecorated data set `index` is: what a ledger writes down.
   virtual std::uint64_t origin(std::uint64_t index, const SampleContext&) const { return index; }
 
@@ -118,6 +121,9 @@ class Sample {
   std::vector<Buffer> memory_;
   std::vector<std::byte*> pointers_;
 };
+
+// Whether every sample has one class as its target.
+bool has_labels(const DatasetInfo& info);
 
 // The index of the field with that name, or -1.
 int find_field(std::span<const Field> fields, std::string_view name);

@@ -45,6 +45,7 @@ class Sliced : public Dataset {
   std::uint64_t origin(std::uint64_t index, const SampleContext& context) const override {
     return inner_->origin(first_ + index, context);
   }
+  std::int32_t label(std::uint64_t index) const override { return inner_->label(first_ + index * step_); }
 
  private:
   DatasetPtr inner_;
@@ -62,6 +63,7 @@ class FixedOrder : public Dataset {
   std::uint64_t origin(std::uint64_t index, const SampleContext& context) const override {
     return inner_->origin(order_(index), context);
   }
+  std::int32_t label(std::uint64_t index) const override { return inner_->label(order_(index)); }
 
  private:
   DatasetPtr inner_;
@@ -130,6 +132,7 @@ class Cached : public Dataset {
   std::uint64_t origin(std::uint64_t index, const SampleContext& context) const override {
     return inner_->origin(index, context);
   }
+  std::int32_t label(std::uint64_t index) const override { return inner_->label(index); }
 
  private:
   enum class State : std::uint8_t { absent, being_kept, kept };

@@ -20,7 +20,8 @@ namespace echelon::data {
 
 void only_train(const std::string& split, const std::string& what) {
   if (split != "train")
-    bad_input("{} has no samples of their own for the split '{}': keep some back with holdout = 0.1", what, split);
+    throw NoSplit(fmt::format("{} has no samples of their own for the split '{}': keep some back with {} = 0.1", what,
+                              split, split));
 }
 
 namespace {
@@ -190,6 +191,24 @@ OpenSplit read_tar_kind(OptionReader& table, const Path& fallback) {
   };
 }
 
+// A text is cut into stretches, not sample by sample: windows overlap.
+void read_text_parts(OptionReader& table, TextOptions& o) {
+  const auto share = [&](const char* key) {
+    const auto it = table.options().items.find(key);
+    if (it == table.options().items.end() || !std::holds_alternative<std::string>(it->second.value))
+      return table.number(key, 0, 0, 0.9);
+    table.problem(key, "is a path, but a text is cut: write the share of it that is kept back, such as 0.1");
+    return 0.0;
+  };
+  o.validation_fraction = share("validation");
+  const double test = share("test");
+  if (test > 0 && table.has("train_fraction"))
+    table.problem("test", "and data.train_fraction are both given and mean the same; keep data.test");
+  if (test > 0) o.train_fraction = 1 - test;
+  for (const char* key : {"folds", "stratify", "split", "holdout"})
+    if (table.has(key)) table.problem(key, "is not for a text: its first part trains, and its last one tests");
+}
+
 OpenSplit read_text_kind(OptionReader& table, const Path& fallback) {
   const Path where = read_path(table, fallback);
   TextOptions o;
@@ -202,6 +221,7 @@ OpenSplit read_text_kind(OptionReader& table, const Path& fallback) {
   o.streams = table.integer("streams", 1, 1, 1 << 20);
   o.samples = table.integer("samples", 0, 0, most_samples);
   o.train_fraction = table.number("train_fraction", 0.9, 0.01, 1);
+  read_text_parts(table, o);
   if (table.has("streams") && o.windows != Windows::streams) table.problem("streams", "needs windows = \"streams\"");
   return [=](Disk& disk, const std::string& split) -> DatasetPtr {
     TextOptions options = o;
@@ -264,6 +284,11 @@ std::vector<std::string> kind_names() {
   for (const auto& entry : catalog())
     if (std::ranges::find(names, entry.name) == names.end()) names.push_back(entry.name);
   return names;
+}
+
+bool cuts_itself(const std::string& kind) {
+  const CatalogEntry* const known = find_in_catalog(kind);
+  return (known ? known->format : kind) == "text";
 }
 
 OpenSplit read_kind(const std::string& kind, OptionReader& table, const DataPlaces& places) {

@@ -17,7 +17,8 @@ using DataPath = std::function<std::string(Disk& disk)>;
 // For a file or files without a part for testing: training on it is fine, testing needs `holdout`. BadInput then.
 void only_train(const std::string& split, const std::string& what);
 
-std::vector<std::string> kind_names();  // the formats, then the known sets
+std::vector<std::string> kind_names();      // the formats, then the known sets
+bool cuts_itself(const std::string& kind);  // whether it reads `validation` and `test` itself: a text's stretches
 // Reads the options of `kind` (one of kind_names) from the table; files are touched when the result is called.
 OpenSplit read_kind(const std::string& kind, OptionReader& table, const DataPlaces& places);
 

@@ -38,6 +38,7 @@ class Mapped : public Dataset {
   std::uint64_t origin(std::uint64_t index, const SampleContext& context) const override {
     return inner_->origin(index, context);
   }
+  std::int32_t label(std::uint64_t index) const override { return inner_->label(index); }  // transforms keep it
 
  private:
   // Makes the sample before stage `from` in scratch memory (out of `previous`, or of the inner data set), goes on in

@@ -21,6 +21,37 @@ DatasetPtr DataSpec::open(Disk& disk, const std::string& split, bool augment) co
   return transformed(open_plain(disk, split), augment);
 }
 
+namespace {
+
+// Other samples of the same kind: classes by the names and numbers that they have in training.
+std::function<DatasetPtr(Disk&, const Dataset&)> open_other(const std::string& kind, const Options& table,
+                                                            const std::string& path, const DataPlaces& places) {
+  if (path.empty()) return {};
+  return [=](Disk& disk, const Dataset& training) -> DatasetPtr {
+    const DatasetInfo& train = training.info();
+    if (train.table_rows) return rows_of_table(read_table_file_like(open_source(disk, path), train.table_rows));
+    Options other = table;
+    other.items["path"].value = path;
+    for (const char* key : {"validation", "test"}) other.items.erase(key);
+    if (!train.class_names.empty()) {
+      Option::List names;
+      for (const std::string& name : train.class_names) names.push_back({name, {}});
+      other.items["class_names"].value = std::move(names);
+    }
+    if (train.classes > 0) other.items["classes"].value = train.classes;
+    Problems problems;
+    OptionReader reader(other, problems);
+    const OpenSplit open = read_kind(kind, reader, places);
+    problems.throw_if_any(path);
+    DatasetPtr dataset = open(disk, "train");
+    if (dataset->info().class_names != train.class_names)
+      bad_input("{}: has other classes than the samples that train", path);
+    return dataset;
+  };
+}
+
+}  // namespace
+
 DatasetPtr DataSpec::open_plain(Disk& disk, const std::string& split) const {
   DatasetPtr dataset = open_part(disk, split);
   if (dataset->info().table_rows) {  // a table is encoded as its training part says
@@ -32,7 +63,27 @@ DatasetPtr DataSpec::open_plain(Disk& disk, const std::string& split) const {
 }
 
 DatasetPtr DataSpec::open_part(Disk& disk, const std::string& split) const {
-  DatasetPtr dataset = holdout_ > 0 ? held_out(open_(disk, "train"), holdout_, split == "train") : open_(disk, split);
+  DatasetPtr dataset;
+  const bool inside = split == "train" || (split == "validation" && !open_validation_) ||
+                      (split == "test" && parts_.test > 0);  // a part of the samples that train
+  if (cuts_itself_) {
+    dataset = open_(disk, split);
+  } else if (split == "validation" && open_validation_) {
+    dataset = open_validation_(disk, *open_(disk, "train"));
+  } else if (split == "test" && open_test_) {
+    dataset = open_test_(disk, *open_(disk, "train"));
+  } else if (holdout_ > 0) {
+    const DatasetPtr whole = open_(disk, "train");
+    dataset = held_out(whole, holdout_, inside);
+    PartsSpec rest = parts_;  // shares are of all samples
+    rest.validation *=
+        static_cast<double>(whole->size()) / static_cast<double>(std::max<std::uint64_t>(dataset->size(), 1));
+    if (inside && parts_.cuts()) dataset = cut_part(dataset, rest, split);
+  } else if (inside && parts_.cuts()) {
+    dataset = cut_part(open_(disk, "train"), parts_, split);
+  } else {
+    dataset = open_(disk, split);
+  }
   const std::uint64_t limit = split == "train" ? limit_train_ : limit_test_;
   return limit > 0 && limit < dataset->size() ? sliced(dataset, 0, limit) : dataset;
 }
@@ -51,6 +102,12 @@ DataSpec read_data_spec(OptionReader& table, const DataPlaces& places) {
     spec.kind_ = table.choice("kind", "", kinds);
   if (!spec.kind_.empty()) spec.open_ = read_kind(spec.kind_, table, places);
   spec.holdout_ = table.number("holdout", 0, 0, 0.9);
+  if (!spec.kind_.empty()) {
+    spec.cuts_itself_ = cuts_itself(spec.kind_);
+    spec.parts_ = read_parts(table, spec.holdout_);
+    spec.open_validation_ = open_other(spec.kind_, table.options(), spec.parts_.validation_path, places);
+    spec.open_test_ = open_other(spec.kind_, table.options(), spec.parts_.test_path, places);
+  }
   spec.limit_train_ = static_cast<std::uint64_t>(table.integer("limit", 0, 0));
   spec.limit_test_ = static_cast<std::uint64_t>(table.integer("limit_test", 0, 0));
   if (table.flag("cache", false))

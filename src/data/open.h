@@ -6,7 +6,8 @@
 //
 // Options of all kinds:
 //   path       the file or directory
-//   holdout    the part of the samples that is kept for the split "test", where there are no files of its own for it
+//   validation, test, split, folds, ...    how the samples are cut into parts (data/parts.h)
+//   holdout    an older way to say test = SHARE: the cut does not look at classes
 //   limit      use only so many samples of the split "train" (limit_test: "test")
 //   cache      keep decoded samples in memory: worth it for pictures
 //   transform  a list of tables, in order: {kind = "crop", pad = 4}, {kind = "flip"}, ... (data/transform.h)
@@ -15,12 +16,20 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/options.h"
 #include "data/decorators.h"
+#include "data/parts.h"
 #include "data/transform.h"
 #include "world/os/disk.h"
 
 namespace echelon::data {
+
+// There are no samples of their own for a split.
+class NoSplit : public BadInput {
+ public:
+  using BadInput::BadInput;
+};
 
 // Where data sets are looked for by name.
 struct DataPlaces {
@@ -31,8 +40,9 @@ DataPlaces usual_places();  // $ECHELON_DATA or data; ./share, and the share dir
 
 class DataSpec {
  public:
-  // The data set of a split: "train" or "test". With `augment` every transform is applied; without, only the calm ones
-  // (normalise, copy, and a crop's middle). Not shuffled. `disk` must outlive the data set.
+  // The data set of a split: "train", "validation" (if has_validation) or "test". With `augment` every transform is
+  // applied; without, only the calm ones (normalise, copy, and a crop's middle). Not shuffled. `disk` must outlive the
+  // data set.
   DatasetPtr open(Disk& disk, const std::string& split, bool augment) const;
   DatasetPtr open(Disk& disk, const std::string& split) const { return open(disk, split, split == "train"); }
 
@@ -42,18 +52,25 @@ class DataSpec {
   DatasetPtr transformed(DatasetPtr plain, bool augment) const;
 
   const std::string& kind() const { return kind_; }
+  const PartsSpec& parts() const { return parts_; }
+  bool has_validation() const { return parts_.has_validation(); }
 
  private:
   DatasetPtr open_part(Disk& disk, const std::string& split) const;  // as it is read: a table's rows are not encoded
 
   friend DataSpec read_data_spec(OptionReader& table, const DataPlaces& places);
   using Open = std::function<DatasetPtr(Disk& disk, const std::string& split)>;
+  // Samples of another path, with the classes of those that train.
+  using OpenOther = std::function<DatasetPtr(Disk& disk, const Dataset& train)>;
   using MakeTransform = std::function<TransformPtr(bool augment)>;  // null: nothing to do
 
   std::string kind_;
   Open open_;
+  OpenOther open_validation_, open_test_;  // where they have a path of their own
+  PartsSpec parts_;
   std::vector<MakeTransform> transforms_;
   double holdout_ = 0;
+  bool cuts_itself_ = false;
   std::uint64_t limit_train_ = 0, limit_test_ = 0, cache_limit_ = 0;
 };
 

@@ -101,7 +101,7 @@ TEST_F(Open, MissingDataSayHowToGetThem) {
 // Testing on what was trained on must not happen by omission.
 TEST_F(Open, ASplitWithoutSamplesOfItsOwnIsRefused) {
   const auto csv = table("kind", "csv", "path", fixture_path("quoted.csv").c_str(), "ignore", "note");
-  EXPECT_TRUE(says(complaint(csv, "test"), "keep some back with holdout"));
+  EXPECT_TRUE(says(complaint(csv, "test"), "keep some back with test = 0.1"));
   auto part = csv;
   part.items["holdout"] = option(0.34);
   EXPECT_EQ(open(part, "train")->size(), 2u);

@@ -55,6 +55,7 @@ class ImageFolder : public Dataset {
                  reinterpret_cast<float*>(out[0]));
     *reinterpret_cast<std::int32_t*>(out[1]) = picture.label;
   }
+  std::int32_t label(std::uint64_t index) const override { return pictures_[index].label; }
 
  private:
   Disk& disk_;

@@ -1,5 +1,6 @@
 #include "data/formats/text.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -77,8 +78,20 @@ std::shared_ptr<const Dataset> read_text_dataset(const SourcePtr& source, const 
     tokens.stride = width;
     tokens.source = memory_source(source->name(), std::move(packed));
   }
-  const auto train = static_cast<std::uint64_t>(std::floor(options.train_fraction * static_cast<double>(tokens.count)));
-  const std::uint64_t first = split == "train" ? 0 : train, count = split == "train" ? train : tokens.count - train;
+  const auto until = [&](double share) {
+    return static_cast<std::uint64_t>(std::floor(std::max(0.0, share) * static_cast<double>(tokens.count)));
+  };
+  const std::uint64_t test = until(options.train_fraction),
+                      train = options.validation_fraction > 0
+                                  ? until(options.train_fraction - options.validation_fraction)
+                                  : test;
+  const std::uint64_t first = split == "train"        ? 0
+                              : split == "validation" ? train
+                                                      : test,
+                      last = split == "train"        ? train
+                             : split == "validation" ? test
+                                                     : tokens.count,
+                      count = last - first;
   const auto length = static_cast<std::uint64_t>(options.length);
   const auto streams = static_cast<std::uint64_t>(options.windows == Windows::streams ? options.streams : 1);
   if (streams < 1) bad_input("a text is read as at least one stream");

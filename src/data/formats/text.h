@@ -1,6 +1,6 @@
 #pragma once
 // A text as samples for a language model: "tokens" i32 [length] and "targets" i32 [length], the same moved on by one.
-// The first part of the text trains, the rest tests.
+// The first part of the text trains, the last tests; what is for validation lies between.
 
 #include <memory>
 
@@ -21,6 +21,7 @@ struct TextOptions {
   std::int64_t streams = 1;
   std::int64_t samples = 0;                      // in an epoch of random windows; 0: as many as tiled ones
   double train_fraction = 0.9;                   // of the tokens; 1: all train, and the split "test" is refused
+  double validation_fraction = 0;                // of the tokens, before those of the test
   std::shared_ptr<const Vocabulary> vocabulary;  // null: all bytes, or the characters of the whole text
 };
 
