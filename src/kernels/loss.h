@@ -27,6 +27,26 @@ ClassLoss cross_entropy(const float* logits, const std::int32_t* targets, std::s
 ClassLoss cross_entropy_grad(const float* logits, const std::int32_t* targets, std::size_t rows, std::size_t cols,
                              float smoothing, float scale, float* dlogits, float* row_loss = nullptr);
 
+// How much a row weighs in a cross-entropy.
+struct RowWeighting {
+  const float* classes = nullptr;  // the weight of each class; null: 1
+  float gamma = 0;  // focal: times (1 - p)^gamma for a target of probability p; 0 where there is smoothing
+};
+
+// Cross-entropy whose every term, -log p of class c, weighs classes[c] as in PyTorch; `counted` and the division by the
+// number of rows do not know of weights.
+ClassLoss weighted_cross_entropy(const float* logits, const std::int32_t* targets, std::size_t rows, std::size_t cols,
+                                 float smoothing, const RowWeighting& weighting, float* row_loss = nullptr);
+ClassLoss weighted_cross_entropy_grad(const float* logits, const std::int32_t* targets, std::size_t rows,
+                                      std::size_t cols, float smoothing, const RowWeighting& weighting, float scale,
+                                      float* dlogits, float* row_loss = nullptr);
+
+// Pinball loss: x[rows, quantiles] holds for each target t[rows] what it lies below with the probability levels[q]. The
+// sum of max(level (t - x), (level - 1) (t - x)), and its gradient, which at t == x is 0.
+double quantile_loss(const float* x, const float* t, const float* levels, std::size_t rows, std::size_t quantiles);
+void quantile_loss_grad(const float* x, const float* t, const float* levels, float scale, float* dx, std::size_t rows,
+                        std::size_t quantiles);
+
 // Sums over n elements of a loss of prediction x against target t, and dx = scale * dloss/dx.
 double mse(const float* x, const float* t, std::size_t n);                 // (x - t)^2
 double l1(const float* x, const float* t, std::size_t n);                  // |x - t|
@@ -41,6 +61,12 @@ ClassLoss ref_cross_entropy(const float* logits, const std::int32_t* targets, st
                             float smoothing, float* row_loss = nullptr);
 ClassLoss ref_cross_entropy_grad(const float* logits, const std::int32_t* targets, std::size_t rows, std::size_t cols,
                                  float smoothing, float scale, float* dlogits, float* row_loss = nullptr);
+ClassLoss ref_weighted_cross_entropy_grad(const float* logits, const std::int32_t* targets, std::size_t rows,
+                                          std::size_t cols, float smoothing, const RowWeighting& weighting, float scale,
+                                          float* dlogits, float* row_loss = nullptr);  // dlogits may be null
+double ref_quantile_loss(const float* x, const float* t, const float* levels, std::size_t rows, std::size_t quantiles);
+void ref_quantile_loss_grad(const float* x, const float* t, const float* levels, float scale, float* dx,
+                            std::size_t rows, std::size_t quantiles);
 double ref_mse(const float* x, const float* t, std::size_t n);
 double ref_l1(const float* x, const float* t, std::size_t n);
 double ref_huber(const float* x, const float* t, float delta, std::size_t n);

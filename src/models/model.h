@@ -7,13 +7,14 @@
 // Outputs, by name:
 //   loss     [1]  summed over the slice (the trainer divides by the global number of terms)
 //   correct  [1]  how many terms were predicted right; only where that has a meaning
-//   logits   classify: [slice, classes]; language: [slice * time, vocabulary]
+//   logits   classify: [slice, classes]; multi_label: [slice, labels]; language: [slice * time, vocabulary]
 //   output   regress, reconstruct, generate: what the network made
 
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
+#include "models/loss.h"
 
 namespace echelon::models {
 
@@ -28,11 +29,12 @@ struct InputSpec {
   std::vector<Field> inputs;  // at least one; most networks read one
   Field target = {};          // a model that learns without targets does not use it
   std::int64_t classes = 0;   // of the labels, or the size of the vocabulary; 0 if there is no such thing
+  LossSpec loss = {};         // what to make small; without a name: what suits the targets
 
   const Field& input() const { return inputs.front(); }
 };
 
-enum class Task { classify, regress, language, reconstruct, generate };
+enum class Task { classify, multi_label, regress, language, reconstruct, generate };
 std::string_view name_of(Task task);
 
 // One kind of training step, forward and backward. Ordinary models have one; a GAN's two take turns. The weights that

@@ -1,5 +1,7 @@
 #include "models/network.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "graph/gradient.h"
 #include "graph/ops/dropout.h"
@@ -36,6 +38,12 @@ Value with_extra_losses(nn::Net& net, Value loss) {
   return loss;
 }
 
+// Smoothing is for training only; the weights of the classes and the focal factor are always part of the loss.
+nn::Classified compare_classes(nn::Net& net, const LossSpec& loss, Value scores, Value target) {
+  return net.weighted_cross_entropy(scores, target, net.training() ? loss.label_smoothing : 0,
+                                    {loss.class_weights, loss.focal_gamma});
+}
+
 // The one phase of an ordinary model: the graph it would evaluate with, in training, and its backward pass.
 std::vector<Phase> one_phase(Graph graph, std::int64_t loss_terms) {
   differentiate(graph, graph.outputs().at("loss"));
@@ -44,16 +52,15 @@ std::vector<Phase> one_phase(Graph graph, std::int64_t loss_terms) {
 
 class Classifier : public Model {
  public:
-  struct Loss {
-    std::string kind;
-    float smoothing, delta;
-  };
-  Classifier(std::string name, InputSpec inputs, Loss loss, ScoringNetwork network)
-      : Model(std::move(name), std::move(inputs)), loss_(std::move(loss)), network_(std::move(network)) {}
+  Classifier(std::string name, InputSpec inputs, ScoringNetwork network)
+      : Model(std::move(name), std::move(inputs)), network_(std::move(network)) {}
 
-  Task task() const override { return loss_.kind == "cross_entropy" ? Task::classify : Task::regress; }
+  Task task() const override {
+    const std::string& loss = inputs_.loss.name;
+    return loss == "cross_entropy" ? Task::classify : loss == "binary" ? Task::multi_label : Task::regress;
+  }
   std::vector<Phase> training(std::int64_t slice) const override {
-    return one_phase(with_loss(true, slice), task() == Task::classify ? 1 : inputs_.target.type.elements());
+    return one_phase(with_loss(true, slice), task() == Task::classify ? 1 : outputs_of(inputs_));
   }
   Graph evaluation(std::int64_t slice) const override { return with_loss(false, slice); }
   Graph prediction(std::int64_t slice) const override {
@@ -62,11 +69,12 @@ class Classifier : public Model {
     const Value scores = network_(net, add_inputs(graph, inputs_, slice)).main;
     graph.set_output(output_name(), scores);
     if (task() == Task::classify) graph.set_output("probabilities", net.softmax(scores));
+    if (task() == Task::multi_label) graph.set_output("probabilities", net.sigmoid(scores));
     return graph;
   }
 
  private:
-  const char* output_name() const { return task() == Task::classify ? "logits" : "output"; }
+  const char* output_name() const { return task() == Task::regress ? "output" : "logits"; }
 
   Graph with_loss(bool training, std::int64_t slice) const {
     Graph graph(training);
@@ -86,24 +94,23 @@ class Classifier : public Model {
   }
 
   nn::Classified compare(nn::Net& net, Value scores, Value target) const {
-    if (task() == Task::classify) return net.cross_entropy(scores, target, net.training() ? loss_.smoothing : 0);
+    const LossSpec& loss = inputs_.loss;
+    if (task() == Task::classify) return compare_classes(net, loss, scores, target);
     const Value wanted = net.shape(target).rank() == 2 ? target : net.reshape(target, {inputs_.target.type.elements()});
-    if (loss_.kind == "mse") return {net.mse(scores, wanted), {}};
-    if (loss_.kind == "l1") return {net.l1(scores, wanted), {}};
-    return {net.huber(scores, wanted, loss_.delta), {}};
+    if (loss.name == "binary") return {net.bce_with_logits(scores, wanted), {}};
+    if (loss.name == "mse") return {net.mse(scores, wanted), {}};
+    if (loss.name == "mae") return {net.l1(scores, wanted), {}};
+    if (loss.name == "quantile") return {net.quantile_loss(scores, wanted, loss.quantiles), {}};
+    return {net.huber(scores, wanted, loss.delta), {}};
   }
 
-  Loss loss_;
   ScoringNetwork network_;
 };
 
 class LanguageModel : public Model {
  public:
-  LanguageModel(std::string name, InputSpec inputs, float smoothing, bool carried, Network network)
-      : Model(std::move(name), std::move(inputs)),
-        smoothing_(smoothing),
-        carried_(carried),
-        network_(std::move(network)) {}
+  LanguageModel(std::string name, InputSpec inputs, bool carried, Network network)
+      : Model(std::move(name), std::move(inputs)), carried_(carried), network_(std::move(network)) {}
 
   Task task() const override { return Task::language; }
   std::int64_t context() const override { return carried_ ? 1 : inputs_.input().type.elements(); }
@@ -130,14 +137,13 @@ class LanguageModel : public Model {
     Graph graph(training);
     nn::Net net(graph);
     const Value logits = scores(net, add_input(graph, inputs_.input(), slice));
-    const auto result = net.cross_entropy(logits, add_input(graph, inputs_.target, slice), training ? smoothing_ : 0);
+    const auto result = compare_classes(net, inputs_.loss, logits, add_input(graph, inputs_.target, slice));
     graph.set_output("loss", with_extra_losses(net, result.loss));
     graph.set_output("correct", result.correct);
     if (!training) graph.set_output("logits", logits);
     return graph;
   }
 
-  float smoothing_;
   bool carried_;
   Network network_;
 };
@@ -190,11 +196,33 @@ class Autoencoder : public Model {
   Network network_;
 };
 
+// The loss of a recipe's [loss]; without one, of the keys that [model] has had for it.
+LossSpec with_older_keys(OptionReader& options, const InputSpec& inputs) {
+  LossSpec loss = inputs.loss;
+  if (!loss.name.empty()) {
+    for (const char* key : {"label_smoothing", "loss", "huber_delta"}) {
+      if (options.has(key)) options.problem(key, "and the table [loss] are both there; say it in [loss]");
+      options.ignore(key);
+    }
+    return loss;
+  }
+  if (inputs.classes > 0) {
+    loss.name = "cross_entropy";
+    loss.label_smoothing = static_cast<float>(options.number("label_smoothing", 0, 0, 0.999));
+  } else {
+    loss.name = options.choice("loss", "mse", {"mse", "l1", "huber"});
+    if (loss.name == "l1") loss.name = "mae";
+    loss.delta = static_cast<float>(options.number("huber_delta", 1, 1e-6, 1e6));
+  }
+  return loss;
+}
+
 }  // namespace
 
 std::string_view name_of(Task task) {
   switch (task) {
     case Task::classify: return "classify";
+    case Task::multi_label: return "multi_label";
     case Task::regress: return "regress";
     case Task::language: return "language";
     case Task::reconstruct: return "reconstruct";
@@ -204,7 +232,8 @@ std::string_view name_of(Task task) {
 }
 
 std::int64_t outputs_of(const InputSpec& inputs) {
-  return inputs.classes > 0 ? inputs.classes : inputs.target.type.elements();
+  if (inputs.classes > 0) return inputs.classes;
+  return inputs.target.type.elements() * std::max<std::int64_t>(1, std::ssize(inputs.loss.quantiles));
 }
 
 void check_one_input(const std::string& name, OptionReader& options, const InputSpec& inputs) {
@@ -220,14 +249,9 @@ std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const
                                   ScoringNetwork network) {
   if (inputs.target.name.empty())
     options.problem("name", fmt::format("is {}, which learns from targets, but the data set has none", name));
-  Classifier::Loss loss{"cross_entropy", 0, 1};
-  if (inputs.classes > 0) {
-    loss.smoothing = static_cast<float>(options.number("label_smoothing", 0, 0, 0.999));
-  } else {
-    loss.kind = options.choice("loss", "mse", {"mse", "l1", "huber"});
-    loss.delta = static_cast<float>(options.number("huber_delta", 1, 1e-6, 1e6));
-  }
-  return std::make_unique<Classifier>(std::move(name), inputs, std::move(loss), std::move(network));
+  InputSpec complete = inputs;
+  complete.loss = with_older_keys(options, inputs);
+  return std::make_unique<Classifier>(std::move(name), std::move(complete), std::move(network));
 }
 
 std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const InputSpec& inputs, Network network) {
@@ -246,8 +270,9 @@ std::unique_ptr<Model> language_model(std::string name, OptionReader& options, c
     options.problem("name", fmt::format("is {}, which needs text: tokens i32[time] and as many targets, but the data "
                                         "set's '{}' is {}",
                                         name, inputs.input().name, to_string(in)));
-  const auto smoothing = static_cast<float>(options.number("label_smoothing", 0, 0, 0.999));
-  return std::make_unique<LanguageModel>(std::move(name), inputs, smoothing, carried, std::move(network));
+  InputSpec complete = inputs;
+  complete.loss = with_older_keys(options, inputs);
+  return std::make_unique<LanguageModel>(std::move(name), std::move(complete), carried, std::move(network));
 }
 
 std::unique_ptr<Model> autoencoder(std::string name, OptionReader& options, const InputSpec& inputs, Network network) {

@@ -138,6 +138,11 @@ Value Net::softmax(Value x) {
 }
 
 Classified Net::cross_entropy(Value logits, Value targets, float label_smoothing) {
+  return weighted_cross_entropy(logits, targets, label_smoothing, {});
+}
+
+Classified Net::weighted_cross_entropy(Value logits, Value targets, float label_smoothing,
+                                       const ops::ClassWeighting& weighting) {
   const auto scope = layer("cross_entropy");
   const Shape scored = shape(logits);
   if (scored.rank() < 1) refuse("cross_entropy", "needs logits [.., classes], but they are " + to_string(scored));
@@ -147,7 +152,7 @@ Classified Net::cross_entropy(Value logits, Value targets, float label_smoothing
                                         to_string(shape(targets))));
   if (scored.rank() != 2) logits = ops::reshape(graph_, logits, {rows, scored[-1]});
   if (shape(targets).rank() != 1) targets = ops::reshape(graph_, targets, {rows});
-  const auto result = ops::cross_entropy(graph_, logits, targets, label_smoothing);
+  const auto result = ops::weighted_cross_entropy(graph_, logits, targets, label_smoothing, weighting);
   return {result.loss, result.correct};
 }
 
@@ -164,6 +169,11 @@ Value Net::l1(Value x, Value target) {
 Value Net::huber(Value x, Value target, float delta) {
   const auto scope = layer("huber");
   return ops::distance_loss(graph_, ops::Distance::huber, x, target, delta);
+}
+
+Value Net::quantile_loss(Value x, Value target, const std::vector<float>& levels) {
+  const auto scope = layer("quantile");
+  return ops::quantile_loss(graph_, x, target, levels);
 }
 
 Value Net::bce_with_logits(Value x, Value target) {

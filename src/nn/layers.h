@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/ops/loss.h"
 #include "graph/ops/recurrent.h"
 #include "nn/initialise.h"
 
@@ -180,10 +181,13 @@ class Net {
 
   // --- losses: each a sum over the slice, [1] ---
   Classified cross_entropy(Value logits, Value targets, float label_smoothing = 0);  // logits [.., classes]
+  Classified weighted_cross_entropy(Value logits, Value targets, float label_smoothing,
+                                    const ops::ClassWeighting& weighting);
   Value mse(Value x, Value target);
   Value l1(Value x, Value target);
   Value huber(Value x, Value target, float delta = 1);
   Value bce_with_logits(Value x, Value target);
+  Value quantile_loss(Value x, Value target, const std::vector<float>& levels);  // [N, targets * levels], [N, targets]
 
  private:
   Graph::Scope layer(const std::string& kind);

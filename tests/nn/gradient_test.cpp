@@ -134,6 +134,10 @@ TEST(Gradients, LossesAndKinks) {
   losses.push_back(net.huber(net.linear(x, 5), y, 0.3f));
   losses.push_back(net.bce_with_logits(net.linear(x, 5), y));
   losses.push_back(net.mse(net.linear(x, 5), y));
+  losses.push_back(net.quantile_loss(net.linear(x, 15), y, {0.1f, 0.5f, 0.8f}));
+  const Value classes = g.input("classes", i32({3}));
+  losses.push_back(net.weighted_cross_entropy(net.linear(x, 4), classes, 0.1f, {{1, 0.5f, 2, 3}, 0}).loss);
+  losses.push_back(net.weighted_cross_entropy(net.linear(x, 4), classes, 0, {{}, 1.5f}).loss);
   g.set_output("loss", net.add(losses));
   check_gradients(std::move(g));
 }

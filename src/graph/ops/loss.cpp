@@ -1,5 +1,7 @@
 #include "graph/ops/loss.h"
 
+#include <fmt/ranges.h>
+
 #include "base/error.h"
 #include "graph/ops/class_scores.h"
 #include "graph/ops/elementwise.h"
@@ -22,12 +24,17 @@ void check(const std::int32_t* targets, std::size_t rows, std::size_t classes) {
 // the logits where nobody else reads them.
 class CrossEntropy : public Op {
  public:
-  CrossEntropy(float smoothing, bool training) : smoothing_(smoothing), training_(training) {}
-  std::string_view name() const override { return "cross_entropy"; }
+  CrossEntropy(float smoothing, ClassWeighting weighting, bool training)
+      : smoothing_(smoothing), weighting_(std::move(weighting)), training_(training) {}
+  std::string_view name() const override { return is_plain() ? "cross_entropy" : "weighted_cross_entropy"; }
   std::vector<Type> infer(std::span<const Type> in) const override {
     if (in[0].shape.rank() != 2 || in[1].dtype != DType::i32 || in[1].elements() != in[0].shape[0])
       bad_input("needs logits [rows, classes] and whole-number targets [rows], not {} and {}", to_string(in[0]),
                 to_string(in[1]));
+    if (!weighting_.classes.empty() && static_cast<std::int64_t>(weighting_.classes.size()) != in[0].shape[1])
+      bad_input("{} class weights, but {} classes", weighting_.classes.size(), in[0].shape[1]);
+    if (smoothing_ != 0 && weighting_.focal_gamma != 0)
+      bad_input("label smoothing and a focal factor exclude each other");
     std::vector<Type> out{f32({1}), f32({1})};
     if (training_) out.push_back(f32(in[0].shape));
     return out;
@@ -62,6 +69,7 @@ class CrossEntropy : public Op {
   int overwrites(int out) const override { return out == 2 ? 0 : -1; }
   Kernel compile(const Operands& o) const override {
     float* d = training_ ? o.out[2].f32() : nullptr;
+    if (!is_plain()) return compile_weighted(o, d);
     return [smoothing = smoothing_, logits = o.in[0].f32(), targets = o.in[1].i32(), rows = extent(o.in[0].type, 0),
             classes = extent(o.in[0].type, 1), loss = o.out[0].f32(), correct = o.out[1].f32(), d](const StepContext&) {
       check(targets, rows, classes);
@@ -73,8 +81,71 @@ class CrossEntropy : public Op {
   }
 
  private:
+  bool is_plain() const { return weighting_.classes.empty() && weighting_.focal_gamma == 0; }
+  Kernel compile_weighted(const Operands& o, float* d) const {
+    return [smoothing = smoothing_, weighting = weighting_, logits = o.in[0].f32(), targets = o.in[1].i32(),
+            rows = extent(o.in[0].type, 0), classes = extent(o.in[0].type, 1), loss = o.out[0].f32(),
+            correct = o.out[1].f32(), d](const StepContext&) {
+      check(targets, rows, classes);
+      const kernels::RowWeighting w{weighting.classes.empty() ? nullptr : weighting.classes.data(),
+                                    weighting.focal_gamma};
+      const kernels::ClassLoss r =
+          d ? kernels::weighted_cross_entropy_grad(logits, targets, rows, classes, smoothing, w, 1.0f, d)
+            : kernels::weighted_cross_entropy(logits, targets, rows, classes, smoothing, w);
+      *loss = static_cast<float>(r.loss);
+      *correct = static_cast<float>(r.correct);
+    };
+  }
+
   float smoothing_;
+  ClassWeighting weighting_;
   bool training_;
+};
+
+class QuantileGrad : public Op {
+ public:
+  explicit QuantileGrad(std::vector<float> levels) : levels_(std::move(levels)) {}
+  std::string_view name() const override { return "quantile_grad"; }
+  std::vector<Type> infer(std::span<const Type> in) const override { return {f32(in[0].shape)}; }
+  int overwrites(int) const override { return 0; }
+  Kernel compile(const Operands& o) const override {
+    return [levels = levels_, x = o.in[0].f32(), t = o.in[1].f32(), s = o.in[2].f32(), d = o.out[0].f32(),
+            rows = static_cast<std::size_t>(o.in[1].type.elements())](const StepContext&) {
+      kernels::quantile_loss_grad(x, t, levels.data(), *s, d, rows, levels.size());
+    };
+  }
+
+ private:
+  std::vector<float> levels_;
+};
+
+class QuantileLoss : public Op {
+ public:
+  explicit QuantileLoss(std::vector<float> levels) : levels_(std::move(levels)) {}
+  std::string_view name() const override { return "quantile"; }
+  std::string detail() const override { return fmt::format("{}", fmt::join(levels_, ", ")); }
+  std::vector<Type> infer(std::span<const Type> in) const override {
+    const auto levels = static_cast<std::int64_t>(levels_.size());
+    if (levels == 0) bad_input("needs at least one level between 0 and 1");
+    if (in[0].shape.rank() != 2 || in[1].shape.rank() != 2 || in[0].shape[0] != in[1].shape[0] ||
+        in[0].shape[1] != in[1].shape[1] * levels)
+      bad_input("{} levels of the targets {} need a prediction [rows, targets * levels], not {}", levels,
+                to_string(in[1].shape), to_string(in[0].shape));
+    return {f32({1})};
+  }
+  std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
+                              const std::vector<bool>&) const override {
+    return {g.add_one(std::make_shared<QuantileGrad>(levels_), {node.in[0], node.in[1], d_out[0]}), Value{}};
+  }
+  Kernel compile(const Operands& o) const override {
+    return [levels = levels_, x = o.in[0].f32(), t = o.in[1].f32(), loss = o.out[0].f32(),
+            rows = static_cast<std::size_t>(o.in[1].type.elements())](const StepContext&) {
+      *loss = static_cast<float>(kernels::quantile_loss(x, t, levels.data(), rows, levels.size()));
+    };
+  }
+
+ private:
+  std::vector<float> levels_;
 };
 
 class DistanceGrad : public Op {
@@ -150,8 +221,17 @@ class DistanceLoss : public Op {
 }  // namespace
 
 Classified cross_entropy(Graph& g, Value logits, Value targets, float label_smoothing) {
-  const auto out = g.add(std::make_shared<CrossEntropy>(label_smoothing, g.training()), {logits, targets});
+  return weighted_cross_entropy(g, logits, targets, label_smoothing, {});
+}
+
+Classified weighted_cross_entropy(Graph& g, Value logits, Value targets, float label_smoothing,
+                                  const ClassWeighting& weighting) {
+  const auto out = g.add(std::make_shared<CrossEntropy>(label_smoothing, weighting, g.training()), {logits, targets});
   return {out[0], out[1]};
+}
+
+Value quantile_loss(Graph& g, Value x, Value target, const std::vector<float>& levels) {
+  return g.add_one(std::make_shared<QuantileLoss>(levels), {x, target});
 }
 
 Value distance_loss(Graph& g, Distance kind, Value x, Value target, float parameter) {
