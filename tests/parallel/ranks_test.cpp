@@ -41,11 +41,20 @@ std::vector<float> train(World& world, const Job& s) {
   for (int step = 0; step < s.steps; ++step)
     trainer.step(static_cast<std::uint64_t>(step), 0.01, loader.at(static_cast<std::uint64_t>(step)));
   std::vector<float> result(trainer.parameters().begin(), trainer.parameters().end());
+  std::vector<Metric> metrics;
+  for (const std::string& name : metric_names(model->task()))
+    if (name != "loss") metrics.push_back(*metric_named(name));
   Evaluator evaluator(*model, trainer.table(), trainer.parameters(), data::make_synthetic("test", s.network.data), 40,
-                      team);
+                      team, metrics);
   const Evaluation test = evaluator.run();
+  EXPECT_EQ(test.metrics.empty(), metrics.empty());
   result.push_back(static_cast<float>(test.loss));
   result.push_back(static_cast<float>(test.accuracy));
+  for (const auto& [name, value] : test.metrics) {  // every bit of them
+    float halves[2];
+    std::memcpy(halves, &value, sizeof value);
+    result.insert(result.end(), halves, halves + 2);
+  }
   return result;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// Loss and accuracy of a model on a whole data set, on the cores of all ranks. What a slice is depends on the data
-// alone, and slices are summed in a fixed order, so the figures are the same bits for any number of cores and ranks.
-// Only reads the parameters.
+// Loss, accuracy and other metrics of a model on a whole data set, on the cores of all ranks. What a slice is depends
+// on the data alone, and slices are summed in a fixed order, so the figures are the same bits for any number of cores
+// and ranks. Only reads the parameters.
 
 #include <functional>
 #include <memory>
@@ -10,6 +10,7 @@
 #include "data/loader.h"
 #include "graph/program.h"
 #include "models/model.h"
+#include "parallel/metrics/tally.h"
 #include "parallel/step/shard_compute.h"
 #include "parallel/team/team.h"
 
@@ -19,13 +20,17 @@ struct Evaluation {
   double loss = 0;       // mean over all terms
   double accuracy = -1;  // share of terms predicted right; negative if that has no meaning for the model
   std::int64_t samples = 0, terms = 0;
+  MetricValues metrics = {};  // by name, those that were asked for; accuracy too if it was
 };
+
+// Evaluations read so many samples at a time: the same for all, because it decides about the sums.
+inline constexpr std::uint64_t evaluation_batch = 256;
 
 class Evaluator {
  public:
   // `parameters` is a flat buffer of `table`; model, table and parameters must outlive the evaluator.
   Evaluator(const models::Model& model, const ParameterTable& table, std::span<float> parameters, data::DatasetPtr data,
-            std::int64_t batch, Team& team);
+            std::int64_t batch, Team& team, std::vector<Metric> metrics = {});
 
   // One pass over the data; collective. With one rank only: `each` (may be empty) is given every slice's executor after
   // it ran, in the order of samples and one at a time; `keep_going` (may be empty) is asked between batches, and if it
@@ -34,12 +39,26 @@ class Evaluator {
   Evaluation run(const Look& each = {}, const std::function<bool()>& keep_going = {});
 
  private:
-  void run_batch(const data::Batch& batch, std::uint64_t step, std::span<ShardLoss> losses, const Look& each);
+  struct Tallies {                     // of this rank
+    std::vector<double> sums, scores;  // of all slices and samples of all ranks, rank after rank
+    std::vector<std::int64_t> counts;  // of this rank; after gathering of all of them
+    std::vector<std::vector<std::int64_t>> by_core;
+    std::size_t next_sum = 0, next_score = 0;     // where this rank's next slice goes
+    std::vector<std::size_t> sums_of, scores_of;  // by rank
+  };
+  Tallies start_tallies();
+  void gather_tallies(Tallies& tallies);
+  void run_batch(const data::Batch& batch, std::uint64_t step, std::span<ShardLoss> losses, Tallies& tallies,
+                 const Look& each);
+  std::uint64_t samples_of(Rank rank, std::uint64_t step) const;
 
   const models::Model& model_;
   data::Loader loader_;
   int shards_;
   Team& team_;
+  MetricTally tally_;
+  std::size_t target_field_;  // whose values the metrics compare predictions with
+  const char* predicted_;     // the output that has them
   std::int64_t terms_per_sample_;
   SlicePlans plans_;
   CarryStore carries_;
