@@ -16,11 +16,18 @@ std::optional<double> number_in(const Json& summary, const char* key) {
   return summary[key].get<double>();
 }
 
+// Of an evaluation while it trained: on the validation part where there is one.
+const double* evaluated(const MetricPoint& p, const std::string& metric) {
+  const double* value = p.find("val_" + metric);
+  return value ? value : p.find("test_" + metric);
+}
+
 // One metric against another. Where nothing was sent there is nothing to see against bytes.
 Series curve_of(const ComparedRun& run, const char* metric, const char* against) {
   Series s{run.system, {}, {}};
   for (const MetricPoint& p : run.points) {
-    const double *x = p.find(against), *y = p.find(metric);
+    const double *x = p.find(against),
+                 *y = std::string_view(metric) == "accuracy" ? evaluated(p, metric) : p.find(metric);
     if (x && y && (*x > 0 || against != std::string_view("bytes"))) s.x.push_back(*x), s.y.push_back(*y);
   }
   return s;
@@ -58,7 +65,7 @@ ComparedResult result_of(const ComparedRun& run, double target) {
   r.ended_by = run.summary.is_object() ? run.summary.value("stopped_by", std::string("?")) : "failed";
   if (target > 0)
     for (const MetricPoint& p : run.points) {
-      const double *accuracy = p.find("test_accuracy"), *seconds = p.find("seconds");
+      const double *accuracy = evaluated(p, "accuracy"), *seconds = p.find("seconds");
       if (!accuracy || !seconds || *accuracy < target) continue;
       r.seconds_to_target = *seconds;
       break;
@@ -135,13 +142,13 @@ std::vector<ComparedPlot> comparison_plots(const std::vector<ComparedRun>& runs)
     const char *name, *metric, *label;
   };
   std::vector<ComparedPlot> plots;
-  for (const What& what : {What{"loss", "train_loss", true}, What{"accuracy", "test_accuracy", false}})
+  for (const What& what : {What{"loss", "train_loss", true}, What{"accuracy", "accuracy", false}})
     for (const Against& against : {Against{"time", "seconds", "seconds"}, Against{"samples", "samples", "samples"},
                                    Against{"bytes", "bytes", "bytes sent by all workers"}}) {
       ComparedPlot plot{
           .name = fmt::format("{}-{}", what.name, against.name),
           .series = {},
-          .options = {.title = fmt::format("{} against {}", what.log ? "training loss" : "test accuracy", against.name),
+          .options = {.title = fmt::format("{} against {}", what.log ? "training loss" : "accuracy", against.name),
                       .x_label = against.label,
                       .y_label = "",
                       .log_y = what.log}};

@@ -8,6 +8,7 @@
 #include "cli/column_values.h"
 #include "cli/eval_errors.h"
 #include "cli/loaded_run.h"
+#include "cli/metric_text.h"
 #include "cli/verbs.h"
 #include "parallel/step/evaluator.h"
 
@@ -62,7 +63,9 @@ ErrorReport::Grouping grouping(const LoadedRun& run, const data::Dataset& data, 
 // Gives every sample of the evaluation to the report.
 Evaluator::Look looking(const LoadedRun& run, const data::Dataset& data, ErrorReport& report) {
   const bool classes = run.prepared.model->task() == models::Task::classify;
-  return [&, classes](const data::Batch& batch, int shard, Executor& executor) {
+  const std::vector<float>& levels = run.prepared.model->inputs().loss.quantiles;
+  const std::size_t each = std::max<std::size_t>(1, levels.size()), middle = models::middle_quantile(levels);
+  return [&, classes, each, middle](const data::Batch& batch, int shard, Executor& executor) {
     const auto s = static_cast<std::uint64_t>(shard);
     const data::Slice slice = batch.slice(s);
     const auto bytes = executor.output(classes ? "logits" : "output");
@@ -74,8 +77,10 @@ Evaluator::Look looking(const LoadedRun& run, const data::Dataset& data, ErrorRe
         one.is = batch.field_as<std::int32_t>(s, target)[i];
         judge_classes(numbers.subspan(i * width, width), one);
       } else {
-        judge_numbers(numbers.subspan(i * width, width), batch.field_as<float>(s, target).subspan(i * width, width),
-                      data.info().targets, one);
+        std::vector<float> said;  // of several quantiles the one nearest to one half
+        for (std::size_t t = middle; t < width; t += each) said.push_back(numbers[i * width + t]);
+        judge_numbers(said, batch.field_as<float>(s, target).subspan(i * said.size(), said.size()), data.info().targets,
+                      one);
       }
       report.add(one);
     }
@@ -97,26 +102,28 @@ void eval(const EvalSettings& s) {
   const auto data = data::open_dataset(*disk, run.prepared.recipe.data, s.split);
   LocalTeam alone(s.cores);
   Evaluator evaluator(*run.prepared.model, run.table, run.parameters.as<float>(), data,
-                      static_cast<std::int64_t>(std::min<std::uint64_t>(data->size(), 256)), alone.team);
+                      static_cast<std::int64_t>(std::min(data->size(), evaluation_batch)), alone.team,
+                      run.prepared.metrics);
   const bool classes = run.prepared.model->task() == models::Task::classify;
   ErrorReport report(classes ? class_names_of(data->info()) : std::vector<std::string>{},
                      static_cast<std::size_t>(s.worst), grouping(run, *data, s.by));
   const Evaluation e = evaluator.run(s.errors ? looking(run, *data, report) : Evaluator::Look{});
   if (s.json) {
-    nlohmann::ordered_json j{{"run_dir", run.folder.path},
-                             {"step", run.manifest.position.step},
-                             {"split", s.split},
-                             {"samples", e.samples},
-                             {"loss", e.loss}};
-    if (e.accuracy >= 0) j["accuracy"] = e.accuracy;
+    nlohmann::ordered_json j{
+        {"run_dir", run.folder.path}, {"step", run.manifest.position.step}, {"split", s.split}, {"samples", e.samples}};
+    j["checkpoint"] = run.which;
+    for (const auto& [name, value] : named_values(e, "")) j[name] = value;
     j["weights_sha256"] = run.manifest.weights_sha256;
     if (s.errors) j["errors"] = report.to_json();
     fmt::print("{}\n", j.dump());
     return;
   }
-  fmt::print("{} at step {}, {} {} samples\n", run.folder.path, run.manifest.position.step, e.samples, s.split);
-  if (e.accuracy >= 0) fmt::print("accuracy  {:.2f} %\n", 100 * e.accuracy);
-  fmt::print("loss      {:.4f}\nweights   sha256 {}\n", e.loss, run.manifest.weights_sha256);
+  fmt::print("{}: {}\n{} {} samples\n", run.folder.path, run.which, e.samples, s.split);
+  for (const auto& [name, value] : named_values(e, "")) {
+    const std::string text = metric_text(name, value);
+    fmt::print("{:<12}{}\n", name, text.substr(name.size() + 1));
+  }
+  fmt::print("{:<12}sha256 {}\n", "weights", run.manifest.weights_sha256);
   if (s.errors) fmt::print("{}", report.text());
 }
 
@@ -126,8 +133,12 @@ void add_eval(Verb program) {
   const Verb verb = program.add_subcommand("eval", "Loss and accuracy of a trained network");
   auto s = std::make_shared<EvalSettings>();
   verb.add_option("run", s->run, "A run's folder, or its name in runs/").required();
-  verb.add_option("--checkpoint", s->checkpoint, "best, last or a step").show_default();
-  verb.add_option("--split", s->split, "test or train").show_default().one_of({"test", "train"});
+  verb.add_option("--checkpoint", s->checkpoint,
+                  "best (by train.monitor, and of equals the lowest loss), last or a step")
+      .show_default();
+  verb.add_option("--split", s->split, "test, validation or train")
+      .show_default()
+      .one_of({"test", "validation", "train"});
   verb.add_option("--cores", s->cores, "Cores to use").show_default().range(1, 1024);
   verb.add_flag("--errors", s->errors, "Also show how each class fares and the worst mistakes");
   verb.add_option("--worst", s->worst, "How many mistakes --errors shows").show_default().range(1, 100000);

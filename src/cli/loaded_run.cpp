@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "cli/report.h"
 #include "cli/run_encoder.h"
 #include "run/weights.h"
 
@@ -35,11 +36,29 @@ Checkpoint find_checkpoint(Disk& disk, const RunFolder& folder, const std::strin
   bad_input("{} has no checkpoint of step {}; there are those of steps{}", folder.path, step, there);
 }
 
+std::string in_words(const LoadedRun& run, const std::string& which) {
+  const TrainingPosition& at = run.manifest.position;
+  const std::string step = fmt::format("step {}", at.step);
+  if (which == "last") return step + ", the last";
+  if (which != "best") return step;
+  if (!at.score) return step + ", the last, because no step was evaluated";
+  const auto& p = run.prepared;
+  const std::string metric =
+      p.monitor
+          ? p.monitor->name
+          : (usual_metrics(p.model->task()).empty() || p.model->task() == models::Task::regress ? "loss" : "accuracy");
+  return fmt::format("{}, the best ({})", step, rule_of_best(fmt::format("{}_{}", p.evaluated_part(), metric)));
+}
+
 }  // namespace
 
 LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which) {
-  LoadedRun loaded{
-      .folder = open_run(disk, "runs", run), .prepared = {}, .table = {}, .parameters = {}, .manifest = {}};
+  LoadedRun loaded{.folder = open_run(disk, "runs", run),
+                   .prepared = {},
+                   .table = {},
+                   .parameters = {},
+                   .manifest = {},
+                   .which = {}};
   Problems problems;
   loaded.prepared = prepare_run(disk, loaded.folder.recipe(), with_kept_encoder(disk, loaded.folder), problems);
   problems.throw_if_any(loaded.folder.recipe());
@@ -49,6 +68,7 @@ LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which)
   Checkpoint checkpoint = find_checkpoint(disk, loaded.folder, which);
   load_weights(checkpoint.weights, loaded.table, loaded.parameters.as<float>());
   loaded.manifest = checkpoint.manifest;
+  loaded.which = in_words(loaded, which);
   return loaded;
 }
 

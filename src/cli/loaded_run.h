@@ -18,6 +18,7 @@ struct LoadedRun {
   ParameterTable table;
   Buffer parameters;
   Manifest manifest;  // of the checkpoint
+  std::string which;  // it is, in words: "step 120, the best (best val_f1, and of equals the lowest loss)"
 };
 
 // `run` is a run's folder or its name in runs/; `which` is "best", "last" or a step. BadInput for anything that is not

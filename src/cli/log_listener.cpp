@@ -34,7 +34,7 @@ void LogListener::write(std::string_view kind, std::string_view text) {
   }
 }
 
-void LogListener::on_evaluation(const EvaluationEvent& e) { write("test", in_words(e)); }
+void LogListener::on_evaluation(const EvaluationEvent& e) { write(e.part, in_words(e)); }
 
 void LogListener::on_save(const SaveResult& r) {
   if (r.saved)

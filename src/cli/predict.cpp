@@ -72,9 +72,16 @@ AnswerMeaning meaning_of(const LoadedRun& run, std::int64_t width, int top) {
     return meaning;
   }
   const std::vector<data::TargetColumn>& targets = run.prepared.train->info().targets;
-  if (static_cast<std::int64_t>(targets.size()) == width) {
-    for (const data::TargetColumn& target : targets) meaning.names.push_back(target.name);
-    meaning.original = [targets](std::size_t i, double said) { return targets[i].mean + targets[i].deviation * said; };
+  const std::vector<float>& levels = run.prepared.model->inputs().loss.quantiles;
+  const std::size_t each = std::max<std::size_t>(1, levels.size());  // numbers for a target
+  if (static_cast<std::int64_t>(targets.size() * each) == width) {
+    for (const data::TargetColumn& target : targets) {
+      if (levels.empty()) meaning.names.push_back(target.name);
+      for (const float level : levels) meaning.names.push_back(fmt::format("{}_{}", target.name, level));
+    }
+    meaning.original = [targets, each](std::size_t i, double said) {
+      return targets[i / each].mean + targets[i / each].deviation * said;
+    };
     return meaning;
   }
   for (std::int64_t i = 0; i < width; ++i) meaning.names.push_back(width == 1 ? "output" : fmt::format("output_{}", i));
@@ -114,12 +121,14 @@ void predict(const PredictSettings& s) {
   const auto clock = make_real_clock();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint);
   expect_answers(run);
+  if (!s.json) fmt::print(stderr, "{}: {}\n", run.folder.path, run.which);
   const PredictInputs inputs = open_predict_inputs(*disk, run, s.inputs);
   for (const std::string& note : inputs.notes) fmt::print(stderr, "note: {}\n", note);
-  const bool classes = run.prepared.model->task() == models::Task::classify;
+  const models::Task task = run.prepared.model->task();
+  const bool shares = task == models::Task::classify || task == models::Task::multi_label;
   Cores cores(s.cores);
   Predictor predictor(*run.prepared.model, run.table, run.parameters.as<float>(), inputs.samples,
-                      classes ? "probabilities" : "output", cores);
+                      shares ? "probabilities" : "output", cores);
   const AnswerFormat format = format_of(s, inputs.small);
   const AnswerText text(format, meaning_of(run, predictor.width(), s.top), inputs.name);
   const std::uint64_t samples = inputs.samples->size();
@@ -189,7 +198,9 @@ void add_predict(Verb program) {
   verb.add_option("--format", s->format, "csv, jsonl or npy, whatever the file is called")
       .one_of({"csv", "jsonl", "npy"});
   verb.add_option("--top", s->top, "How many classes lines and JSON name").show_default().range(1, 100);
-  verb.add_option("--checkpoint", s->checkpoint, "best, last or a step").show_default();
+  verb.add_option("--checkpoint", s->checkpoint,
+                  "best (by train.monitor, and of equals the lowest loss), last or a step")
+      .show_default();
   verb.add_option("--cores", s->cores, "Cores to use").show_default().range(1, 1024);
   verb.add_flag("--json", s->json, "Print JSON: the answers, or with -o one object about them");
   verb.footer(

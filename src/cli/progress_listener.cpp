@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "cli/metric_text.h"
 #include "world/os/host.h"
 
 namespace echelon::cli {
@@ -30,9 +31,10 @@ void ProgressListener::on_step(const StepEvent& e) {
 }
 
 std::string in_words(const EvaluationEvent& e) {
-  std::string line = fmt::format("epoch {:.2f}  step {}  test loss {:.4f}", e.epoch, e.step, e.test.loss);
-  if (e.test.accuracy >= 0) line += fmt::format("  accuracy {:.2f} %", 100 * e.test.accuracy);
-  return line + (e.best ? "  best so far" : "");
+  if (e.tested_step >= 0)
+    return fmt::format("the test, with the weights of step {}: {}", e.tested_step, in_words(e.result));
+  return fmt::format("epoch {:.2f}  step {}  {} {}{}", e.epoch, e.step, e.part, in_words(e.result),
+                     e.best ? "  best so far" : "");
 }
 
 void ProgressListener::on_evaluation(const EvaluationEvent& e) { progress_.say(in_words(e)); }

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/loaded_run.h"
+#include "cli/metric_text.h"
 #include "track/draw.h"
 #include "world/os/host.h"
 
@@ -50,7 +51,7 @@ Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) 
   Predictions result{std::vector<std::int64_t>(classes * classes), {}};
   const auto alone = make_world_alone();
   Team team(*alone, cores);
-  Evaluator evaluator(*p.model, training.engine().table(), training.engine().model(), p.test, 256, team);
+  Evaluator evaluator(*p.model, training.engine().table(), training.tested_weights(), p.test, evaluation_batch, team);
   evaluator.run([&](const data::Batch& batch, int shard, Executor& executor) {
     const auto s = static_cast<std::uint64_t>(shard);
     const auto logits = executor.output("logits");
@@ -70,6 +71,15 @@ Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) 
     }
   });
   return result;
+}
+
+// ", 600 to validate and 1000 to test with"
+std::string parts_in_words(const PreparedRun& p) {
+  std::string text;
+  if (p.validation) text += fmt::format(", {} to validate with", p.validation->size());
+  if (p.test) text += fmt::format(", {} to test with{}", p.test->size(), p.validation ? ", once at the end" : "");
+  if (p.test && !p.validation) text += " (no validation part: the test part also decides which step is the best)";
+  return text;
 }
 
 // Where each rank's time went; the longest wait is for somebody.
@@ -93,13 +103,16 @@ std::string resuming_command(const RunFolder& folder) {
   return fmt::format("echelon train {} --run {} --resume", shell_quoted(folder.recipe()), shell_quoted(folder.path));
 }
 
+std::string rule_of_best(const std::string& monitor) {
+  return fmt::format("best {}, and of equals the lowest loss", monitor);
+}
+
 std::string opening(const PreparedRun& p, int cores, const std::string& workers, Training& training,
                     const RunFolder& folder) {
   const TrainSpec& t = p.recipe.train;
   const ParameterTable& table = training.engine().table();
   std::string text = fmt::format("{}: {} parameters, {} training samples{}\n", p.model->name(),
-                                 human_count(static_cast<double>(table.weights())), p.train->size(),
-                                 p.test ? fmt::format(", {} to test with", p.test->size()) : "");
+                                 human_count(static_cast<double>(table.weights())), p.train->size(), parts_in_words(p));
   text += describe_batch(t.batch, t.shards, cores) + "\n";
   text += workers + "\n";
   for (const std::string& note : p.recipe.notes) text += note + "\n";
@@ -126,11 +139,16 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
     }
     if (!pictures.empty()) out << "its most confident mistakes\n" << side_by_side(pictures, columns) << "\n";
   }
-  if (r.test && r.test->accuracy >= 0)
-    out << fmt::format("test accuracy  {:.2f} %   (loss {:.4f}, {} samples{})\n", 100 * r.test->accuracy, r.test->loss,
-                       r.test->samples, stopped ? ", when last measured" : "");
-  else if (r.test)
-    out << fmt::format("test loss      {:.4f}   ({} samples)\n", r.test->loss, r.test->samples);
+  const char* when = stopped ? ", when last measured" : "";
+  if (r.validation)
+    out << fmt::format("validation     {}   (step {}, {} samples{})\n", in_words(*r.validation), r.steps,
+                       r.validation->samples, when);
+  if (r.test)
+    out << fmt::format("test           {}   (step {}, {} samples{})\n", in_words(*r.test), r.tested_step,
+                       r.test->samples, when);
+  if (!r.monitor.empty())
+    out << fmt::format("best           {} at step {} ({}): what eval and predict use\n", metric_text(r.monitor, r.best),
+                       r.best_step, rule_of_best(r.monitor));
   out << fmt::format(
       "training       {} steps, {:.2f} epochs in {}; {} samples/s, {:.0f} % of the FMA peak, input-bound {:.1f} %\n",
       r.steps, r.epochs, human_duration(r.seconds), human_count(r.samples_per_s), 100 * r.peak_share,

@@ -13,6 +13,9 @@ namespace echelon::cli {
 // The command that goes on with a run. By its own recipe, in which every --set is written down.
 std::string resuming_command(const RunFolder& folder);
 
+// Which checkpoint is the best, in the words that every verb uses: "best val_f1, and of equals the lowest loss".
+std::string rule_of_best(const std::string& monitor);
+
 // What is going to be trained, in a few lines.
 // `cores` of all workers; `workers` in words.
 std::string opening(const PreparedRun& prepared, int cores, const std::string& workers, Training& training,

@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 
 #include "base/error.h"
+#include "cli/metric_text.h"
 #include "recipe/toml.h"
 #include "world/os/folder_lock.h"
 
@@ -33,19 +34,35 @@ std::string state_of(const RunInfo& run) {
   return run.summary.value("stopped_by", std::string("?"));
 }
 
-// Of the evaluations: the greatest accuracy, and where there is none the least loss; of equals the one with less loss.
-std::optional<BestScore> best_of(const std::vector<MetricPoint>& points) {
+// The metric that train.monitor names, without its part; empty if it names none.
+std::string monitor_of(const Options& recipe) {
+  const auto train = recipe.items.find("train");
+  const auto* table = train == recipe.items.end() ? nullptr : std::get_if<Option::Table>(&train->second.value);
+  if (!table) return "";
+  const auto monitor = (*table)->items.find("monitor");
+  const auto* text = monitor == (*table)->items.end() ? nullptr : std::get_if<std::string>(&monitor->second.value);
+  if (!text) return "";
+  for (const std::string prefix : {"val_", "test_"})
+    if (text->starts_with(prefix)) return text->substr(prefix.size());
+  return *text;
+}
+
+// Of the evaluations, as run/training.cpp decides: by the monitored metric, of equals the one with the least loss.
+std::optional<BestScore> best_of(const std::vector<MetricPoint>& points, const std::string& monitor) {
+  const std::optional<Metric> named = metric_named(monitor);
   for (const std::string part : {"val", "test"}) {
     std::optional<BestScore> best;
     double best_loss = 0;
     for (const MetricPoint& p : points) {
-      const double *loss = p.find(part + "_loss"), *accuracy = p.find(part + "_accuracy");
+      const double* loss = p.find(part + "_loss");
       if (!loss) continue;
-      const BestScore score{part + (accuracy ? "_accuracy" : "_loss"), accuracy ? *accuracy : *loss, p.step};
-      const bool better =
-          !best || (accuracy ? score.value > best->value || (score.value == best->value && *loss < best_loss)
-                             : score.value < best->value);
-      if (better) best = score, best_loss = *loss;
+      const std::string metric = named ? monitor : p.find(part + "_accuracy") ? "accuracy" : "loss";
+      const double* value = p.find(part + "_" + metric);
+      if (!value) continue;
+      const bool higher = metric_named(metric)->higher_is_better();
+      const bool better = !best || (higher ? *value > best->value : *value < best->value) ||
+                          (*value == best->value && *loss < best_loss);
+      if (better) best = BestScore{part + "_" + metric, *value, p.step}, best_loss = *loss;
     }
     if (best) return best;
   }
@@ -59,7 +76,7 @@ RunFacts run_facts(Disk& disk, RunInfo info) {
   facts.recipe = recipe_of(disk, facts.info.folder);
   facts.model = model_of(facts.recipe);
   facts.state = state_of(facts.info);
-  facts.best = best_of(read_metrics(disk, facts.info.folder.metrics()).points);
+  facts.best = best_of(read_metrics(disk, facts.info.folder.metrics()).points, monitor_of(facts.recipe));
   return facts;
 }
 
@@ -70,9 +87,7 @@ std::string started_text(const RunFacts& facts) {
 
 std::string best_text(const RunFacts& facts) {
   if (!facts.best) return "-";
-  const bool accuracy = facts.best->metric.ends_with("accuracy");
-  return accuracy ? fmt::format("accuracy {:.2f} %", 100 * facts.best->value)
-                  : fmt::format("loss {:.4f}", facts.best->value);
+  return metric_text(facts.best->metric.substr(facts.best->metric.find('_') + 1), facts.best->value);
 }
 
 Json to_json(const RunFacts& facts) {

@@ -12,7 +12,7 @@
 namespace echelon::cli {
 
 struct BestScore {
-  std::string metric;  // "test_accuracy", or "test_loss" where there is no accuracy
+  std::string metric;  // "val_f1": what train.monitor says; else "..._accuracy", or "..._loss" where there is none
   double value = 0;
   std::int64_t step = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/metric_text.h"
 #include "track/event_file.h"
 
 namespace echelon::cli {
@@ -35,15 +36,17 @@ MetricPoint MetricsListener::point(std::int64_t step, double epoch) const {
 void MetricsListener::on_step(const StepEvent& e) {
   now_.seconds = before_.seconds + e.seconds;
   now_.samples += static_cast<double>(e.result.samples);
+  samples_ += static_cast<double>(e.result.samples);
   if (e.bytes >= 0) now_.bytes = std::max(0.0, before_.bytes) + e.bytes;
   loss_sum_ += e.result.loss * static_cast<double>(e.result.terms);
   correct_sum_ += e.result.correct;
   terms_ += static_cast<double>(e.result.terms);
   if (e.step % every_ != 0 && e.step != e.total_steps) return;
   MetricPoint p = point(e.step, e.epoch);
-  for (const auto& [name, value] : {std::pair("train_loss", loss_sum_ / terms_), std::pair("lr", e.lr),
-                                    std::pair("samples_per_s", e.samples_per_s)})
-    p.values.emplace_back(name, value);
+  p.values.emplace_back("train_loss", loss_sum_ / terms_);
+  p.values.emplace_back("lr", e.lr);
+  if (e.step_seconds > seconds_) p.values.emplace_back("samples_per_s", samples_ / (e.step_seconds - seconds_));
+  seconds_ = e.step_seconds, samples_ = 0;
   if (correct_sum_ > 0) p.values.emplace_back("train_accuracy", correct_sum_ / terms_);
   if (e.result.gradient_norm > 0) p.values.emplace_back("gradient_norm", e.result.gradient_norm);
   writer_->record(std::move(p));
@@ -53,8 +56,8 @@ void MetricsListener::on_step(const StepEvent& e) {
 
 void MetricsListener::on_evaluation(const EvaluationEvent& e) {
   MetricPoint p = point(e.step, e.epoch);
-  p.values.emplace_back("test_loss", e.test.loss);
-  if (e.test.accuracy >= 0) p.values.emplace_back("test_accuracy", e.test.accuracy);
+  for (auto& value : named_values(e.result, e.part + "_")) p.values.push_back(std::move(value));
+  if (e.tested_step >= 0) p.values.emplace_back("tested_step", static_cast<double>(e.tested_step));
   writer_->record(std::move(p));
 }
 

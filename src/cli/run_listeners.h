@@ -35,7 +35,8 @@ class MetricsListener : public RunListener {
   std::int64_t every_;
   TellNote tell_;
   std::unique_ptr<MetricsWriter> writer_;
-  double loss_sum_ = 0, correct_sum_ = 0, terms_ = 0;  // since the last point
+  double loss_sum_ = 0, correct_sum_ = 0, terms_ = 0, samples_ = 0;  // since the last point
+  double seconds_ = 0;                                               // in steps, at the last point
   // What the training has cost so far: seconds of its own clock, samples, bytes sent (-1: not counted).
   struct Cost {
     double seconds = 0, samples = 0, bytes = -1;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/report.h"
 #include "cli/run_facts.h"
 #include "cli/run_table.h"
 #include "cli/runs.h"
@@ -81,8 +82,15 @@ void print_one(const RunFacts& r) {
   line("model", r.model);
   line("started (UTC)", started_text(r));
   for (const Row& row : summary_rows) line(row.key, summary_cell(r.info.summary, row.key, row.format));
+  for (const auto& [key, value] : r.info.summary.items())  // what else was evaluated
+    if ((key.starts_with("val_") || key.starts_with("test_")) && value.is_number() && key != "test_loss" &&
+        key != "test_accuracy")
+      line(key.c_str(), summary_cell(r.info.summary, key.c_str(), "{:.4f}"));
+  line("tested_step", summary_cell(r.info.summary, "tested_step", "{:.0f}"));
   line("peak_share", summary_cell(r.info.summary, "peak_share", "{:.2f}"));
-  line("best", r.best ? fmt::format("{} at step {}", best_text(r), r.best->step) : "-");
+  line("best", r.best ? fmt::format("{} at step {} ({}): what eval and predict use", best_text(r), r.best->step,
+                                    rule_of_best(r.best->metric))
+                      : "-");
   line("state", r.state);
   line("weights sha256", hash_of(r));
 }

@@ -1,6 +1,7 @@
 // `echelon train`: from a recipe to a trained network in a run folder.
 
 #include "base/error.h"
+#include "cli/folds.h"
 #include "cli/sweep.h"
 #include "cli/train_folder.h"
 #include "cli/train_rank.h"
@@ -11,10 +12,14 @@ namespace echelon::cli {
 
 namespace {
 
-void train(const TrainSettings& s) {
+void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::string>& world_words) {
   const auto disk = make_real_disk();
   Problems problems;
   PreparedRun prepared = prepare_run(*disk, s.recipe, s.overrides, problems, data::usual_places(), s.system);
+  if (folds == 0) folds = folds_of(prepared.recipe);
+  if (folds > 0 && s.resume != Resume::no)
+    bad_input("--resume goes on with one run, not with --folds; resume a fold with --run DIR");
+  if (folds > 0) return train_folds(s, folds, world_words);
   const auto initial = initial_weights(*disk, s, prepared, problems);
   problems.throw_if_any(s.recipe);
   TrainingJob job = make_job(prepared);
@@ -37,6 +42,9 @@ void add_train(Verb program) {
                   "How workers train together: a name of `echelon systems`, or a file (default: exact all-reduce)");
   auto world_flags = std::make_shared<std::vector<Flag>>(add_world_flags(verb, s->world));
   world_flags->push_back(add_straggler_flag(verb, s->world));
+  auto folds = std::make_shared<std::int64_t>(0);
+  verb.add_option("--folds", *folds, "Cross-validation: train once for each of so many folds; mean and deviation")
+      .range(2, 1000);
   verb.add_option("--run", s->run, "The run's folder (default: a new one in runs/)");
   auto resume = std::make_shared<std::string>();
   verb.add_flag(
@@ -50,6 +58,7 @@ void add_train(Verb program) {
       "  echelon train recipes/demo.toml\n"
       "  echelon train recipes/demo.toml --set train.epochs=20 --set optim.lr=0.02\n"
       "  echelon train recipes/demo.toml --set optim.lr=0.001,0.01,0.1       three runs, compared at the end\n"
+      "  echelon train recipes/demo.toml --folds 5         cross-validation: mean and deviation of every metric\n"
       "  echelon train recipes/demo.toml --resume          after Ctrl-C, a crash or a kill\n"
       "  echelon train recipes/demo.toml --run runs/a --resume=auto       start or go on: for batch systems\n"
       "  echelon train runs/a/recipe.toml --run runs/a --resume --set train.epochs=30       make it longer\n"
@@ -57,14 +66,13 @@ void add_train(Verb program) {
       "  echelon train recipes/demo.toml --workers 4 --system easgd --set when.tau=10\n"
       "  echelon train recipes/demo.toml --workers 4 --link 100mbit --straggler rank=1,factor=4\n"
       "Ctrl-C and SIGTERM save and stop; a second one stops at once.");
-  verb.action([s, resume, world_flags] {
+  verb.action([s, resume, folds, world_flags] {
     if (*resume != "" && *resume != "true" && *resume != "auto")
       bad_input("--resume={}: it is --resume, or --resume=auto to start where there is no run yet", *resume);
     s->resume = resume->empty() ? Resume::no : *resume == "auto" ? Resume::automatic : Resume::yes;
-    if (is_sweep(s->overrides))
-      sweep(*s, given_words(*world_flags));
-    else
-      train(*s);
+    if (!is_sweep(s->overrides)) return train(*s, *folds, given_words(*world_flags));
+    if (*folds > 0) bad_input("--folds and several values of one --set: train one sweep for each, or one set of folds");
+    sweep(*s, given_words(*world_flags));
   });
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/log_listener.h"
+#include "cli/metric_text.h"
 #include "cli/progress_listener.h"
 #include "cli/report.h"
 #include "cli/run_encoder.h"
@@ -57,9 +58,16 @@ nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder, con
                                const World& world) {
   nlohmann::ordered_json j{{"steps", r.steps}, {"epochs", r.epochs}, {"train_loss", r.train_loss}};
   if (r.train_accuracy >= 0) j["train_accuracy"] = r.train_accuracy;
+  if (r.validation)
+    for (const auto& [name, value] : named_values(*r.validation, "val_")) j[name] = value;
   if (r.test) {
-    j["test_loss"] = r.test->loss;
-    if (r.test->accuracy >= 0) j["test_accuracy"] = r.test->accuracy;
+    for (const auto& [name, value] : named_values(*r.test, "test_")) j[name] = value;
+    j["tested_step"] = r.tested_step;
+  }
+  if (!r.monitor.empty()) {
+    j["monitor"] = r.monitor;
+    j["best"] = r.best;
+    j["best_step"] = r.best_step;
   }
   j["samples_per_s"] = r.samples_per_s;
   j["seconds"] = r.seconds;

@@ -1,6 +1,7 @@
 #include "models/loss.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace echelon::models {
 
@@ -19,10 +20,16 @@ void only_for(OptionReader& table, const LossSpec& loss, const std::string& key,
 
 std::vector<std::string> loss_names() { return {"cross_entropy", "binary", "mse", "mae", "huber", "quantile"}; }
 
+std::size_t middle_quantile(const std::vector<float>& quantiles) {
+  std::size_t middle = 0;
+  for (std::size_t q = 1; q < quantiles.size(); ++q)
+    if (std::abs(quantiles[q] - 0.5f) < std::abs(quantiles[middle] - 0.5f)) middle = q;
+  return middle;
+}
+
 LossSpec read_loss(OptionReader& table) {
   LossSpec loss;
-  if (table.has("name"))
-    loss.name = table.choice("name", "", loss_names());
+  if (table.has("name")) loss.name = table.choice("name", "", loss_names());
   loss.label_smoothing = static_cast<float>(table.number("label_smoothing", 0, 0, 0.999));
   loss.focal_gamma = static_cast<float>(table.number("focal_gamma", 0, 0, 100));
   loss.delta = static_cast<float>(table.number("delta", 1, 1e-6, 1e6));

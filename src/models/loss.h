@@ -26,6 +26,9 @@ struct LossSpec {
 
 std::vector<std::string> loss_names();
 
+// Which of the quantiles is nearest to one half: the one that stands for the prediction.
+std::size_t middle_quantile(const std::vector<float>& quantiles);
+
 // Reads a [loss] table; problems are added to the reader's.
 LossSpec read_loss(OptionReader& table);
 

@@ -49,7 +49,7 @@ void look_beside(Disk& disk, const std::string& file, Options* table, const char
 }
 
 void look_beside(Disk& disk, const std::string& file, Options& tree) {
-  look_beside(disk, file, table_at(tree, "data"), "path");
+  for (const char* key : {"path", "validation", "test"}) look_beside(disk, file, table_at(tree, "data"), key);
   Options* model = table_at(tree, "model");
   look_beside(disk, file, model, "init");
   if (model) look_beside(disk, file, table_at(*model, "init"), "from");

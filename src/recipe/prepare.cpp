@@ -1,5 +1,7 @@
 #include "recipe/prepare.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,6 +9,7 @@
 #include "base/text.h"
 #include "models/fine_tuning.h"
 #include "models/memory.h"
+#include "models/network.h"
 #include "models/zoo.h"
 #include "world/os/cores.h"
 #include "world/os/host.h"
@@ -16,11 +19,15 @@ namespace echelon {
 namespace {
 
 // A data set, or null and a problem: a file that is missing or broken says so itself.
-data::DatasetPtr open_split(Disk& disk, const data::DataSpec& spec, const std::string& split, OptionReader& table) {
+data::DatasetPtr open_split(Disk& disk, const data::DataSpec& spec, const std::string& split, OptionReader& table,
+                            bool optional = false) {
   try {
     data::DatasetPtr dataset = spec.open(disk, split);
     if (dataset->size() > 0) return dataset;
     table.problem("kind", fmt::format("= \"{}\" has no samples for the split '{}'", spec.kind(), split));
+  } catch (const data::NoSplit& e) {
+    if (!optional)
+      table.problems().add(table.place(table.has("path") ? "path" : "kind"), fmt::format("data: {}", e.what()));
   } catch (const BadInput& e) {
     table.problems().add(table.place(table.has("path") ? "path" : "kind"), fmt::format("data: {}", e.what()));
   } catch (const DiskError& e) {
@@ -29,10 +36,64 @@ data::DatasetPtr open_split(Disk& disk, const data::DataSpec& spec, const std::s
   return nullptr;
 }
 
+// Binary targets are 0 or 1 (or a probability between them).
+void check_zero_or_one(const data::Dataset& dataset, OptionReader& loss) {
+  data::Sample sample(dataset.fields());
+  const std::size_t target = dataset.fields().size() - 1;
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(dataset.size(), 1000); ++i) {
+    dataset.get(i, {}, sample.ref());
+    for (const float value : sample.field<float>(target))
+      if (!(value >= 0 && value <= 1))
+        return loss.problem("name",
+                            fmt::format("= \"binary\" needs targets that are 0 or 1, but sample {} has {}", i, value));
+  }
+}
+
 std::string fields_text(const data::DatasetInfo& info) {
   std::string out;
   for (const data::Field& field : info.fields) out += (out.empty() ? "" : ", ") + to_string(field);
   return out;
+}
+
+// What the data say about the loss.
+models::LossSpec usual_loss(const data::DatasetInfo& info) {
+  models::LossSpec loss;
+  if (!info.targets.empty() && std::ranges::all_of(info.targets, &data::TargetColumn::binary)) loss.name = "binary";
+  loss.class_weights = info.class_weights;
+  return loss;
+}
+
+// The [loss] of a recipe for these targets; what needs the training samples is computed from them.
+models::LossSpec read_loss_for(const PreparedRun& run, const models::InputSpec& inputs, Problems& problems) {
+  OptionReader table(run.recipe.loss, problems);
+  models::LossSpec loss = models::read_loss(table);
+  const bool classes = inputs.classes > 0;
+  if (inputs.target.name.empty())
+    problems.add(table.place("name"), "[loss] is for networks that learn from targets, but the data have none");
+  if (loss.name.empty()) loss.name = classes ? "cross_entropy" : inputs.loss.name.empty() ? "mse" : inputs.loss.name;
+  if (classes && !table.has("class_weights")) loss.class_weights = inputs.loss.class_weights;
+  if (classes != (loss.name == "cross_entropy"))
+    table.problem("name", classes ? fmt::format("= \"{}\" is for numbers, but the targets are classes: use "
+                                                "cross_entropy",
+                                                loss.name)
+                                  : "= \"cross_entropy\" is for classes, but the targets are numbers: use mse, mae, "
+                                    "huber, quantile, or binary for targets that are 0 or 1");
+  if (!loss.class_weights.empty() && std::ssize(loss.class_weights) != inputs.classes)
+    table.problem("class_weights",
+                  fmt::format("has {} numbers, but there are {} classes", loss.class_weights.size(), inputs.classes));
+  if (!run.train) return loss;
+  if (loss.balanced && !data::has_labels(run.train->info())) {
+    table.problem("class_weights", "= \"balanced\" counts the samples of each class, but a sample has no one class");
+  } else if (loss.balanced) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(inputs.classes));
+    for (std::uint64_t i = 0; i < run.train->size(); ++i) {
+      const std::int32_t label = run.train->label(i);
+      if (label >= 0 && label < inputs.classes) ++counts[static_cast<std::size_t>(label)];
+    }
+    loss.class_weights = models::balanced_weights(counts);
+  }
+  if (loss.name == "binary" && inputs.target.type.dtype == DType::f32) check_zero_or_one(*run.train, table);
+  return loss;
 }
 
 void open_data(Disk& disk, PreparedRun& run, Problems& problems, const data::DataPlaces& places) {
@@ -41,17 +102,23 @@ void open_data(Disk& disk, PreparedRun& run, Problems& problems, const data::Dat
   const data::DataSpec spec = read_data_spec(table, places);
   if (problems.list().size() > before) return;
   run.train = open_split(disk, spec, "train", table);
-  if (run.recipe.train.evaluate) run.test = open_split(disk, spec, "test", table);
-  for (const auto& part : {run.train, run.test})
+  if (run.recipe.train.evaluate) {
+    if (spec.has_validation()) run.validation = open_split(disk, spec, "validation", table);
+    run.test = open_split(disk, spec, "test", table, spec.has_validation());
+  }
+  for (const auto& part : {run.train, run.validation, run.test})
     if (part) run.recipe.notes.insert(run.recipe.notes.end(), part->info().notes.begin(), part->info().notes.end());
-  if (!run.train || !run.test) return;
-  const data::DatasetInfo &train = run.train->info(), &test = run.test->info();
-  if (train.fields != test.fields)
-    table.problem("kind", fmt::format("has other samples to test with ({}) than to train with ({})", fields_text(test),
-                                      fields_text(train)));
-  if (test.classes > train.classes)
-    table.problem("kind",
-                  fmt::format("has {} classes to test with, but {} to train with", test.classes, train.classes));
+  if (!run.train) return;
+  for (const auto& [part, verb] : {std::pair(run.validation, "validate"), std::pair(run.test, "test")}) {
+    if (!part) continue;
+    const data::DatasetInfo &train = run.train->info(), &other = part->info();
+    if (train.fields != other.fields)
+      table.problem("kind", fmt::format("has other samples to {} with ({}) than to train with ({})", verb,
+                                        fields_text(other), fields_text(train)));
+    if (other.classes > train.classes)
+      table.problem("kind",
+                    fmt::format("has {} classes to {} with, but {} to train with", other.classes, verb, train.classes));
+  }
 }
 
 void make_model(PreparedRun& run, Problems& problems) {
@@ -69,6 +136,8 @@ void make_model(PreparedRun& run, Problems& problems) {
     if (entry != zoo.end() && recipe.model_name == "layers") return;
     if (entry != zoo.end()) inputs = entry->usual_inputs();
   }
+  if (run.train) inputs.loss = usual_loss(run.train->info());
+  if (recipe.tree.items.contains("loss")) inputs.loss = read_loss_for(run, inputs, problems);
   auto model = models::make_model(recipe.model_name, table, inputs);
   if (model && !recipe.rates.empty()) {
     OptionReader rates = OptionReader(recipe.optim, problems).table("rates");
@@ -106,9 +175,72 @@ void check_carries(const PreparedRun& run, Problems& problems) {
                             run.recipe.model_name, run.recipe.train.batch));
 }
 
+// The area under the ROC curve needs the scores of all samples at once.
+void check_scores_fit(const PreparedRun& run, Problems& problems) {
+  if (std::ranges::find(run.metrics, Metric::Family::auc, &Metric::family) == run.metrics.end()) return;
+  double samples = 0;
+  for (const auto& part : {run.validation, run.test})
+    if (part) samples = std::max(samples, static_cast<double>(part->size()));
+  const double bytes = samples * static_cast<double>(models::outputs_of(run.model->inputs()) + 1) * sizeof(double);
+  if (bytes <= 0.25 * static_cast<double>(usable_memory_bytes())) return;
+  OptionReader table = OptionReader(run.recipe.tree, problems).table("metrics");
+  table.problem("report", fmt::format("names 'auc', which keeps the scores of all samples: {}; leave it out",
+                                      human_bytes(bytes)));
+}
+
+// The metrics that the recipe names, and the one that decides what is best.
+void choose_metrics(PreparedRun& run, OptionReader& train, Problems& problems) {
+  const models::Task task = run.model->task();
+  OptionReader table = OptionReader(run.recipe.tree, problems).table("metrics");
+  const auto find = [&](OptionReader& where, const std::string& key, const std::string& name) {
+    const std::optional<Metric> metric = metric_named(name);
+    if (metric && has_meaning(*metric, task)) return metric;
+    const auto known = metric_names(task);
+    where.problem(key, metric
+                           ? fmt::format("names '{}', which has no meaning for a model that learns to {}; there are {}",
+                                         name, models::name_of(task), fmt::join(known, ", "))
+                           : fmt::format("names '{}', but there is no such metric{}; there are {}", name,
+                                         did_you_mean(name, known), fmt::join(known, ", ")));
+    return std::optional<Metric>();
+  };
+  const auto add = [&](const Metric& metric) {
+    if (metric.family != Metric::Family::loss &&
+        std::ranges::find(run.metrics, metric.name, &Metric::name) == run.metrics.end())
+      run.metrics.push_back(metric);
+  };
+  if (!run.recipe.report) run.metrics = usual_metrics(task);
+  for (const std::string& name : run.recipe.report.value_or(std::vector<std::string>()))
+    if (const auto metric = find(table, "report", name)) add(*metric);
+  std::string name = run.recipe.train.monitor;
+  if (name.empty() || !run.evaluated()) return check_scores_fit(run, problems);
+  for (const auto& [prefix, there] : {std::pair<std::string, bool>("val_", run.validation != nullptr),
+                                      std::pair<std::string, bool>("test_", run.validation == nullptr)}) {
+    if (!name.starts_with(prefix)) continue;
+    if (!there)
+      train.problem("monitor", prefix == "val_"
+                                   ? fmt::format("= \"{}\", but there is no validation part: keep one back with "
+                                                 "data.validation = 0.1, or monitor test_{}",
+                                                 name, name.substr(prefix.size()))
+                                   : fmt::format("= \"{}\", but the test part is only looked at when all is done; "
+                                                 "monitor val_{}",
+                                                 name, name.substr(prefix.size())));
+    name = name.substr(prefix.size());
+    break;
+  }
+  run.monitor = find(train, "monitor", name);
+  if (run.monitor && run.monitor->over == Metric::Over::each) {
+    train.problem("monitor", fmt::format("= \"{}\" is several numbers; name one, such as f1", name));
+    run.monitor.reset();
+  }
+  if (run.monitor) add(*run.monitor);
+  check_scores_fit(run, problems);
+}
+
 void check_targets(const PreparedRun& run, OptionReader& train) {
   const models::Task task = run.model->task();
-  if (!run.recipe.train.target_accuracy || task == models::Task::classify || task == models::Task::language) return;
+  if (!run.recipe.train.target_accuracy || task == models::Task::classify || task == models::Task::language ||
+      task == models::Task::multi_label)
+    return;
   train.problem("target_accuracy",
                 fmt::format("has no meaning for a model that learns to {}; use target_loss", models::name_of(task)));
 }
@@ -228,6 +360,7 @@ PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems, const dat
   OptionReader train = OptionReader(run.recipe.tree, problems).table("train");
   check_batch(run, train);
   if (run.model) check_targets(run, train);
+  if (run.model) choose_metrics(run, train, problems);
   if (run.model) check_carries(run, problems);
   if (!problems.empty()) return run;
   if (run.train->info().streams == 0) run.train = data::shuffled(run.train);

@@ -10,6 +10,7 @@
 #include "data/loader.h"
 #include "data/open.h"
 #include "models/model.h"
+#include "parallel/metrics/metric.h"
 #include "recipe/recipe.h"
 
 namespace echelon {
@@ -17,10 +18,19 @@ namespace echelon {
 struct PreparedRun {
   Recipe recipe;
   data::DatasetPtr train;  // shuffled, unless its samples continue each other
-  data::DatasetPtr test;   // null if train.evaluate is false
+  // What evaluations look at while it trains: null if the recipe has no such part, or train.evaluate is false.
+  data::DatasetPtr validation;
+  // With a validation part it is looked at once, at the end, and may be null. Without one it takes its place, and is
+  // null only if train.evaluate is false.
+  data::DatasetPtr test;
   std::unique_ptr<const models::Model> model;
   std::vector<data::BatchPhase> batches;  // the global batch, from which step on
   std::int64_t total_steps = 0;           // unless something stops the run earlier
+  std::vector<Metric> metrics;            // what evaluations report, the monitored one included
+  std::optional<Metric> monitor;          // none: accuracy where the task has one, else the loss
+
+  const data::DatasetPtr& evaluated() const { return validation ? validation : test; }  // while it trains
+  const char* evaluated_part() const { return validation ? "val" : "test"; }            // as metrics begin with
 
   // Parts that a run needs, each made from the above.
   data::LoaderOptions loader_options() const;

@@ -49,6 +49,7 @@ TrainSpec read_train(OptionReader& r) {
   train.seed = static_cast<std::uint64_t>(r.integer("seed", 1, 0));
   train.drop_partial = r.flag("drop_partial", false);
   train.evaluate = r.flag("evaluate", true);
+  train.monitor = r.text("monitor", "");
   train.target_accuracy = optional_number(r, "target_accuracy", 0, 1);
   train.target_loss = optional_number(r, "target_loss", 0, 1e30);
   train.patience = r.integer("patience", 0, 0, most_steps);
@@ -56,8 +57,8 @@ TrainSpec read_train(OptionReader& r) {
   train.checkpoint_every = read_duration(r, "checkpoint_every", train.checkpoint_every);
   train.keep = r.integer("keep", 3, 1, 1000);
   train.log_every = r.integer("log_every", 0, 0, most_steps);
-  for (const char* key : {"target_accuracy", "target_loss", "patience"})
-    if (!train.evaluate && r.has(key)) r.problem(key, "needs test data, but train.evaluate is false");
+  for (const char* key : {"target_accuracy", "target_loss", "patience", "monitor"})
+    if (!train.evaluate && r.has(key)) r.problem(key, "needs evaluations, but train.evaluate is false");
   if (train.patience > 0 && train.eval_every.amount <= 0)
     r.problem("patience", "counts evaluations, but there are none before the end; set eval_every_epochs = 1");
   r.done();
@@ -131,7 +132,8 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
   OptionReader r(recipe.tree, problems);
   recipe.title = r.text("title", "");
   OptionReader model = r.table("model"), data = r.table("data"), optim = r.table("optim"),
-               schedule = r.table("schedule"), train = r.table("train");
+               schedule = r.table("schedule"), train = r.table("train"), loss = r.table("loss"),
+               metrics = r.table("metrics");
   recipe.system = r.text("system", r.text("composed_from", ""));
   for (const auto& [key, table] :
        {std::pair("rule", &recipe.rule), std::pair("exchange", &recipe.exchange), std::pair("when", &recipe.when),
@@ -157,6 +159,10 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
   recipe.rates = read_rates(optim);
   optim.done();
   recipe.schedule = read_schedule(schedule);
+  recipe.loss = loss.options();
+  const std::vector<std::string> report = metrics.texts("report", {});
+  if (metrics.has("report")) recipe.report = report;
+  metrics.done();
   recipe.train = read_train(train);
   if (recipe.train.shards_derived)
     recipe.notes.push_back(

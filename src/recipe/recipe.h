@@ -6,6 +6,8 @@
 //   [data]      where the samples come from (data/)
 //   [optim]     the update rule (optim/optim.h)
 //   [schedule]  how learning rate and batch change (optim/schedule.h)
+//   [loss]      what the network is trained to make small (models/loss.h)
+//   [metrics]   what evaluations report besides (parallel/metrics/metric.h)
 //   [train]     how long, how much at a time, when to stop (below)
 //   [rule] [exchange] [when] [sync] [codec] [order]    how several workers train together (parallel/axes.h)
 
@@ -31,8 +33,11 @@ struct TrainSpec {
   bool shards_derived = false;  // the recipe did not say
   std::uint64_t seed = 1;
   bool drop_partial = false;  // leave out the last batch of an epoch if it is not full
-  bool evaluate = true;       // whether there are test data
-  // When to stop earlier: at a result on the test data, or after so many evaluations without a better one.
+  bool evaluate = true;       // whether there are data to evaluate on
+  // Which evaluation is the best: by this metric ("val_f1"; empty: accuracy where the task has one, else the loss), and
+  // among equals by the loss.
+  std::string monitor;
+  // When to stop earlier: at a result of an evaluation, or after so many of them without a better one.
   std::optional<double> target_accuracy, target_loss;
   std::int64_t patience = 0;  // 0: never
   // How often; an amount of 0 means at the end only.
@@ -51,7 +56,9 @@ struct Recipe {
   std::string system;
   Options rule, exchange, when, sync, codec, order;
   std::string model_name;
-  std::optional<StartSpec> start;  // what the weights begin with; none: random numbers
+  std::optional<StartSpec> start;                  // what the weights begin with; none: random numbers
+  Options loss;                                    // empty: what suits the targets
+  std::optional<std::vector<std::string>> report;  // metrics by name; none: the usual ones
   double lr = 0.1;
   std::vector<std::pair<std::string, double>> rates;  // [optim.rates]: pattern of weights -> factor of the rate
   ScheduleSpec schedule;

@@ -17,6 +17,7 @@ struct StepEvent {
   double lr = 0;
   StepResult result;
   double seconds = 0;        // since the training began or was resumed
+  double step_seconds = 0;   // of these, in steps: without evaluations and saves
   double samples_per_s = 0;  // of the last few seconds
   double peak_share = 0;     // of the cores' multiply-add limit
   double eta_seconds = 0;    // until the last step, at the present speed
@@ -26,8 +27,11 @@ struct StepEvent {
 struct EvaluationEvent {
   std::int64_t step = 0;
   double epoch = 0;
-  Evaluation test;
+  std::string part;  // what was evaluated on: "val", or "test"
+  Evaluation result;
   bool best = false;  // of this run so far
+  // The one look at the test part of a run that has a validation part too: the step of the weights; -1 otherwise.
+  std::int64_t tested_step = -1;
 };
 
 struct Span {  // a stretch of time, for traces

@@ -38,6 +38,7 @@ std::string recipe_fingerprint(const Recipe& r) {
     only.items["transform"] = transform->second;
     text += write_toml(only);
   }
+  if (!r.loss.items.empty()) text += "[loss]\n" + write_toml(r.loss);
   return sha256_hex(text + fmt::format("batch {} shards {} drop {}", t.batch, t.shards, t.drop_partial));
 }
 
@@ -93,7 +94,10 @@ TrainingJob make_job(const PreparedRun& p) {
   problems.throw_if_any(p.recipe.path);
   return {.model = p.model.get(),
           .train = p.train,
+          .validation = p.validation,
           .test = p.test,
+          .metrics = p.metrics,
+          .monitor = p.monitor,
           .make_optim = [&p] { return make_optim(p.recipe); },
           .schedule = p.schedule(),
           .batches = p.batches,

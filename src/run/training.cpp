@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "kernels/peak.h"
@@ -32,7 +33,31 @@ std::function<void(const ParameterTable&, std::span<float>)> start_of(const Trai
   };
 }
 
-double score_of(const Evaluation& e) { return e.accuracy >= 0 ? e.accuracy : -e.loss; }
+// The monitored metric of an evaluation: its name and value.
+std::pair<std::string, double> monitored(const std::optional<Metric>& monitor, const Evaluation& e) {
+  if (!monitor) return e.accuracy >= 0 ? std::pair("accuracy", e.accuracy) : std::pair("loss", e.loss);
+  for (const auto& [name, value] : e.metrics)
+    if (name == monitor->name) return {name, value};
+  return {"loss", e.loss};
+}
+
+bool higher_is_better(const std::optional<Metric>& monitor, const Evaluation& e) {
+  return monitor ? monitor->higher_is_better() : e.accuracy >= 0;
+}
+
+// What is no number is worse than anything.
+Score score_of(const std::optional<Metric>& monitor, const Evaluation& e) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double value = monitored(monitor, e).second;
+  return {.value = std::isnan(value)              ? -infinity
+                   : higher_is_better(monitor, e) ? value
+                                                  : -value,
+          .loss = std::isnan(e.loss) ? infinity : e.loss};
+}
+
+std::int64_t evaluation_batch_of(const data::Dataset& data) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(data.size(), evaluation_batch));
+}
 
 }  // namespace
 
@@ -54,10 +79,9 @@ Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team,
       memory_(std::make_unique<Memory>()),
       core_peak_(team.world().place().threads ? measure_core_peak(clock) : 0) {
   flops_per_sample_ = engine_->flops_per_sample();
-  if (job.test) {
-    const auto batch = static_cast<std::int64_t>(std::min<std::uint64_t>(job.test->size(), 256));
-    evaluator_ = std::make_unique<Evaluator>(*job.model, engine_->table(), engine_->model(), job.test, batch, team);
-  }
+  if (const data::DatasetPtr& data = job.validation ? job.validation : job.test)
+    evaluator_ = std::make_unique<Evaluator>(*job.model, engine_->table(), engine_->model(), data,
+                                             evaluation_batch_of(*data), team, job.metrics);
   if (!directory_.empty() && team.world().rank() == 0)
     checkpointer_ = std::make_unique<Checkpointer>(
         disk, clock, team.world().place().threads ? make_background("checkpoints", 1) : make_inline_background(),
@@ -134,7 +158,7 @@ void Training::report_saves(const std::vector<SaveResult>& results) {
 
 TrainingPosition Training::position() const {
   const data::Cursor c = batch_sequence_.at(static_cast<std::uint64_t>(next_));
-  const bool measured = memory_->best_score && memory_->evaluations_since_best == 0;
+  const bool measured = memory_->best && memory_->best_step == next_;
   const std::optional<int> workers = job_.composition ? std::optional(team_.world().size()) : std::nullopt;
   return {.step = next_,
           .epoch = c.epoch,
@@ -144,7 +168,8 @@ TrainingPosition Training::position() const {
           .data = job_.data_fingerprint,
           .recipe = job_.recipe_fingerprint,
           .workers = workers,
-          .score = measured ? memory_->best_score : std::nullopt,
+          .score = measured ? std::optional(memory_->best->value) : std::nullopt,
+          .loss = measured ? std::optional(memory_->best->loss) : std::nullopt,
           .extra = memory_->to_json()};
 }
 
@@ -170,34 +195,82 @@ void Training::do_evaluation(const StopFlag& stop) {
   const double started = clock_.seconds();
   std::function<bool()> keep_going;  // several ranks finish what they have begun together
   if (team_.world().size() == 1) keep_going = [&] { return !wants_to_stop(stop); };
-  const Evaluation test = evaluator_->run({}, keep_going);
+  const Evaluation result = evaluator_->run({}, keep_going);
   tell([&](RunListener& l) { l.on_span({"evaluate", started, clock_.seconds()}); });
   if (keep_going && !keep_going()) return;  // cut short: it stays due, also after resuming
   Memory& m = *memory_;
   m.evaluation_due = false;
-  last_test_ = test;
-  const double score = score_of(test);
-  const bool best = !m.best_score || score > *m.best_score;
-  m.evaluations_since_best = best ? 0 : m.evaluations_since_best + 1;
-  if (best) m.best_score = score;
-  tell([&](RunListener& l) { l.on_evaluation({next_, epochs_after(next_ - 1), test, best}); });
-  if ((job_.target_accuracy && test.accuracy >= *job_.target_accuracy) ||
-      (job_.target_loss && test.loss <= *job_.target_loss))
+  last_evaluation_ = result;
+  const Score score = score_of(job_.monitor, result);
+  const bool best = !m.best || score.better_than(*m.best);
+  // Patience is for the metric alone: a loss that creeps on at the same accuracy does not keep a run alive.
+  m.evaluations_since_best = !m.best || score.value > m.best->value ? 0 : m.evaluations_since_best + 1;
+  if (best) m.best = score, m.best_step = next_;
+  tell([&](RunListener& l) {
+    l.on_evaluation({.step = next_,
+                     .epoch = epochs_after(next_ - 1),
+                     .part = job_.validation ? "val" : "test",
+                     .result = result,
+                     .best = best});
+  });
+  if ((job_.target_accuracy && result.accuracy >= *job_.target_accuracy) ||
+      (job_.target_loss && result.loss <= *job_.target_loss))
     m.stopped_by = "target";
   else if (job_.patience > 0 && m.evaluations_since_best >= job_.patience)
     m.stopped_by = "patience";
+}
+
+// The best weights into `tested_`, if they are not the last ones and can be had.
+void Training::load_best() {
+  std::int64_t found = 0;
+  if (!directory_.empty() && memory_->best_step != next_) {
+    tested_ = Buffer(engine_->table().floats() * sizeof(float));
+    if (checkpointer_) report_saves(checkpointer_->finish());
+    if (team_.world().rank() == 0) {
+      CheckpointSearch search = best_valid(disk_, directory_);
+      if (search.found && search.found->manifest.position.step == memory_->best_step) {
+        load_weights(search.found->weights, engine_->table(), tested_.as<float>());
+        found = 1;
+      }
+    }
+    team_.broadcast(std::as_writable_bytes(std::span(&found, 1)));
+    if (found == 1) team_.broadcast(std::as_writable_bytes(tested_.as<float>()));
+  }
+  memory_->tested_step = found == 1 ? memory_->best_step : next_;
+  if (found == 0) tested_ = Buffer();
+}
+
+// The one look at the test part.
+void Training::evaluate_test() {
+  load_best();
+  Evaluator evaluator(*job_.model, engine_->table(), tested_weights(), job_.test, evaluation_batch_of(*job_.test),
+                      team_, job_.metrics);
+  memory_->test = evaluator.run();
+  tell([&](RunListener& l) {
+    l.on_evaluation({.step = next_,
+                     .epoch = epochs_after(next_ - 1),
+                     .part = "test",
+                     .result = *memory_->test,
+                     .tested_step = memory_->tested_step});
+  });
 }
 
 RunSummary Training::run(const StopFlag& stop) {
   data::Loader loader(job_.train, loader_options());
   Memory& m = *memory_;
   if (m.stopped_by == "signal" || (m.stopped_by == "end" && next_ < job_.total_steps))
-    m.stopped_by.clear();  // that is what resuming is for, and a later end
+    m.stopped_by.clear(), m.test.reset();  // that is what resuming is for, and a later end
   pace_ = {.begin = clock_.seconds(), .first_step = next_};
   while (m.stopped_by.empty()) {
     if (m.evaluation_due && !wants_to_stop(stop)) do_evaluation(stop);
     if (!m.stopped_by.empty()) break;
-    if (next_ > pace_.first_step && due(job_.checkpoint_every, next_ - 1)) save(Checkpointer::IfBusy::skip);
+    if (next_ > pace_.first_step) {
+      // The best one is not left out: it is what `best` means afterwards.
+      if (job_.checkpoint_every.amount > 0 && m.best && m.best_step == next_)
+        save(Checkpointer::IfBusy::wait);
+      else if (due(job_.checkpoint_every, next_ - 1))
+        save(Checkpointer::IfBusy::skip);
+    }
     if (wants_to_stop(stop)) {
       m.stopped_by = "signal";
     } else if (next_ == job_.total_steps) {
@@ -206,8 +279,14 @@ RunSummary Training::run(const StopFlag& stop) {
       run_steps(loader, stop);
     }
   }
-  if (evaluator_ && !last_test_ && m.stopped_by != "signal")
-    last_test_ = evaluator_->run();  // resumed when all was done
+  if (evaluator_ && !last_evaluation_ && m.stopped_by != "signal")
+    last_evaluation_ = evaluator_->run();  // resumed when all was done
+  if (job_.validation && job_.test && m.stopped_by != "signal") {
+    if (m.test)
+      load_best();  // it was tested before
+    else
+      evaluate_test();
+  }
   save(Checkpointer::IfBusy::wait);
   std::vector<SaveResult> saves;
   if (checkpointer_) report_saves(saves = checkpointer_->finish());
@@ -222,10 +301,17 @@ RunSummary Training::summarise(double waited_for_input) {
   RunSummary s{.steps = next_,
                .epochs = epochs_after(next_ - 1),
                .train_loss = m.epoch_terms > 0 ? m.epoch_loss / m.epoch_terms : 0,
-               .test = last_test_,
+               .validation = job_.validation ? last_evaluation_ : std::nullopt,
+               .test = job_.validation ? m.test : last_evaluation_,
+               .tested_step = job_.validation ? m.tested_step : next_,
                .seconds = clock_.seconds() - pace_.begin,
                .weights_sha256 = weights_hash(weight_views(engine_->table(), engine_->model())),
                .stopped_by = m.stopped_by};
+  if (m.best && last_evaluation_) {
+    s.best_step = m.best_step;
+    s.best = higher_is_better(job_.monitor, *last_evaluation_) ? m.best->value : -m.best->value;
+    s.monitor = (job_.validation ? "val_" : "test_") + monitored(job_.monitor, *last_evaluation_).first;
+  }
   if (job_.model->task() == models::Task::classify && m.epoch_terms > 0)
     s.train_accuracy = m.epoch_correct / m.epoch_terms;
   if (pace_.training_seconds > 0) {

@@ -14,6 +14,7 @@
 #include "optim/schedule.h"
 #include "parallel/composition.h"
 #include "parallel/engine.h"
+#include "parallel/metrics/metric.h"
 #include "run/events.h"
 #include "run/initial_weights.h"
 #include "track/checkpointer.h"
@@ -25,7 +26,11 @@ namespace echelon {
 // All that a run needs to know, built and checked before it starts.
 struct TrainingJob {
   const models::Model* model = nullptr;
-  data::DatasetPtr train, test;  // train is shuffled already where it should be; test may be null
+  // train is shuffled already where it should be. Evaluations look at `validation`, and at `test` once at the end; at
+  // `test` if there is no `validation`. Both may be null.
+  data::DatasetPtr train, validation = {}, test = {};
+  std::vector<Metric> metrics = {};    // that evaluations report
+  std::optional<Metric> monitor = {};  // decides which is the best; none: accuracy, or the loss if there is none
   std::function<Optim()> make_optim;
   Schedule schedule;
   std::vector<data::BatchPhase> batches;
@@ -47,7 +52,13 @@ struct RunSummary {
   double epochs = 0;
   double train_loss = 0;  // mean over the last epoch's steps so far
   double train_accuracy = -1;
+  std::optional<Evaluation> validation;  // the last one
+  // On the test part. Of a run with a validation part: of the weights that were best on that. Else of the last ones.
   std::optional<Evaluation> test;
+  std::int64_t tested_step = 0;     // of those weights
+  std::int64_t best_step = 0;       // of the best evaluation; 0: there was none
+  double best = 0;                  // the monitored metric of it
+  std::string monitor = "";         // its name: "val_accuracy"
   double samples_per_s = 0;         // while training: evaluations and saves not counted
   double seconds = 0;               // in this process
   double waited_for_input = 0;      // share of the training time
@@ -86,6 +97,8 @@ class Training {
   RunSummary run(const StopFlag& stop);
 
   Engine& engine() { return *engine_; }
+  // After run(): the weights that RunSummary::test is of.
+  std::span<float> tested_weights() { return tested_.bytes() > 0 ? tested_.as<float>() : engine_->model(); }
 
  private:
   struct Memory;  // what a checkpoint remembers besides tensors
@@ -105,6 +118,8 @@ class Training {
   std::int64_t next_pause() const;  // the step after which all ranks meet, because something is due
   data::LoaderOptions loader_options() const;
   void do_evaluation(const StopFlag& stop);
+  void evaluate_test();
+  void load_best();
   bool wants_to_stop(const StopFlag& stop) const;
   void save(Checkpointer::IfBusy if_busy);
   RunSummary summarise(double waited_for_input);
@@ -130,7 +145,8 @@ class Training {
   std::unique_ptr<Memory> memory_;
   std::int64_t next_ = 0;  // the step to do next
   std::int64_t last_saved_ = -1;
-  std::optional<Evaluation> last_test_;
+  std::optional<Evaluation> last_evaluation_;
+  Buffer tested_;  // the best weights, where they are not the last ones
   Pace pace_;
   bool stop_agreed_ = false;  // some rank wants to stop
   double core_peak_ = 0, flops_per_sample_ = 0;

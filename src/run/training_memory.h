@@ -8,30 +8,31 @@
 
 namespace echelon {
 
+Json to_json(const Evaluation& e);
+Evaluation evaluation_from(const Json& j);
+
+// How good an evaluation was: by the monitored metric, and among equals by the loss.
+struct Score {
+  double value = 0;  // higher is better
+  double loss = 0;
+  bool better_than(const Score& other) const {
+    return value > other.value || (value == other.value && loss < other.loss);
+  }
+};
+
 struct Training::Memory {
   double epoch_loss = 0, epoch_correct = 0;  // sums over the terms of the epoch so far
   double epoch_terms = 0;
-  std::optional<double> best_score;  // accuracy, or minus the loss: higher is better
-  std::int64_t evaluations_since_best = 0;
-  bool evaluation_due = false;  // after the last step; a signal may have come in between
-  std::string stopped_by;       // why the run has ended; empty while it goes on
+  std::optional<Score> best;
+  std::int64_t best_step = 0;
+  std::int64_t evaluations_since_best = 0;  // since the monitored metric was last better
+  bool evaluation_due = false;     // after the last step; a signal may have come in between
+  std::string stopped_by;          // why the run has ended; empty while it goes on
+  std::optional<Evaluation> test;  // of a run with a validation part, once it has ended
+  std::int64_t tested_step = 0;
 
-  Json to_json() const {
-    Json j{{"epoch_loss", epoch_loss},         {"epoch_correct", epoch_correct},
-           {"epoch_terms", epoch_terms},       {"evaluations_since_best", evaluations_since_best},
-           {"evaluation_due", evaluation_due}, {"stopped_by", stopped_by}};
-    if (best_score) j["best_score"] = *best_score;
-    return j;
-  }
-  void read(const Json& j) {
-    epoch_loss = j.value("epoch_loss", 0.0);
-    epoch_correct = j.value("epoch_correct", 0.0);
-    epoch_terms = j.value("epoch_terms", 0.0);
-    evaluations_since_best = j.value("evaluations_since_best", std::int64_t{0});
-    evaluation_due = j.value("evaluation_due", false);
-    stopped_by = j.value("stopped_by", std::string());
-    if (j.contains("best_score")) best_score = j.at("best_score").get<double>();
-  }
+  Json to_json() const;
+  void read(const Json& j);
 };
 
 }  // namespace echelon

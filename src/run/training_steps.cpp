@@ -53,6 +53,7 @@ void Training::account(const StepProgress& progress, double started, double ende
       .lr = job_.schedule.lr(next_ - 1),
       .result = result,
       .seconds = ended - pace_.begin,
+      .step_seconds = pace_.training_seconds,
       .samples_per_s = pace_.recent_rate,
       .peak_share = peak_share(pace_.recent_rate),
       .eta_seconds = (ended - pace_.begin) / done_here * static_cast<double>(job_.total_steps - next_),

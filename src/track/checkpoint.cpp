@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "track/weights_hash.h"
 
@@ -126,12 +127,21 @@ CheckpointSearch first_valid(Disk& disk, const std::vector<CheckpointEntry>& ent
   return search;
 }
 
-std::optional<double> score_of(Disk& disk, const CheckpointEntry& entry) {
+// Greater is better: the score, then the loss, then the earlier step. Without a score: the later step.
+struct Merit {
+  bool scored = false;
+  double score = 0, minus_loss = 0;
+  std::int64_t order = 0;
+  auto operator<=>(const Merit&) const = default;
+};
+
+Merit merit_of(Disk& disk, const CheckpointEntry& entry) {
   try {
-    return read_manifest(disk, entry.path).position.score;
+    const TrainingPosition p = read_manifest(disk, entry.path).position;
+    if (p.score) return {true, *p.score, -p.loss.value_or(std::numeric_limits<double>::infinity()), -entry.step};
   } catch (const BadInput&) {  // but a disk that fails must not make the best one look worthless
-    return std::nullopt;
   }
+  return {.order = entry.step};
 }
 
 }  // namespace
@@ -141,11 +151,11 @@ CheckpointSearch latest_valid(Disk& disk, const std::string& parent) {
 }
 
 CheckpointSearch best_valid(Disk& disk, const std::string& parent) {
-  std::vector<std::pair<std::optional<double>, CheckpointEntry>> scored;
-  for (auto& entry : list_checkpoints(disk, parent)) scored.emplace_back(score_of(disk, entry), entry);
-  std::ranges::stable_sort(scored, [](const auto& a, const auto& b) { return a.first > b.first; });  // none is least
+  std::vector<std::pair<Merit, CheckpointEntry>> ranked;
+  for (auto& entry : list_checkpoints(disk, parent)) ranked.emplace_back(merit_of(disk, entry), entry);
+  std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<CheckpointEntry> entries;
-  for (auto& [score, entry] : scored) entries.push_back(entry);
+  for (auto& [merit, entry] : ranked) entries.push_back(entry);
   return first_valid(disk, entries);
 }
 
@@ -163,10 +173,11 @@ void prune_checkpoints(Disk& disk, const std::string& parent, std::int64_t curre
   }
   const auto entries = list_checkpoints(disk, parent);
   const CheckpointEntry* best = nullptr;
-  std::optional<double> best_score;
+  Merit best_merit;
   if (keep_best)
     for (const auto& entry : entries)
-      if (const auto score = score_of(disk, entry); score > best_score) best = &entry, best_score = score;
+      if (const Merit merit = merit_of(disk, entry); merit.scored && merit > best_merit)
+        best = &entry, best_merit = merit;
   int kept = 0;
   for (const auto& entry : entries) {
     if (entry.step > current_step) continue;  // left by a run that was resumed from further back: will be overwritten

@@ -58,7 +58,8 @@ struct CheckpointSearch {
   std::vector<std::string> skipped;  // one message for every newer (or better) one that could not be used
 };
 CheckpointSearch latest_valid(Disk& disk, const std::string& parent);
-CheckpointSearch best_valid(Disk& disk, const std::string& parent);  // of those with a score; the newest if none has
+// The one with the best score; of equal ones that with the lowest loss, then the earliest. The newest if none has a score.
+CheckpointSearch best_valid(Disk& disk, const std::string& parent);
 
 // Removes what is older than the `keep_last` newest up to `current_step`, but never the one with the best score if
 // `keep_best`, and the remains of saves and removals that were cut short.

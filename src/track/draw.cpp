@@ -58,8 +58,11 @@ std::string padded_left(const std::string& text, int columns) {
   return width >= columns ? fit(text, columns) : std::string(static_cast<std::size_t>(columns - width), ' ') + text;
 }
 
+// What rows and columns are, above a matrix.
+constexpr const char* axes_of_confusion = "true class ↓  predicted →\n";
+
 std::string as_table(const Confusion& m, int name_width, int cell, bool colour) {
-  std::string text = std::string(static_cast<std::size_t>(name_width), ' ') + " ";
+  std::string text = axes_of_confusion + std::string(static_cast<std::size_t>(name_width), ' ') + " ";
   for (std::size_t c = 0; c < m.size(); ++c) text += padded_left(m.name(c), cell - 1) + " ";
   text += "    right\n";
   for (std::size_t r = 0; r < m.size(); ++r) {
@@ -76,7 +79,7 @@ std::string as_table(const Confusion& m, int name_width, int cell, bool colour) 
 
 std::string as_shades(const Confusion& m, int name_width, bool colour) {
   constexpr std::array shades{"··", "░░", "▒▒", "▓▓", "██"};
-  std::string text;
+  std::string text = axes_of_confusion;
   for (std::size_t r = 0; r < m.size(); ++r) {
     text += padded_left(m.name(r), name_width) + " ";
     for (std::size_t c = 0; c < m.size(); ++c) {

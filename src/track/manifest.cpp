@@ -23,6 +23,7 @@ Json to_json(const Manifest& m) {
       {"weights_sha256", m.weights_sha256},
       {"files", files},
       {"extra", m.position.extra}};
+  if (measured && m.position.loss && std::isfinite(*m.position.loss)) json["loss"] = *m.position.loss;
   if (m.position.workers) json["workers"] = *m.position.workers;
   return json;
 }
@@ -85,6 +86,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     m.position.recipe = fingerprints.at("recipe").get<std::string>();
     if (json.contains("workers")) m.position.workers = whole<int>(json, "workers");
     if (!json.at("score").is_null()) m.position.score = json.at("score").get<double>();
+    if (json.contains("loss")) m.position.loss = json.at("loss").get<double>();
     m.position.extra = json.at("extra");
     m.weights_sha256 = json.at("weights_sha256").get<std::string>();
     for (const auto& [name, file] : json.at("files").items())

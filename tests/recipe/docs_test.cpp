@@ -1,13 +1,15 @@
-// What can be written in a recipe is described: docs/recipes.md names every update rule, schedule, kind of layer and
-// way to quantise.
+// What can be written in a recipe is described: docs/recipes.md names every update rule, schedule, kind of layer, loss,
+// metric and way to quantise.
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "models/loss.h"
 #include "models/quantised.h"
 #include "nn/layer_table.h"
 #include "optim/rule.h"
 #include "optim/schedule.h"
 #include "parallel/axes.h"
+#include "parallel/metrics/metric.h"
 #include "tests/support/says.h"
 #include "tests/support/source_path.h"
 #include "world/os/disk.h"
@@ -23,6 +25,10 @@ TEST(RecipeDocs, NameEverything) {
   for (const std::string& name : schedule_names()) words.push_back(name);
   for (const nn::LayerKind& kind : nn::layer_table()) words.emplace_back(kind.name);
   for (const std::string& name : models::quantisation_schemes()) words.push_back(name);
+  for (const std::string& name : models::loss_names()) words.push_back(name);
+  for (const models::Task task : {models::Task::classify, models::Task::regress, models::Task::language})
+    for (const std::string& name : metric_names(task))
+      if (name != "loss" && metric_named(name)->over == Metric::Over::all) words.push_back(name);
   for (const std::string& word : words) EXPECT_NE(text.find("`" + word + "`"), std::string::npos) << word;
 }
 

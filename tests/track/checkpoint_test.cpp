@@ -295,6 +295,23 @@ TEST(Prune, KeepsTheLastAndTheBest) {
   EXPECT_EQ(names(*disk, dir.path()), (std::vector<std::string>{"step-40", "step-50"}));
 }
 
+TEST(Prune, OfEqualScoresTheLowestLossIsTheBestThenTheEarliest) {
+  const test::TempDir dir;
+  const auto disk = make_real_disk();
+  const std::vector<std::tuple<int, double, double>> saves{{10, 0.9, 0.5}, {20, 0.9, 0.3}, {30, 0.9, 0.4}, {40, 0.9, 0.3}};
+  for (const auto& [step, score, loss] : saves) {
+    TrainingPosition at = position(step, score);
+    at.loss = loss;
+    const Training t(step);
+    write_checkpoint(*disk, dir.path(), at, t.weights(), t.state());
+    prune_checkpoints(*disk, dir.path(), step, 1, true);
+  }
+  EXPECT_EQ(names(*disk, dir.path()), (std::vector<std::string>{"step-20", "step-40"}));
+  const Checkpoint best = *best_valid(*disk, dir.path()).found;
+  EXPECT_EQ(best.manifest.position.step, 20);
+  EXPECT_EQ(best.manifest.position.loss, 0.3);
+}
+
 TEST(Prune, NeverRemovesWhatWasJustSavedForOneThatIsAheadOfIt) {
   // step-50 is damaged, so training went on from 30 and is at 40: 50 must not count as one of the last.
   const test::TempDir dir;

@@ -37,6 +37,7 @@ TEST(Draw, AConfusionMatrixShowsItsCounts) {
   const std::string text = draw_confusion(counts(), digits(), 80, false);
   EXPECT_TRUE(says(text, "4   ·   ·   ·   ·  93   ·   ·   ·   ·   7   93.00 %"));
   EXPECT_TRUE(says(text, "100.00 %"));
+  EXPECT_TRUE(text.starts_with("true class ↓  predicted →\n"));
   EXPECT_EQ(text.find('\033'), std::string::npos);
   const std::string coloured = draw_confusion(counts(), digits(), 80, true);
   EXPECT_TRUE(says(coloured, "\033[48;5;"));
@@ -48,6 +49,7 @@ TEST(Draw, AConfusionMatrixFitsOrSaysTheMistakes) {
     for (const bool colour : {false, true})
       EXPECT_LE(widest(draw_confusion(counts(), digits(), columns, colour)), columns);
   EXPECT_TRUE(says(draw_confusion(counts(), digits(), 40, false), "██"));
+  EXPECT_TRUE(says(draw_confusion(counts(), digits(), 40, false), "predicted →"));
   EXPECT_TRUE(says(draw_confusion(counts(), digits(), 30, false), "7 of '4' taken for '9'"));
   std::vector<std::int64_t> none(100);
   EXPECT_TRUE(says(draw_confusion(none, digits(), 30, false), "no mistakes"));

@@ -55,8 +55,7 @@ MetricTally::MetricTally(std::vector<Metric> metrics, const models::Model& model
   if (task_ == models::Task::multi_label) classes_ = targets_;
   if (task_ == models::Task::regress) {
     quantiles_ = std::max<std::size_t>(1, loss.quantiles.size());
-    for (std::size_t q = 1; q < loss.quantiles.size(); ++q)
-      if (std::abs(loss.quantiles[q] - 0.5f) < std::abs(loss.quantiles[middle_] - 0.5f)) middle_ = q;
+    middle_ = models::middle_quantile(loss.quantiles);
     units_.assign(targets_, 1.0);
     for (std::size_t t = 0; t < std::min(targets_, info.targets.size()); ++t) units_[t] = info.targets[t].deviation;
   }
