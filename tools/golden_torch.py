@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Writes tests/models/golden/NETWORK.json: what PyTorch computes for the five reference networks.
+"""Writes tests/models/golden/NETWORK.json: what PyTorch computes for the five reference networks,
+and for two that are written out in a recipe and hold the other layers.
 
 Usage: tools/golden_torch.py [NETWORK...]     (needs Debian's python3-torch)
 For each network, on a small batch: the outputs in training and in evaluation mode, every gradient, batch norm's running
@@ -15,7 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "models", "golden")
-BATCH = {"mlp": 8, "lenet5": 8, "resnet18": 4, "gpt": 2, "lstm": 4}
+BATCH = {"mlp": 8, "lenet5": 8, "resnet18": 4, "gpt": 2, "lstm": 4, "layers_of_images": 4, "layers_of_sequences": 4}
 SAMPLES, STEPS = 24, 10
 # A ReLU whose input is within rounding of zero may switch in single precision, and with it everything before it. For the
 # deep one these inputs were chosen: nothing comes nearer to zero than 1.6e-5 (small images, so that there are fewer).
@@ -117,8 +118,42 @@ class LSTM(nn.Module):
         return self.out(self.cell(x)[0][:, -1])
 
 
-NETWORKS = dict(mlp=mlp, lenet5=lenet5, resnet18=resnet18, gpt=GPT, lstm=LSTM)
-SAMPLE = {"mlp": (784,), "lenet5": (1, 28, 28), "resnet18": (3, 16, 16), "lstm": (64, 128)}
+class LayersOfImages(nn.Module):  # what tests/models/golden_test.cpp writes as layers of a recipe, and the next one too
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 8, 3, 2, 1), nn.GroupNorm(4, 8)
+        self.depth = nn.Conv2d(8, 8, 3, 1, 1, groups=8)
+        self.up = nn.ConvTranspose2d(8, 6, 3, 2, 1, 1)
+        self.gate, self.out = nn.Linear(6, 6), nn.Linear(6, 10)
+
+    def forward(self, x):
+        seen = F.gelu(self.up(self.depth(F.silu(self.norm(self.conv(x))))))
+        seen = seen * torch.sigmoid(self.gate(seen.mean((2, 3))))[:, :, None, None]
+        return self.out(seen.mean((2, 3)))
+
+
+class LayersOfSequences(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.read = nn.LSTM(6, 5, 2, batch_first=True, bidirectional=True)
+        self.conv = nn.Conv1d(6, 8, 3, 2, 1)
+        self.cross = nn.ModuleDict(dict(q=nn.Linear(10, 10), kv=nn.Linear(8, 20), out=nn.Linear(10, 10)))
+        self.norm, self.back, self.out = nn.LayerNorm(10), nn.GRU(10, 4, batch_first=True, bidirectional=True), nn.Linear(8, 10)
+
+    def forward(self, x):
+        memory = F.gelu(self.conv(x.transpose(1, 2))).transpose(1, 2)
+        split = lambda t: t.reshape(t.shape[0], t.shape[1], 2, 5).transpose(1, 2)
+        q = split(self.cross["q"](self.read(x)[0]))
+        k, v = [split(t) for t in self.cross["kv"](memory).chunk(2, -1)]
+        a = torch.softmax(q @ k.transpose(-1, -2) / 5 ** 0.5, -1)
+        x = self.norm(self.cross["out"]((a @ v).transpose(1, 2).flatten(2)))
+        return self.out(self.back(x)[1].transpose(0, 1).flatten(1))
+
+
+NETWORKS = dict(mlp=mlp, lenet5=lenet5, resnet18=resnet18, gpt=GPT, lstm=LSTM, layers_of_images=LayersOfImages,
+                layers_of_sequences=LayersOfSequences)
+SAMPLE = {"mlp": (784,), "lenet5": (1, 28, 28), "resnet18": (3, 16, 16), "lstm": (64, 128), "layers_of_images": (3, 8, 8),
+          "layers_of_sequences": (12, 6)}
 
 
 def batch_of(network):

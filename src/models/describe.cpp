@@ -24,7 +24,7 @@ std::string op_text(const Node& node) {
 }
 
 // The forward nodes, grouped by layer in the order in which the layers first appear.
-std::vector<LayerRow> rows_of(const Graph& graph, std::int64_t batch) {
+std::vector<LayerRow> rows_of(const Graph& graph, std::int64_t batch, bool batched) {
   std::vector<LayerRow> rows;
   std::map<std::string, std::size_t> index;
   std::vector<bool> counted(graph.parameters().size(), false);
@@ -48,15 +48,16 @@ std::vector<LayerRow> rows_of(const Graph& graph, std::int64_t batch) {
     if (node.slice > 0) continue;  // as slice 0
     if (!node.op->is_view() || fresh) row.ops += (row.ops.empty() ? "" : ", ") + op_text(node);
     const Shape& shape = graph.type(node.out[0]).shape;
-    row.output = shape.rank() > 0 && shape[0] == batch ? Shape(shape.dims().subspan(1)) : shape;
+    row.output = !batched && shape.rank() > 0 && shape[0] == batch ? Shape(shape.dims().subspan(1)) : shape;
   }
   return rows;
 }
 
 }  // namespace
 
-Description describe(const Model& model, std::int64_t batch) {
+Description describe(const Model& model, std::int64_t batch, bool batched) {
   Description d;
+  d.batched = batched;
   d.model = model.name();
   d.task = name_of(model.task());
   const InputSpec& inputs = model.inputs();
@@ -67,7 +68,7 @@ Description describe(const Model& model, std::int64_t batch) {
   std::size_t largest = 0;
   for (Phase& phase : model.training(batch)) {
     table.include(phase.graph);
-    if (d.layers.empty()) d.layers = rows_of(phase.graph, batch);
+    if (d.layers.empty()) d.layers = rows_of(phase.graph, batch, batched);
     for (const Node& node : phase.graph.nodes()) {
       const double flops = flops_of(phase.graph, node) / static_cast<double>(batch);
       d.training_flops += flops;
@@ -97,10 +98,10 @@ std::string to_text(const Description& d) {
     ops = std::min<std::size_t>(44, std::max(ops, operations(row).size()));
   }
   const int width = static_cast<int>(ops);
-  text += fmt::format("{:<{}}  {:<{}}  {:>16}  {:>12}  {:>9}\n", "layer", names, "operations", ops, "output", "weights",
+  text += fmt::format("{:<{}}  {:<{}}  {:>18}  {:>12}  {:>9}\n", "layer", names, "operations", ops, "output", "weights",
                       "FLOPs");
   for (const LayerRow& row : d.layers)
-    text += fmt::format("{:<{}}  {}  {:>16}  {:>12}  {:>9}\n", row.layer, names, fit(operations(row), width),
+    text += fmt::format("{:<{}}  {}  {:>18}  {:>12}  {:>9}\n", row.layer, names, fit(operations(row), width),
                         to_string(row.output), row.weights, human_count(row.flops));
   text += fmt::format("\nweights            {}\n", d.weights);
   if (d.statistics > 0) text += fmt::format("statistics         {}\n", d.statistics);

@@ -13,7 +13,7 @@ namespace echelon::models {
 struct LayerRow {
   std::string layer;  // "block1.conv1"
   std::string ops;    // "conv2d 5x5 stride 1 pad 2"
-  Shape output;       // for one sample: without the batch; of slice 0 if it stays cut
+  Shape output;  // for one sample, without the batch; with it if the description says so; of slice 0 if it stays cut
   std::int64_t weights = 0;
   double flops = 0;  // forward, for one sample
   int slices = 1;    // in which it is computed; 1: whole, by everybody who needs it
@@ -28,6 +28,7 @@ struct PhaseMemory {
 struct Description {
   std::string model, task, input;
   std::vector<LayerRow> layers;
+  bool batched = false;  // whether the rows' shapes have the batch in front
   std::int64_t weights = 0, statistics = 0;
   double forward_flops = 0, training_flops = 0;  // for one sample
   std::int64_t batch = 0;
@@ -37,7 +38,8 @@ struct Description {
   std::size_t step_bytes = 0;          // all of it: the largest arena, parameters and contributions
 };
 
-Description describe(const Model& model, std::int64_t batch);
+// `batched`: shapes as they are in the step, with the batch in front.
+Description describe(const Model& model, std::int64_t batch, bool batched = false);
 
 std::string to_text(const Description& description);  // a table for a terminal
 std::string to_json(const Description& description);

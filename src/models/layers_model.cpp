@@ -2,21 +2,68 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "nn/layer_table.h"
 
 namespace echelon::models {
+namespace {
+
+bool readable(const std::vector<nn::LayerPlan>& layers) {
+  return std::all_of(layers.begin(), layers.end(),
+                     [](const nn::LayerPlan& l) { return bool(l.build) || (!l.block.empty() && readable(l.block)); });
+}
+
+// The names of `key`, which must be layers of the outermost list.
+std::vector<std::string> layer_names(OptionReader& options, const std::string& key,
+                                     const std::vector<nn::LayerPlan>& layers) {
+  std::vector<std::string> known;
+  for (const nn::LayerPlan& layer : layers)
+    if (!layer.name.empty()) known.push_back(layer.name);
+  const std::vector<std::string> names = options.texts(key, {});
+  for (const std::string& name : names)
+    if (std::ranges::find(known, name) == known.end())
+      options.problem(key, fmt::format("names '{}', but no layer has that name{}", name, did_you_mean(name, known)));
+  return names;
+}
+
+// Outputs stand side by side, as the targets do: [slice, all their features].
+Value side_by_side(nn::Net& net, const nn::BuiltLayers& built, const std::vector<std::string>& outputs) {
+  std::vector<Value> parts;
+  for (const std::string& name : outputs) {
+    const Value part = built.named.at(name);
+    parts.push_back(net.shape(part).rank() == 2 ? part : net.flatten(part));
+  }
+  return parts.size() == 1 ? parts[0] : net.concat(parts, 1);
+}
+
+}  // namespace
 
 std::unique_ptr<Model> make_layers_model(OptionReader& options, const InputSpec& inputs) {
   options.require("layers", "the network, one [[model.layers]] for each layer");
-  const auto layers = nn::read_layers(options, "layers");
-  const bool readable = std::all_of(layers.begin(), layers.end(), [](const auto& l) { return bool(l.build); });
-  const auto network = [layers, readable](nn::Net& net, Value x) {
-    return readable ? nn::build_layers(net, x, layers) : x;
-  };
-  const bool text = inputs.input().type.dtype == DType::i32 && inputs.target.type == inputs.input().type;
-  if (!text) return classifier("layers", options, inputs, network);
-  const bool carried = options.flag("carried", false);
-  return language_model("layers", options, inputs, carried, network);
+  std::vector<std::string> names;
+  for (const auto& field : inputs.inputs) names.push_back(field.name);
+  const std::vector<nn::LayerPlan> layers = nn::read_layers(options, "layers", names);
+  const bool whole = readable(layers);
+  const Type& in = inputs.input().type;
+  if (names.size() == 1 && in.dtype == DType::i32 && inputs.target.type == in) {
+    const bool carried = options.flag("carried", false);
+    return language_model("layers", options, inputs, carried, [layers, whole](nn::Net& net, Value x) {
+      return whole ? nn::build_layers(net, x, layers) : x;
+    });
+  }
+  const std::vector<std::string> outputs = layer_names(options, "outputs", layers),
+                                 auxiliary = layer_names(options, "auxiliary", layers);
+  const auto weight = static_cast<float>(options.number("auxiliary_weight", 0.3, 0, 1e3));
+  return classifier("layers", options, inputs, [=](nn::Net& net, std::span<const Value> x) {
+    if (!whole) return Scores{x[0], {}, 0};
+    std::map<std::string, Value> given;
+    for (std::size_t i = 0; i < names.size(); ++i) given[names[i]] = x[i];
+    const nn::BuiltLayers built = nn::build_layers(net, given, layers);
+    Scores scores{outputs.empty() ? built.last : side_by_side(net, built, outputs), {}, weight};
+    if (net.training())
+      for (const std::string& name : auxiliary) scores.auxiliary.push_back(built.named.at(name));
+    return scores;
+  });
 }
 
 }  // namespace echelon::models

@@ -10,6 +10,7 @@
 //   logits   classify: [slice, classes]; multi_label: [slice, labels]; language: [slice * time, vocabulary]
 //   output   regress, reconstruct, generate: what the network made
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,10 @@ class Model {
   // stream.
   virtual Graph prediction(std::int64_t slice) const = 0;
   virtual std::int64_t context() const { return 0; }
+  // prediction() of a language model that sees one token at a time: inputs tokens i32[slice, 1] and position i32[1];
+  // what it has seen of the positions before, up to context() of them, is in carries. None if the network cannot do
+  // that.
+  virtual std::optional<Graph> decoding(std::int64_t slice) const { return (void)slice, std::nullopt; }
 
   const std::string& name() const { return name_; }
   const InputSpec& inputs() const { return inputs_; }

@@ -124,6 +124,19 @@ class LanguageModel : public Model {
     graph.set_output("logits", scores(net, graph.input(inputs_.input().name, i32({slice, context()}))));
     return graph;
   }
+  std::optional<Graph> decoding(std::int64_t slice) const override {
+    if (carried_) return {};  // prediction() sees one token already
+    Graph graph(false);
+    nn::Net net(graph);
+    const Value tokens = graph.input(inputs_.input().name, i32({slice, 1}));
+    net.decode({.position = graph.input("position", i32({1})), .room = context()});
+    try {
+      graph.set_output("logits", scores(net, tokens));
+    } catch (const BadInput&) {  // a layer that mixes positions
+      return {};
+    }
+    return graph;
+  }
 
  private:
   Value scores(nn::Net& net, Value tokens) const {

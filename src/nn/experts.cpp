@@ -12,6 +12,7 @@ namespace echelon::nn {
 
 Value Net::moe(Value x, const MoeOptions& o) {
   const auto scope = layer("moe");
+  refuse_decoding("moe");  // whether an expert has room depends on the other rows
   if (shape(x).rank() < 2) refuse("moe", "needs features [.., n], but its input is " + to_string(shape(x)));
   if (o.experts < 1 || o.top < 1 || o.top > 2 || o.top > o.experts)
     refuse("moe", fmt::format("cannot send rows to {} of {} experts: 1 or 2 are possible", o.top, o.experts));

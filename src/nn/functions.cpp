@@ -1,8 +1,10 @@
 // The parts of Net that have no weights: shapes, activations, losses.
 #include "base/checked.h"
+#include "graph/ops/broadcast.h"
 #include "graph/ops/dropout.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/loss.h"
+#include "graph/ops/permute.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/softmax.h"
@@ -27,25 +29,45 @@ ops::Pool pool(Size2 kernel, const PoolOptions& o) {
 
 Value Net::max_pool(Value x, Size2 kernel, const PoolOptions& o) {
   const auto scope = layer("max_pool");
-  need_rank("max_pool", x, 4, "images [N, C, H, W]");
-  return ops::max_pool(graph_, x, pool(kernel, o));
+  refuse_decoding("max_pool");
+  return on_images("max_pool", x, kernel, o,
+                   [&](Value image, const ops::Pool& p) { return ops::max_pool(graph_, image, p); });
 }
 
 Value Net::avg_pool(Value x, Size2 kernel, const PoolOptions& o) {
   const auto scope = layer("avg_pool");
-  need_rank("avg_pool", x, 4, "images [N, C, H, W]");
-  return ops::avg_pool(graph_, x, pool(kernel, o));
+  refuse_decoding("avg_pool");
+  return on_images("avg_pool", x, kernel, o,
+                   [&](Value image, const ops::Pool& p) { return ops::avg_pool(graph_, image, p); });
+}
+
+// A sequence is an image of one row.
+Value Net::on_images(std::string_view kind, Value x, Size2 kernel, PoolOptions o,
+                     const std::function<Value(Value, const ops::Pool&)>& run) {
+  const Shape s = shape(x);
+  if (s.rank() != 3) {
+    need_rank(kind, x, 4, "images [N, C, H, W] or sequences [N, C, T]");
+    return run(x, pool(kernel, o));
+  }
+  kernel.h = 1, o.padding.h = 0;
+  if (o.stride) o.stride->h = 1;
+  const Value y = run(ops::reshape(graph_, x, {s[0], s[1], 1, s[2]}), pool(kernel, o));
+  return ops::reshape(graph_, y, {s[0], s[1], shape(y)[3]});
 }
 
 Value Net::global_avg_pool(Value x) {
   const auto scope = layer("global_avg_pool");
-  need_rank("global_avg_pool", x, 4, "images [N, C, H, W]");
+  refuse_decoding("global_avg_pool");
+  const Shape s = shape(x);
+  if (s.rank() == 3) x = ops::reshape(graph_, x, {s[0], s[1], 1, s[2]});
+  need_rank("global_avg_pool", x, 4, "images [N, C, H, W] or sequences [N, C, T]");
   return ops::global_avg_pool(graph_, x);
 }
 
 // Repeats every pixel along W, then every row along H, by joining copies on an axis of length one.
 Value Net::upsample(Value x, int factor) {
   const auto scope = layer("upsample");
+  refuse_decoding("upsample");
   need_rank("upsample", x, 4, "images [N, C, H, W]");
   if (factor < 1) refuse("upsample", fmt::format("cannot enlarge {} by {}", to_string(shape(x)), factor));
   if (factor == 1) return x;
@@ -67,11 +89,13 @@ Value Net::upsample(Value x, int factor) {
 
 Value Net::flatten(Value x) {
   const auto scope = layer("flatten");
+  refuse_decoding("flatten");
   return ops::flatten(graph_, x);
 }
 
 Value Net::reshape(Value x, Shape rest) {
   const auto scope = layer("reshape");
+  refuse_decoding("reshape");
   if (rest.rank() + 1 > Shape::max_rank) refuse("reshape", "cannot make more than six dimensions");
   std::vector<std::int64_t> dims{shape(x)[0]};
   dims.insert(dims.end(), rest.dims().begin(), rest.dims().end());
@@ -80,6 +104,7 @@ Value Net::reshape(Value x, Shape rest) {
 
 Value Net::concat(const std::vector<Value>& xs, int axis) {
   const auto scope = layer("concat");
+  if (axis == 1) refuse_decoding("concat");
   return ops::concat(graph_, xs, axis);
 }
 
@@ -89,6 +114,23 @@ Value Net::add(const std::vector<Value>& xs) {
   Value sum = xs[0];
   for (std::size_t i = 1; i < xs.size(); ++i) sum = ops::add(graph_, sum, xs[i]);
   return sum;
+}
+
+Value Net::multiply(const std::vector<Value>& xs) {
+  const auto scope = layer("multiply");
+  if (xs.empty()) refuse("multiply", "needs at least one value");
+  Value product = xs[0];
+  for (std::size_t i = 1; i < xs.size(); ++i)
+    product =
+        shape(xs[i]) == shape(product) ? ops::mul(graph_, product, xs[i]) : ops::scale_rows(graph_, product, xs[i]);
+  return product;
+}
+
+Value Net::transpose(Value x) {
+  const auto scope = layer("transpose");
+  refuse_decoding("transpose");
+  need_rank("transpose", x, 3, "sequences [N, T, d]");
+  return ops::transpose(graph_, x);
 }
 
 Value Net::dropout(Value x, float p) {
@@ -110,6 +152,11 @@ Value Net::leaky_relu(Value x, float slope) {
 Value Net::gelu(Value x) {
   const auto scope = layer("gelu");
   return ops::gelu(graph_, x);
+}
+
+Value Net::silu(Value x) {
+  const auto scope = layer("silu");
+  return ops::mul(graph_, x, ops::sigmoid(graph_, x));
 }
 
 Value Net::sigmoid(Value x) {

@@ -1,291 +1,202 @@
 #include "nn/layer_table.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
+#include <set>
 
+#include "base/checked.h"
 #include "base/text.h"
 
 namespace echelon::nn {
 namespace {
 
-using In = std::span<const Value>;
-constexpr std::int64_t huge = 1 << 24;
+constexpr std::int64_t most_layers = 4096;  // repeats counted
+constexpr int most_depth = 8;               // of blocks in blocks
 
-int small(OptionReader& o, const std::string& key, int fallback, int least = 1, int most = 1 << 20) {
-  return static_cast<int>(o.integer(key, fallback, least, most));
-}
-float real(OptionReader& o, const std::string& key, double fallback, double least = -1e30, double most = 1e30) {
-  return static_cast<float>(o.number(key, fallback, least, most));
-}
-std::int64_t size(OptionReader& o, const std::string& key, std::string_view why) {
-  return o.require(key, why) ? o.integer(key, 1, 1, huge) : 1;
+std::vector<std::string> kinds() {
+  std::vector<std::string> names;
+  for (const LayerKind& kind : layer_table()) names.emplace_back(kind.name);
+  names.emplace_back("block");
+  return names;
 }
 
-// One number, or [height, width].
-Size2 pair(OptionReader& o, const std::string& key, int fallback, int least = 1) {
-  const auto v = o.integers(key, {fallback}, least, 1 << 20);
-  if (v.size() == 1) return {static_cast<int>(v[0])};
-  if (v.size() == 2) return {static_cast<int>(v[0]), static_cast<int>(v[1])};
-  o.problem(key, "must be one number or [height, width]");
-  return fallback;
-}
+// Reads lists of layers inside of each other, and remembers which of the network's inputs were read.
+class LayerReader {
+ public:
+  explicit LayerReader(const std::vector<std::string>& inputs) : inputs_(inputs) {}
 
-std::optional<Init> start(OptionReader& o) {
-  const auto names = init_names();
-  const std::string name = o.choice("init", "", {names.begin(), names.end()});
-  const float value = real(o, "init_value", 1);
-  if (name.empty()) return {};
-  return init_by_name(name, value);
-}
-
-LinearOptions linear_options(OptionReader& o) {
-  return {.bias = o.flag("bias", true), .weight_norm = o.flag("weight_norm", false), .init = start(o)};
-}
-
-Conv2dOptions conv_options(OptionReader& o, bool depthwise) {
-  return {.kernel = pair(o, "kernel", 3),
-          .stride = pair(o, "stride", 1),
-          .padding = pair(o, "padding", 0, 0),
-          .dilation = pair(o, "dilation", 1),
-          .groups = depthwise ? 1 : small(o, "groups", 1),
-          .bias = o.flag("bias", true),
-          .weight_norm = o.flag("weight_norm", false),
-          .init = start(o)};
-}
-
-template <Value (Net::*pool)(Value, Size2, const PoolOptions&)>
-BuildLayer read_pool(OptionReader& o) {
-  const Size2 kernel = pair(o, "kernel", 2);
-  PoolOptions options{.padding = pair(o, "padding", 0, 0), .count_padding = o.flag("count_padding", true)};
-  if (o.has("stride")) options.stride = pair(o, "stride", 1);
-  return [=](Net& net, In x) { return (net.*pool)(x[0], kernel, options); };
-}
-
-template <Sequence (Net::*cell)(Value, std::int64_t, const RecurrentOptions&)>
-BuildLayer read_recurrent(OptionReader& o) {
-  const std::int64_t hidden = size(o, "hidden", "how many hidden units?");
-  const RecurrentOptions options{.layers = small(o, "layers", 1, 1, 256),
-                                 .dropout = real(o, "dropout", 0, 0, 0.999),
-                                 .carry = o.flag("carry", false),
-                                 .init = start(o)};
-  const bool last = o.choice("output", "all", {"all", "last"}) == "last";
-  return [=](Net& net, In x) {
-    const Sequence s = (net.*cell)(x[0], hidden, options);
-    return last ? s.last : s.all;
-  };
-}
-
-// A layer without options.
-template <Value (Net::*layer)(Value)>
-BuildLayer plain(OptionReader&) {
-  return [](Net& net, In x) { return (net.*layer)(x[0]); };
-}
-
-BuildLayer read_linear(OptionReader& o) {
-  const std::int64_t out = size(o, "out", "how many outputs?");
-  return [out, options = linear_options(o)](Net& net, In x) { return net.linear(x[0], out, options); };
-}
-
-BuildLayer read_conv2d(OptionReader& o) {
-  const std::int64_t out = size(o, "out", "how many output channels?");
-  return [out, options = conv_options(o, false)](Net& net, In x) { return net.conv2d(x[0], out, options); };
-}
-
-BuildLayer read_depthwise(OptionReader& o) {
-  return [options = conv_options(o, true)](Net& net, In x) { return net.depthwise(x[0], options); };
-}
-
-BuildLayer read_embedding(OptionReader& o) {
-  const std::int64_t rows = size(o, "rows", "how many different ids are there?");
-  const std::int64_t width = size(o, "width", "how many features for each id?");
-  return [=](Net& net, In x) { return net.embedding(x[0], rows, width); };
-}
-
-BuildLayer read_attention(OptionReader& o) {
-  const AttentionOptions options{
-      .heads = small(o, "heads", 1), .causal = o.flag("causal", false), .bias = o.flag("bias", true)};
-  return [=](Net& net, In x) { return net.attention(x[0], options); };
-}
-
-BuildLayer read_moe(OptionReader& o) {
-  const MoeOptions options{.experts = small(o, "experts", 8, 1, 4096),
-                           .hidden = o.integer("hidden", 0, 0, std::int64_t{1} << 32),
-                           .top = small(o, "top", 2, 1, 2),
-                           .capacity = real(o, "capacity", 1.25, 1e-3, 1e3),
-                           .balance = real(o, "balance", 0.01, 0, 1e3),
-                           .init = start(o)};
-  if (options.top > options.experts)
-    o.problem("top", fmt::format("= {} is more than the {} experts", options.top, options.experts));
-  return [=](Net& net, In x) { return net.moe(x[0], options); };
-}
-
-BuildLayer read_batch_norm(OptionReader& o) {
-  const BatchNormOptions options{.eps = real(o, "eps", 1e-5, 0), .rate = real(o, "rate", 0.1, 0, 1)};
-  return [=](Net& net, In x) { return net.batch_norm(x[0], options); };
-}
-
-BuildLayer read_layer_norm(OptionReader& o) {
-  return [eps = real(o, "eps", 1e-5, 0)](Net& net, In x) { return net.layer_norm(x[0], eps); };
-}
-
-BuildLayer read_response_norm(OptionReader& o) {
-  const ResponseNormOptions options{.size = small(o, "size", 5),
-                                    .alpha = real(o, "alpha", 1e-4),
-                                    .beta = real(o, "beta", 0.75),
-                                    .k = real(o, "k", 1)};
-  return [=](Net& net, In x) { return net.local_response_norm(x[0], options); };
-}
-
-BuildLayer read_dropout(OptionReader& o) {
-  return [p = real(o, "p", 0.5, 0, 0.999)](Net& net, In x) { return net.dropout(x[0], p); };
-}
-
-BuildLayer read_leaky_relu(OptionReader& o) {
-  return [slope = real(o, "slope", 0.01)](Net& net, In x) { return net.leaky_relu(x[0], slope); };
-}
-
-BuildLayer read_elu(OptionReader& o) {
-  return [alpha = real(o, "alpha", 1)](Net& net, In x) { return net.elu(x[0], alpha); };
-}
-
-BuildLayer read_upsample(OptionReader& o) {
-  return [factor = small(o, "factor", 2, 1, 256)](Net& net, In x) { return net.upsample(x[0], factor); };
-}
-
-BuildLayer read_reshape(OptionReader& o) {
-  auto shape = o.integers("shape", {-1}, -1, huge);
-  if (o.require("shape", "which shape, without the batch?") && (shape.empty() || shape.size() >= Shape::max_rank)) {
-    o.problem("shape", "must have from one to five numbers");
-    shape = {-1};
+  // `known`: the names that can be read here. `repeats`: how often the list will be built.
+  std::vector<LayerPlan> list(OptionReader& options, const std::string& key, std::set<std::string> known, int depth,
+                              std::int64_t repeats) {
+    std::vector<LayerPlan> layers;
+    int blocks = 0;
+    const std::vector<std::string> allowed = kinds();
+    for (OptionReader& o : options.tables(key)) {
+      if ((built_ += repeats) > most_layers) {
+        options.problem(key, fmt::format("makes more than {} layers, which is the most", most_layers));
+        break;
+      }
+      LayerPlan layer{.name = o.text("name", ""),
+                      .inputs = names(o, known, layers.empty() && depth == 0),
+                      .build = {},
+                      .block = {},
+                      .place = o.place("type")};
+      if (o.has("name") && (layer.name.empty() || !known.insert(layer.name).second))
+        o.problem("name", layer.name.empty() ? "must not be empty" : "is taken: give this layer another name");
+      const bool stated = o.require("type", "which kind of layer?");
+      const std::string type = o.choice("type", "", allowed);
+      if (type == "block")
+        read_block(o, layer, known, depth, repeats, blocks += layer.name.empty());
+      else if (!type.empty())
+        read_layer(o, layer, type);
+      else if (!stated)
+        o.done();
+      layers.push_back(std::move(layer));
+    }
+    return layers;
   }
-  return [shape](Net& net, In x) { return net.reshape(x[0], Shape(shape)); };
-}
 
-BuildLayer read_concat(OptionReader& o) {
-  return [axis = small(o, "axis", 1, 1, Shape::max_rank - 1)](Net& net, In x) {
-    return net.concat({x.begin(), x.end()}, axis);
-  };
-}
+  const std::set<std::string>& read_names() const { return read_; }
 
-BuildLayer read_add(OptionReader&) {
-  return [](Net& net, In x) { return net.add({x.begin(), x.end()}); };
-}
-
-constexpr std::string_view conv_keys =
-    "kernel = 3, stride = 1, padding = 0, dilation = 1, bias = true, weight_norm = false, init, init_value = 1";
-constexpr std::string_view pool_keys = "kernel = 2, stride = kernel, padding = 0, count_padding = true";
-constexpr std::string_view cell_keys = "hidden, layers = 1, dropout = 0, carry = false, output = \"all\", init";
-constexpr int many = 1000;
-
-// The table. Name, keys, fewest and most inputs, how to read it.
-constexpr auto table = std::to_array<LayerKind>({
-    {"linear", "out, bias = true, weight_norm = false, init, init_value = 1", 1, 1, read_linear},
-    {"conv2d", "out, groups = 1, kernel = 3, stride = 1, padding = 0, dilation = 1, bias = true, weight_norm, init", 1,
-     1, read_conv2d},
-    {"depthwise", conv_keys, 1, 1, read_depthwise},
-    {"max_pool", pool_keys, 1, 1, read_pool<&Net::max_pool>},
-    {"avg_pool", pool_keys, 1, 1, read_pool<&Net::avg_pool>},
-    {"global_avg_pool", "", 1, 1, plain<&Net::global_avg_pool>},
-    {"batch_norm", "eps = 1e-5, rate = 0.1", 1, 1, read_batch_norm},
-    {"layer_norm", "eps = 1e-5", 1, 1, read_layer_norm},
-    {"local_response_norm", "size = 5, alpha = 1e-4, beta = 0.75, k = 1", 1, 1, read_response_norm},
-    {"dropout", "p = 0.5", 1, 1, read_dropout},
-    {"embedding", "rows, width", 1, 1, read_embedding},
-    {"positions", "", 1, 1, plain<&Net::positions>},
-    {"attention", "heads = 1, causal = false, bias = true", 1, 1, read_attention},
-    {"moe", "experts = 8, hidden = 4 * width, top = 2, capacity = 1.25, balance = 0.01, init", 1, 1, read_moe},
-    {"rnn", cell_keys, 1, 1, read_recurrent<&Net::rnn>},
-    {"lstm", cell_keys, 1, 1, read_recurrent<&Net::lstm>},
-    {"gru", cell_keys, 1, 1, read_recurrent<&Net::gru>},
-    {"add", "", 2, many, read_add},
-    {"concat", "axis = 1", 2, many, read_concat},
-    {"flatten", "", 1, 1, plain<&Net::flatten>},
-    {"reshape", "shape (without the batch)", 1, 1, read_reshape},
-    {"upsample", "factor = 2", 1, 1, read_upsample},
-    {"relu", "", 1, 1, plain<&Net::relu>},
-    {"leaky_relu", "slope = 0.01", 1, 1, read_leaky_relu},
-    {"gelu", "", 1, 1, plain<&Net::gelu>},
-    {"sigmoid", "", 1, 1, plain<&Net::sigmoid>},
-    {"tanh", "", 1, 1, plain<&Net::tanh>},
-    {"softplus", "", 1, 1, plain<&Net::softplus>},
-    {"elu", "alpha = 1", 1, 1, read_elu},
-    {"softmax", "", 1, 1, plain<&Net::softmax>},
-});
-
-// Which earlier layers feed this one. Names that are not there are problems.
-std::vector<int> read_inputs(OptionReader& o, const std::map<std::string, int>& known, int index) {
-  if (o.has("input") && o.has("inputs")) o.problem("inputs", "stands beside input: keep one of them");
-  const char* key = o.has("inputs") ? "inputs" : "input";
-  const auto names = o.texts(key, {});
-  o.ignore(key == std::string_view("inputs") ? "input" : "inputs");
-  if (!o.has(key)) return {index - 1};
-  std::vector<int> inputs;
-  for (const std::string& name : names) {
-    const auto found = known.find(name);
-    std::vector<std::string> all;
-    for (const auto& [n, i] : known) all.push_back(n);
-    if (found == known.end())
-      o.problem(key,
-                fmt::format("names '{}', but no layer before this one has that name{}", name, did_you_mean(name, all)));
-    inputs.push_back(found == known.end() ? -1 : found->second);
+ private:
+  // What a layer reads; nothing if that is the layer before. Names that are not there are problems.
+  std::vector<std::string> names(OptionReader& o, const std::set<std::string>& known, bool first) {
+    if (o.has("input") && o.has("inputs")) o.problem("inputs", "stands beside input: keep one of them");
+    const std::string key = o.has("inputs") ? "inputs" : "input";
+    const std::vector<std::string> asked = o.texts(key, {});
+    o.ignore(key == "inputs" ? "input" : "inputs");
+    if (!o.has(key)) {
+      if (first && inputs_.size() > 1)
+        o.problem("type", fmt::format("is the first layer and does not say what it reads: set input to one of {}",
+                                      fmt::join(inputs_, ", ")));
+      else if (first)
+        read_.insert(inputs_.front());
+      return {};
+    }
+    std::vector<std::string> found;
+    for (const std::string& name : asked) {
+      if (!known.contains(name)) {
+        const std::vector<std::string> all(known.begin(), known.end());
+        o.problem(key, fmt::format("names '{}', but no layer before this one has that name{}", name,
+                                   did_you_mean(name, all)));
+        continue;
+      }
+      read_.insert(name);
+      found.push_back(name);
+    }
+    if (asked.empty()) o.problem(key, "names nothing to read");
+    return found;
   }
-  return inputs;
+
+  void read_layer(OptionReader& o, LayerPlan& layer, const std::string& type) {
+    const auto table = layer_table();
+    const auto kind = std::find_if(table.begin(), table.end(), [&](const LayerKind& k) { return k.name == type; });
+    const std::size_t n = std::max<std::size_t>(1, layer.inputs.size());
+    const auto least = static_cast<std::size_t>(kind->least_inputs), most = static_cast<std::size_t>(kind->most_inputs);
+    if (n < least || n > most)
+      o.problem(o.has("inputs") ? "inputs" : "type",
+                most == 1 ? fmt::format("has {} inputs, but {} takes one", n, type)
+                : least == most
+                    ? fmt::format("has {} input(s), but {} takes {}: say inputs = [...]", n, type, most)
+                    : fmt::format("has {} input, but {} joins several: say inputs = [\"...\", ...]", n, type));
+    layer.build = kind->read(o);
+    o.done();
+  }
+
+  void read_block(OptionReader& o, LayerPlan& layer, std::set<std::string> known, int depth, std::int64_t repeats,
+                  int number) {
+    layer.repeat = static_cast<int>(o.integer("repeat", 1, 1, most_layers));
+    layer.residual = o.flag("residual", false);
+    if (layer.name.empty()) layer.name = number == 1 ? "block" : fmt::format("block{}", number);
+    if (layer.inputs.size() > 1)
+      o.problem("inputs", "are several, but a block reads one; its layers can name the others");
+    if (depth >= most_depth) {
+      o.problem("type", fmt::format("is a block inside of {} others, which is the most", most_depth));
+    } else if (o.require("layers", "which layers are in the block?")) {
+      known.insert("input");
+      layer.block = list(o, "layers", known, depth + 1, repeats * layer.repeat);
+      if (layer.block.empty()) o.problem("layers", "is empty");
+    }
+    o.ignore("layers");
+    o.done();
+  }
+
+  const std::vector<std::string>& inputs_;
+  std::set<std::string> read_;
+  std::int64_t built_ = 0;
+};
+
+// The values that names stand for while a list is built.
+struct Names {
+  const Names* outside;
+  std::map<std::string, Value> here;
+
+  Value find(const std::string& name) const {
+    const auto it = here.find(name);
+    if (it != here.end()) return it->second;
+    invariant(outside != nullptr, "names were checked when the layers were read");
+    return outside->find(name);
+  }
+};
+
+Value build_list(Net& net, Value last, Names& names, std::span<const LayerPlan> layers);
+
+Value build_block(Net& net, Value x, const Names& names, const LayerPlan& layer) {
+  for (int i = 0; i < layer.repeat; ++i) {
+    const auto scope = net.block(layer.repeat == 1 ? layer.name : fmt::format("{}.{}", layer.name, i));
+    Names inside{&names, {{"input", x}}};
+    const Value y = build_list(net, x, inside, layer.block);
+    x = layer.residual ? net.add(x, y) : y;
+  }
+  return x;
+}
+
+Value build_list(Net& net, Value last, Names& names, std::span<const LayerPlan> layers) {
+  for (const LayerPlan& layer : layers) {
+    std::vector<Value> in;
+    for (const std::string& name : layer.inputs) in.push_back(names.find(name));
+    if (in.empty()) in.push_back(last);
+    try {
+      if (layer.block.empty()) {
+        Net named = net.named(layer.name);
+        last = layer.build(named, in);
+      } else {
+        last = build_block(net, in[0], names, layer);
+      }
+    } catch (const LayerError&) {
+      throw;  // of a layer inside
+    } catch (const BadInput& problem) {
+      throw LayerError(problem.what(), layer.place);
+    }
+    if (!layer.name.empty()) names.here[layer.name] = last;
+  }
+  return last;
 }
 
 }  // namespace
 
-std::span<const LayerKind> layer_table() { return table; }
-
-std::vector<LayerPlan> read_layers(OptionReader& options, const std::string& key) {
-  std::vector<std::string> kinds;
-  for (const LayerKind& kind : table) kinds.emplace_back(kind.name);
-  std::map<std::string, int> known{{"input", -1}};
-  std::vector<LayerPlan> layers;
-  std::vector<OptionReader> tables = options.tables(key);
-  if (constexpr std::size_t most_layers = 4096; tables.size() > most_layers) {
-    options.problem(key, fmt::format("has {} layers; at most {} are possible", tables.size(), most_layers));
-    tables.erase(tables.begin() + most_layers, tables.end());
-  }
-  for (OptionReader& o : tables) {
-    const int index = static_cast<int>(layers.size());
-    LayerPlan layer{
-        .name = o.text("name", ""), .inputs = read_inputs(o, known, index), .build = {}, .place = o.place("type")};
-    if (o.has("name") && (layer.name.empty() || !known.emplace(layer.name, index).second))
-      o.problem("name", layer.name.empty() ? "must not be empty" : "is taken: give this layer another name");
-    const bool stated = o.require("type", "which kind of layer?");
-    const std::string type = o.choice("type", "", kinds);
-    const auto kind = std::find_if(table.begin(), table.end(), [&](const LayerKind& k) { return k.name == type; });
-    if (kind != table.end()) {
-      const int n = static_cast<int>(layer.inputs.size());
-      if (n < kind->least_inputs || n > kind->most_inputs)
-        o.problem(o.has("inputs") ? "inputs" : "type",
-                  kind->least_inputs == 1
-                      ? fmt::format("has {} inputs, but {} takes one", n, type)
-                      : fmt::format("has {} input, but {} joins several: say inputs = [\"...\", ...]", n, type));
-      layer.build = kind->read(o);
-      o.done();
-    } else if (!stated) {
-      o.done();
-    }
-    layers.push_back(std::move(layer));
-  }
+std::vector<LayerPlan> read_layers(OptionReader& options, const std::string& key,
+                                   const std::vector<std::string>& inputs) {
+  LayerReader reader(inputs);
+  std::set<std::string> known(inputs.begin(), inputs.end());
+  if (inputs.size() == 1) known.insert("input");
+  auto layers = reader.list(options, key, known, 0, 1);
+  if (inputs.size() > 1 && !layers.empty())
+    for (const std::string& input : inputs)
+      if (!reader.read_names().contains(input))
+        options.problem(
+            key, fmt::format("leave out the data set's '{}': let a layer read it (input = \"{}\")", input, input));
   return layers;
 }
 
+BuiltLayers build_layers(Net& net, const std::map<std::string, Value>& inputs, std::span<const LayerPlan> layers) {
+  Names names{nullptr, inputs};
+  if (inputs.size() == 1) names.here["input"] = inputs.begin()->second;
+  const Value last = build_list(net, inputs.begin()->second, names, layers);
+  return {last, std::move(names.here)};
+}
+
 Value build_layers(Net& net, Value input, std::span<const LayerPlan> layers) {
-  std::vector<Value> outputs;
-  for (const LayerPlan& layer : layers) {
-    std::vector<Value> in;
-    for (int i : layer.inputs) in.push_back(i < 0 ? input : outputs[static_cast<std::size_t>(i)]);
-    try {
-      Net named = net.named(layer.name);
-      outputs.push_back(layer.build(named, in));
-    } catch (const BadInput& problem) {
-      throw LayerError(problem.what(), layer.place);
-    }
-  }
-  return outputs.empty() ? input : outputs.back();
+  return build_layers(net, std::map<std::string, Value>{{"input", input}}, layers).last;
 }
 
 }  // namespace echelon::nn

@@ -5,8 +5,11 @@
 
 #include "base/checked.h"
 #include "graph/ops/conv.h"
+#include "graph/ops/group_norm.h"
 #include "graph/ops/linear.h"
 #include "graph/ops/norm.h"
+#include "graph/ops/shape.h"
+#include "graph/size_limit.h"
 
 namespace echelon::nn {
 
@@ -34,6 +37,10 @@ Graph::Scope Net::layer(const std::string& kind) {
 
 void Net::refuse(std::string_view kind, const std::string& text) const {
   bad_input("layer '{}' ({}): {}", graph_.layer().empty() ? "(top)" : graph_.layer(), kind, text);
+}
+
+void Net::refuse_decoding(std::string_view kind) const {
+  if (decoding_) refuse(kind, "mixes positions of a text, so it cannot be given one at a time");
 }
 
 void Net::need_rank(std::string_view kind, Value x, int rank, std::string_view what) const {
@@ -78,6 +85,7 @@ Value Net::linear(Value x, std::int64_t out, const LinearOptions& o) {
 
 Value Net::conv2d(Value x, std::int64_t out, const Conv2dOptions& o) {
   const auto scope = layer("conv");
+  refuse_decoding("conv2d");
   need_rank("conv2d", x, 4, "images [N, C, H, W]");
   const std::int64_t channels = shape(x)[1];
   if (out < 1 || o.kernel.h < 1 || o.kernel.w < 1)
@@ -107,10 +115,80 @@ Value Net::depthwise(Value x, Conv2dOptions o) {
   return conv2d(x, channels, o);
 }
 
+// A sequence is an image of one row.
+Value Net::conv1d(Value x, std::int64_t out, const Conv1dOptions& o) {
+  const auto scope = layer("conv");
+  refuse_decoding("conv1d");
+  need_rank("conv1d", x, 3, "sequences [N, C, T]");
+  const Shape s = shape(x);
+  if (out < 1 || o.kernel < 1) refuse("conv1d", fmt::format("cannot have {} outputs of kernels of {}", out, o.kernel));
+  if (o.groups < 1 || s[1] % o.groups != 0 || out % o.groups != 0)
+    refuse("conv1d", fmt::format("{} groups do not divide the {} channels of its input {} and its {} outputs", o.groups,
+                                 s[1], to_string(s), out));
+  const Shape weights{out, s[1] / o.groups, 1, o.kernel};
+  const std::int64_t fan_in = checked_multiply<std::int64_t>(weights[1], o.kernel, "the weights of an output");
+  const std::int64_t fan_out = checked_multiply<std::int64_t>(out, o.kernel, "the weights of a channel");
+  const Value w = parameter("weight", weights, start(o.init, fan_in, fan_out));
+  const Value b = o.bias ? parameter("bias", {out}, bias_start(o.init, fan_in), false) : Value{};
+  const Value y = ops::conv2d(graph_, ops::reshape(graph_, x, {s[0], s[1], 1, s[2]}), w, b,
+                              {.stride_w = o.stride, .pad_w = o.padding, .dilation_w = o.dilation, .groups = o.groups});
+  return ops::reshape(graph_, y, {s[0], out, shape(y)[3]});
+}
+
+Value Net::conv_transpose2d(Value x, std::int64_t out, const ConvTransposeOptions& o) {
+  const auto scope = layer("conv_transpose");
+  refuse_decoding("conv_transpose2d");
+  need_rank("conv_transpose2d", x, 4, "images [N, C, H, W]");
+  const std::int64_t channels = shape(x)[1];
+  if (out < 1 || o.kernel.h < 1 || o.kernel.w < 1)
+    refuse("conv_transpose2d", fmt::format("cannot have {} outputs of {}x{} kernels", out, o.kernel.h, o.kernel.w));
+  if (o.groups < 1 || channels % o.groups != 0 || out % o.groups != 0)
+    refuse("conv_transpose2d", fmt::format("{} groups do not divide the {} channels of its input {} and its {} outputs",
+                                           o.groups, channels, to_string(shape(x)), out));
+  const Shape weights{channels, out / o.groups, o.kernel.h, o.kernel.w};
+  const std::int64_t window = std::int64_t{o.kernel.h} * o.kernel.w;
+  // PyTorch counts the weights of one input channel as the fan-in.
+  const std::int64_t fan_in = checked_multiply(weights[1], window, "the weights of an input");
+  const std::int64_t fan_out = checked_multiply(channels / o.groups, window, "the weights of an output");
+  const Value w = parameter("weight", weights, start(o.init, fan_in, fan_out));
+  const Value b = o.bias ? parameter("bias", {out}, bias_start(o.init, fan_in), false) : Value{};
+  try {
+    return ops::conv_transpose2d(graph_, x, w, b,
+                                 {.stride_h = o.stride.h,
+                                  .stride_w = o.stride.w,
+                                  .pad_h = o.padding.h,
+                                  .pad_w = o.padding.w,
+                                  .dilation_h = o.dilation.h,
+                                  .dilation_w = o.dilation.w,
+                                  .groups = o.groups},
+                                 o.output_padding.h, o.output_padding.w);
+  } catch (const TooLarge&) {
+    throw;
+  } catch (const BadInput& problem) {
+    refuse("conv_transpose2d", problem.what());
+  }
+}
+
+Value Net::group_norm(Value x, int groups, float eps) {
+  const auto scope = layer("norm");
+  refuse_decoding("group_norm");
+  if (shape(x).rank() < 2) refuse("group_norm", "needs [N, C, ...], but its input is " + to_string(shape(x)));
+  if (groups < 1 || shape(x)[1] % groups != 0)
+    refuse("group_norm", fmt::format("{} groups do not divide the {} channels of its input {}", groups, shape(x)[1],
+                                     to_string(shape(x))));
+  const Shape features{shape(x)[1]};
+  const Value gamma = parameter("weight", features, Init::ones(), false);
+  const Value beta = parameter("bias", features, Init::zeros(), false);
+  return ops::group_norm(graph_, x, gamma, beta, groups, eps);
+}
+
 Value Net::batch_norm(Value x, const BatchNormOptions& o) {
   const auto scope = layer("bn");
-  if (shape(x).rank() != 4 && shape(x).rank() != 2)
-    refuse("batch_norm", "needs [N, C, H, W] or [N, C], but its input is " + to_string(shape(x)));
+  refuse_decoding("batch_norm");
+  const Shape seen = shape(x);
+  if (seen.rank() != 4 && seen.rank() != 3 && seen.rank() != 2)
+    refuse("batch_norm", "needs [N, C, H, W], [N, C, T] or [N, C], but its input is " + to_string(seen));
+  if (seen.rank() == 3) x = ops::reshape(graph_, x, {seen[0], seen[1], 1, seen[2]});
   const Shape features{shape(x)[1]};
   const Value gamma = parameter("weight", features, Init::ones(), false);
   const Value beta = parameter("bias", features, Init::zeros(), false);
@@ -123,7 +201,8 @@ Value Net::batch_norm(Value x, const BatchNormOptions& o) {
                              .rate = o.rate});
   };
   const Value mean = statistic("running_mean", Init::zeros()), variance = statistic("running_var", Init::ones());
-  return ops::batch_norm(graph_, x, gamma, beta, mean, variance, o.eps);
+  const Value y = ops::batch_norm(graph_, x, gamma, beta, mean, variance, o.eps);
+  return seen.rank() == 3 ? ops::reshape(graph_, y, seen) : y;
 }
 
 Value Net::layer_norm(Value x, float eps) {

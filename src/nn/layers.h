@@ -21,6 +21,7 @@
 // A shape that does not fit throws BadInput, naming the layer and the shapes. A Net is a handle: copies add to the same
 // graph, which must outlive them, and share the names. Not thread-safe.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +30,7 @@
 
 #include "graph/graph.h"
 #include "graph/ops/loss.h"
+#include "graph/ops/pool.h"
 #include "graph/ops/recurrent.h"
 #include "nn/initialise.h"
 
@@ -58,6 +60,23 @@ struct Conv2dOptions {
   std::optional<Init> init{};
 };
 
+struct Conv1dOptions {
+  int kernel = 3, stride = 1, padding = 0, dilation = 1, groups = 1;
+  bool bias = true;
+  std::optional<Init> init{};
+};
+
+struct ConvTransposeOptions {
+  Size2 kernel = 3;
+  Size2 stride = 1;
+  Size2 padding = 0;
+  Size2 output_padding = 0;  // rows and columns added at the end, to tell apart extents that a stride makes equal
+  Size2 dilation = 1;
+  int groups = 1;
+  bool bias = true;
+  std::optional<Init> init{};
+};
+
 struct PoolOptions {
   std::optional<Size2> stride{};  // the kernel, if not said
   Size2 padding = 0;
@@ -76,9 +95,10 @@ struct ResponseNormOptions {
 
 struct RecurrentOptions {
   int layers = 1;
-  float dropout = 0;   // between layers
-  bool carry = false;  // truncated BPTT: the state flows into the next step, gradients do not
-  bool relu = false;   // rnn only: ReLU instead of tanh
+  float dropout = 0;           // between layers
+  bool carry = false;          // truncated BPTT: the state flows into the next step, gradients do not
+  bool relu = false;           // rnn only: ReLU instead of tanh
+  bool bidirectional = false;  // a second cell reads from the end; features are twice `hidden`. Not with carry
   std::optional<Init> init{};
 };
 
@@ -103,6 +123,14 @@ struct MoeOptions {
   std::optional<Init> init{}, out_init{};
 };
 
+// How a network is built that sees one position at a time: where that position is (i32[1]) and how many there can be.
+// Attention then keeps the keys and values of the positions before as a carry; layers that mix positions in any other
+// way refuse.
+struct Decoding {
+  Value position;
+  std::int64_t room = 0;
+};
+
 struct Classified {
   Value loss;     // [1], summed over the slice
   Value correct;  // [1], how many were right
@@ -122,6 +150,7 @@ class Net {
   [[nodiscard]] Net named(const std::string& name) const;
   [[nodiscard]] Graph::Scope block(const std::string& name) { return {graph_, name}; }
   void use_init(std::optional<Init> init) { init_ = init; }
+  void decode(const Decoding& decoding) { decoding_ = decoding; }
   // A parameter of the layer or block that is open now, for layers of your own: "<layer>.<name>".
   Value parameter(const std::string& name, Shape shape, const Init& init, bool decays = true);
 
@@ -129,9 +158,14 @@ class Net {
   Value linear(Value x, std::int64_t out, const LinearOptions& options = {});  // [.., in] -> [.., out]
   Value conv2d(Value x, std::int64_t out, const Conv2dOptions& options = {});  // [N, C, H, W]
   Value depthwise(Value x, Conv2dOptions options = {});                        // each channel its own kernel
-  Value embedding(Value ids, std::int64_t rows, std::int64_t width);           // i32[..] -> [.., width]
-  Value positions(Value x);                                                    // [N, T, d] + a learned [T, d]
-  Value attention(Value x, const AttentionOptions& options);                   // self-attention, [N, T, d]
+  Value conv1d(Value x, std::int64_t out, const Conv1dOptions& options = {});  // [N, C, T]
+  Value conv_transpose2d(Value x, std::int64_t out,
+                         const ConvTransposeOptions& options = {});   // enlarges by its stride
+  Value embedding(Value ids, std::int64_t rows, std::int64_t width);  // i32[..] -> [.., width]
+  Value positions(Value x);                                           // [N, T, d] + a learned [T, d]
+  Value attention(Value x, const AttentionOptions& options);          // self-attention, [N, T, d]
+  // x[N, T, d] looks at memory[N, S, e]; as x.
+  Value cross_attention(Value x, Value memory, const AttentionOptions& options);
   // A mixture of experts (Shazeer et al. 2017, GShard, Switch): two linear layers with GELU between them, one pair for
   // each expert; a router sends every row [.., d] to the most probable ones. Rows beyond an expert's room give zeros.
   Value moe(Value x, const MoeOptions& options = {});
@@ -145,19 +179,25 @@ class Net {
   Value scores(Value x, Value table);  // [.., width] -> [.., rows]
 
   // --- normalisation and noise ---
-  Value batch_norm(Value x, const BatchNormOptions& options = {});  // [N, C, H, W] or [N, C]
-  Value layer_norm(Value x, float eps = 1e-5f);                     // over the last dimension
+  // [N, C, H, W], [N, C, T] or [N, C]. In training it sees one logical shard of the batch, not the whole batch.
+  Value batch_norm(Value x, const BatchNormOptions& options = {});
+  Value group_norm(Value x, int groups, float eps = 1e-5f);  // [N, C, ...]
+  Value layer_norm(Value x, float eps = 1e-5f);              // over the last dimension
   Value local_response_norm(Value x, const ResponseNormOptions& options = {});
   Value dropout(Value x, float p);
 
   // --- shape ---
+  // Pools take [N, C, H, W], or [N, C, T] with the kernel's width.
   Value max_pool(Value x, Size2 kernel, const PoolOptions& options = {});
   Value avg_pool(Value x, Size2 kernel, const PoolOptions& options = {});
-  Value global_avg_pool(Value x);       // [N, C, H, W] -> [N, C]
+  Value global_avg_pool(Value x);       // [N, C, H, W] or [N, C, T] -> [N, C]
   Value upsample(Value x, int factor);  // each pixel becomes factor x factor of them
   Value flatten(Value x);               // [N, ...] -> [N, rest]
   Value reshape(Value x, Shape shape);  // without the batch: [N, ...] -> [N, shape...]
+  Value transpose(Value x);             // [N, T, d] -> [N, d, T]
   Value concat(const std::vector<Value>& xs, int axis = 1);
+  // The product of all. Shapes are equal, or the beginning of the first one's: [N, C, H, W] times a gate [N, C].
+  Value multiply(const std::vector<Value>& xs);
   Value add(Value a, Value b) { return add({a, b}); }
   Value add(const std::vector<Value>& xs);  // all of one shape
   template <typename F>
@@ -170,6 +210,7 @@ class Net {
   Value relu(Value x);
   Value leaky_relu(Value x, float slope = 0.01f);
   Value gelu(Value x);
+  Value silu(Value x);  // x * sigmoid(x)
   Value sigmoid(Value x);
   Value tanh(Value x);
   Value softplus(Value x);
@@ -194,12 +235,20 @@ class Net {
   Init start(const std::optional<Init>& asked, std::int64_t fan_in, std::int64_t fan_out) const;
   Init bias_start(const std::optional<Init>& asked, std::int64_t fan_in) const;
   Value weight(Shape shape, const Init& init, bool weight_norm);
+  Value on_images(std::string_view kind, Value x, Size2 kernel, PoolOptions options,
+                  const std::function<Value(Value, const ops::Pool&)>& run);
+  Value attend_before(Value qkv, const AttentionOptions& options);
+  Sequence recurrent_pass(ops::Cell cell, Value x, std::int64_t hidden, const RecurrentOptions& o,
+                          const std::string& suffix);
   Sequence recurrent(ops::Cell cell, const std::string& kind, Value x, std::int64_t hidden, const RecurrentOptions& o);
   [[noreturn]] void refuse(std::string_view kind, const std::string& text) const;
+  // Of a layer that mixes positions: it cannot see them one at a time.
+  void refuse_decoding(std::string_view kind) const;
   void need_rank(std::string_view kind, Value x, int rank, std::string_view what) const;
 
   Graph& graph_;
   std::optional<Init> init_;
+  std::optional<Decoding> decoding_;
   std::string name_;  // of the layer that this handle adds; empty: after its kind
   // The names of all layers, blocks included; the number that was last put behind each to make another one of it.
   std::shared_ptr<std::map<std::string, int>> names_;

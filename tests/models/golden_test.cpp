@@ -1,14 +1,16 @@
-// The five reference networks against numbers that PyTorch computed in double precision (tools/golden_torch.py):
-// outputs, every gradient, batch norm's statistics, ten losses of training.
+// The five reference networks, and two written as layers of a recipe, against numbers that PyTorch computed in double
+// precision (tools/golden_torch.py): outputs, every gradient, batch norm's statistics, ten losses of training.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "base/json.h"
 #include "models/zoo.h"
 #include "optim/optim.h"
+#include "recipe/toml.h"
 #include "tests/support/graph_runner.h"
 #include "tests/support/source_path.h"
 
@@ -59,6 +61,31 @@ void compare(const Json& golden, std::span<const float> found, double tolerance,
   }
 }
 
+// The networks that are written out. Names and layers are those of tools/golden_torch.py.
+const std::map<std::string, const char*> written = {{"layers_of_images", R"(layers = [
+      {type = "conv2d", out = 8, stride = 2, padding = 1, name = "conv"},
+      {type = "group_norm", groups = 4, name = "norm"},
+      {type = "silu"},
+      {type = "depthwise", padding = 1, name = "depth"},
+      {type = "conv_transpose2d", out = 6, stride = 2, padding = 1, output_padding = 1, name = "up"},
+      {type = "gelu", name = "seen"},
+      {type = "global_avg_pool"},
+      {type = "linear", out = 6, name = "gate"},
+      {type = "sigmoid", name = "share"},
+      {type = "multiply", inputs = ["seen", "share"]},
+      {type = "global_avg_pool"},
+      {type = "linear", out = 10, name = "out"}])"},
+                                                    {"layers_of_sequences", R"(layers = [
+      {type = "lstm", hidden = 5, layers = 2, bidirectional = true, name = "read"},
+      {type = "transpose", input = "input"},
+      {type = "conv1d", out = 8, stride = 2, padding = 1, name = "conv"},
+      {type = "gelu"},
+      {type = "transpose", name = "memory"},
+      {type = "cross_attention", heads = 2, inputs = ["read", "memory"], name = "cross"},
+      {type = "layer_norm", name = "norm"},
+      {type = "gru", hidden = 4, bidirectional = true, output = "last", name = "back"},
+      {type = "linear", out = 10, name = "out"}])"}};
+
 class Golden : public testing::TestWithParam<const char*> {};
 
 void fill(const Model& model, const std::string& name, test::GraphRunner& runner) {
@@ -79,9 +106,12 @@ void fill(const Model& model, const std::string& name, test::GraphRunner& runner
 TEST_P(Golden, OutputsGradientsAndTenLosses) {
   const std::string network = GetParam();
   const Json golden = load(network);
-  InputSpec inputs = find_model(network).usual_inputs();
+  const auto layers = written.find(network);
+  const std::string name = layers == written.end() ? network : "layers";
+  InputSpec inputs = find_model(name).usual_inputs();
   inputs.inputs[0].type.shape = Shape(golden["sample"].get<std::vector<std::int64_t>>());
-  const auto model = make_model(network, inputs);
+  const auto model =
+      make_model(name, inputs, layers == written.end() ? Options{} : parse_toml(layers->second, "golden_test"));
   const std::int64_t batch = golden["batch"];
   Phase phase = std::move(model->training(batch)[0]);
   const Graph evaluation = model->evaluation(batch);
@@ -143,7 +173,9 @@ TEST_P(Golden, OutputsGradientsAndTenLosses) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Golden, testing::Values("mlp", "lenet5", "resnet18", "gpt", "lstm"),
+INSTANTIATE_TEST_SUITE_P(Networks, Golden,
+                         testing::Values("mlp", "lenet5", "resnet18", "gpt", "lstm", "layers_of_images",
+                                         "layers_of_sequences"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

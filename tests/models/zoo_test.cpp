@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <ostream>
 #include <set>
@@ -172,39 +173,56 @@ const InputSpec rows = {
     .inputs = {{"numbers", f32({4})}, {"categories", i32({2}), {3, 5}}}, .target = {"label", i32({})}, .classes = 3};
 INSTANTIATE_TEST_SUITE_P(
     Zoo, SmallModels,
-    testing::Values(Small{"mlp", mnist, "hidden = [17, 13]\nbatch_norm = true\ndropout = 0.2"},
-                    Small{"mlp", numbers, "loss = 'huber'"}, Small{"mlp", numbers, "loss = 'l1'"},
-                    Small{"mlp", numbers, ""}, Small{"lenet5", mnist, "label_smoothing = 0.1"},
-                    Small{"tabular", rows, "hidden = [9]\nembedding = 2"}, Small{"tabular", numbers, "hidden = [9]"},
-                    Small{"lenet5", images({28, 28}, 10), ""}, Small{"alexnet", cifar, "hidden = 64"},
-                    Small{"alexnet", images({3, 64, 64}, 5), "hidden = 64\nvariant = 'single'"},
-                    Small{"vgg11", odd, "width = 8\nhidden = 32"},
-                    Small{"vgg13", cifar, "width = 8\nhidden = 32\nbatch_norm = true"},
-                    Small{"vgg16", cifar, "width = 8\nhidden = 32"}, Small{"vgg19", cifar, "width = 8\nhidden = 32"},
-                    Small{"googlenet", odd, "batch_norm = true"},
-                    Small{"googlenet", images({3, 96, 96}, 5), "auxiliary = true"}, Small{"resnet18", odd, "width = 8"},
-                    Small{"resnet34", mnist, "width = 8"}, Small{"resnet50", images({3, 64, 64}, 4), "width = 8"},
-                    Small{"resnet20", cifar, ""}, Small{"resnet20", odd, "width = 5"},
-                    Small{"resnet56", cifar, "width = 8"}, Small{"densenet121", images({3, 64, 64}, 4), "growth = 4"},
-                    Small{"densenet40", odd, ""}, Small{"lstm", images({9, 5}, 4), "hidden = 11"},
-                    Small{"lstm", cifar, "hidden = 8\nlayers = 2\ndropout = 0.3"}, Small{"gru", mnist, "hidden = 9"},
-                    Small{"gru",
-                          {.inputs = {{"tokens", i32({6})}}, .target = {"label", i32({})}, .classes = 3},
-                          "hidden = 9\nvocabulary = 3"},
-                    Small{"char_lstm", text(7, 13), "hidden = 10\nembedding = 5\nlayers = 2\ndropout = 0.1"},
-                    Small{"char_gru", text(7, 13), "hidden = 10"}, Small{"char_rnn", text(7, 13), "hidden = 10"},
-                    Small{"gpt", text(9, 17), "width = 12\nheads = 3\nlayers = 2\ntied = true\ndropout = 0.1"},
-                    Small{"gpt", text(5, 17), "width = 12\nheads = 3\nlayers = 1"},
-                    Small{"autoencoder", mnist, "hidden = [20, 5]"},
-                    Small{"autoencoder", numbers, "hidden = 4\nloss = 'mse'\nnoise = 0"},
-                    Small{"conv_autoencoder", images({3, 8, 12}, 10), "width = 4\ncode = 6"},
-                    Small{"gan", mnist, "width = 4\nlatent = 6"},
-                    Small{"gan", images({28, 28}, 10), "kind = 'dense'\nwidth = 4\nlatent = 6\nreal_target = 1"},
-                    Small{"layers", mnist, "layers = [{type = 'flatten'}, {type = 'linear', out = 10}]"},
-                    Small{"layers", text(6, 9),
-                          "carried = true\nlayers = [{type = 'embedding', rows = 9, width = 4}, {type = 'gru', hidden "
-                          "= 5, carry = true}, "
-                          "{type = 'linear', out = 9}]"}),
+    testing::Values(
+        Small{"mlp", mnist, "hidden = [17, 13]\nbatch_norm = true\ndropout = 0.2"},
+        Small{"mlp", numbers, "loss = 'huber'"}, Small{"mlp", numbers, "loss = 'l1'"}, Small{"mlp", numbers, ""},
+        Small{"lenet5", mnist, "label_smoothing = 0.1"}, Small{"tabular", rows, "hidden = [9]\nembedding = 2"},
+        Small{"tabular", numbers, "hidden = [9]"}, Small{"lenet5", images({28, 28}, 10), ""},
+        Small{"alexnet", cifar, "hidden = 64"},
+        Small{"alexnet", images({3, 64, 64}, 5), "hidden = 64\nvariant = 'single'"},
+        Small{"vgg11", odd, "width = 8\nhidden = 32"},
+        Small{"vgg13", cifar, "width = 8\nhidden = 32\nbatch_norm = true"},
+        Small{"vgg16", cifar, "width = 8\nhidden = 32"}, Small{"vgg19", cifar, "width = 8\nhidden = 32"},
+        Small{"googlenet", odd, "batch_norm = true"}, Small{"googlenet", images({3, 96, 96}, 5), "auxiliary = true"},
+        Small{"resnet18", odd, "width = 8"}, Small{"resnet34", mnist, "width = 8"},
+        Small{"resnet50", images({3, 64, 64}, 4), "width = 8"}, Small{"resnet20", cifar, ""},
+        Small{"resnet20", odd, "width = 5"}, Small{"resnet56", cifar, "width = 8"},
+        Small{"densenet121", images({3, 64, 64}, 4), "growth = 4"}, Small{"densenet40", odd, ""},
+        Small{"lstm", images({9, 5}, 4), "hidden = 11"}, Small{"lstm", cifar, "hidden = 8\nlayers = 2\ndropout = 0.3"},
+        Small{"gru", mnist, "hidden = 9"},
+        Small{"gru",
+              {.inputs = {{"tokens", i32({6})}}, .target = {"label", i32({})}, .classes = 3},
+              "hidden = 9\nvocabulary = 3"},
+        Small{"char_lstm", text(7, 13), "hidden = 10\nembedding = 5\nlayers = 2\ndropout = 0.1"},
+        Small{"char_gru", text(7, 13), "hidden = 10"}, Small{"char_rnn", text(7, 13), "hidden = 10"},
+        Small{"gpt", text(9, 17), "width = 12\nheads = 3\nlayers = 2\ntied = true\ndropout = 0.1"},
+        Small{"gpt", text(5, 17), "width = 12\nheads = 3\nlayers = 1"}, Small{"autoencoder", mnist, "hidden = [20, 5]"},
+        Small{"autoencoder", numbers, "hidden = 4\nloss = 'mse'\nnoise = 0"},
+        Small{"conv_autoencoder", images({3, 8, 12}, 10), "width = 4\ncode = 6"},
+        Small{"gan", mnist, "width = 4\nlatent = 6"},
+        Small{"gan", images({28, 28}, 10), "kind = 'dense'\nwidth = 4\nlatent = 6\nreal_target = 1"},
+        Small{"layers", mnist, "layers = [{type = 'flatten'}, {type = 'linear', out = 10}]"},
+        Small{"layers", text(6, 9),
+              "carried = true\nlayers = [{type = 'embedding', rows = 9, width = 4}, {type = 'gru', hidden "
+              "= 5, carry = true}, "
+              "{type = 'linear', out = 9}]"},
+        Small{"layers", images({2, 8, 8}, 4),
+              "layers = [{type = 'conv2d', out = 6, stride = 2}, {type = 'group_norm', groups = 2}, {type = "
+              "'silu'}, {type = 'conv_transpose2d', out = 4, kernel = 2, stride = 2, name = 'up'}, {type = "
+              "'global_avg_pool'}, {type = 'sigmoid', name = 'gate'}, {type = 'multiply', inputs = ['up', "
+              "'gate']}, {type = 'global_avg_pool'}]"},
+        Small{"layers", images({6, 4}, 3),
+              "layers = [{type = 'gru', hidden = 5, layers = 2, bidirectional = true, name = 'read'}, {type "
+              "= 'transpose', input = 'input'}, {type = 'conv1d', out = 6, padding = 1}, {type = "
+              "'transpose', name = 'seen'}, {type = 'cross_attention', heads = 2, inputs = ['read', "
+              "'seen']}, {type = 'layer_norm'}, {type = 'transpose'}, {type = 'global_avg_pool'}, {type = "
+              "'linear', out = 3}]"},
+        Small{"layers", rows,
+              "outputs = ['left', 'right']\nauxiliary = ['other']\nlayers = [{type = 'embedding', rows = 5, "
+              "width = 2, input = 'categories'}, {type = 'flatten', name = 'looked'}, {type = 'concat', "
+              "inputs = ['numbers', 'looked']}, {type = 'block', repeat = 2, residual = true, layers = "
+              "[{type = 'linear', out = 8}, {type = 'gelu'}]}, {type = 'linear', out = 1, name = 'left'}, "
+              "{type = 'linear', out = 2, name = 'right'}, {type = 'linear', out = 3, name = 'other'}]"}),
     [](const auto& info) { return fmt::format("{}_{}", info.param.name, info.index); });
 
 TEST(Zoo, EveryEntryIsTestedAndBuildsOnItsUsualData) {
@@ -255,6 +273,48 @@ TEST(Zoo, ANetworkOfOneInputRefusesDataWithSeveral) {
   for (const char* name : {"mlp", "googlenet", "gan", "autoencoder", "gpt"})
     EXPECT_TRUE(says(problems_of(name, rows, ""), "reads one input, but the data set has 2: numbers, categories"))
         << name;
+}
+
+TEST(Decoding, OneTokenAtATimeGivesTheScoresOfTheWholeWindow) {
+  const std::string written =
+      "layers = [{type = 'embedding', rows = 17, width = 12}, {type = 'positions'}, {type = 'block', repeat = 2, "
+      "residual "
+      "= true, layers = [{type = 'layer_norm'}, {type = 'attention', heads = 3, causal = true}]}, {type = 'linear', "
+      "out "
+      "= 17}]";
+  for (const auto& model : {make("gpt", text(9, 17), "width = 12\nheads = 3\nlayers = 2\ntied = true"),
+                            make("layers", text(9, 17), written)}) {
+    const Graph whole = model->prediction(1);
+    const auto decoding = model->decoding(1);
+    ASSERT_TRUE(decoding.has_value());
+    test::ModelMemory memory({&whole, &*decoding});
+    for (float& v : memory.parameters.as<float>()) v += 0.03f;
+    test::GraphRunner window(whole, memory), one(*decoding, memory);
+    const std::vector<std::int32_t> said{3, 1, 16, 3, 9, 0, 2, 11, 5};
+    std::ranges::copy(said, window.input<std::int32_t>("tokens").begin());
+    window.run();
+    for (std::size_t t = 0; t < said.size(); ++t) {
+      one.input<std::int32_t>("tokens")[0] = said[t];
+      one.input<std::int32_t>("position")[0] = static_cast<std::int32_t>(t);
+      one.run();
+      for (std::size_t c = 0; c < decoding->carries().size(); ++c) {
+        const auto to = one.executor().carries()[c].to;
+        std::memcpy(one.input<std::byte>(decoding->carries()[c].name).data(), to.data(), to.size());
+      }
+      for (std::size_t i = 0; i < 17; ++i)
+        EXPECT_NEAR(one.output("logits")[i], window.output("logits")[t * 17 + i], 1e-4) << model->name() << " " << t;
+    }
+  }
+}
+
+TEST(Decoding, IsNotOfferedByNetworksThatMixPositionsOtherwise) {
+  const auto written = [](const std::string& middle) {
+    return "layers = [{type = 'embedding', rows = 17, width = 6}, " + middle + ", {type = 'linear', out = 17}]";
+  };
+  for (const char* middle :
+       {"{type = 'gru', hidden = 5}", "{type = 'attention', heads = 2}", "{type = 'transpose'}, {type = 'transpose'}"})
+    EXPECT_FALSE(make("layers", text(9, 17), written(middle))->decoding(1).has_value()) << middle;
+  EXPECT_FALSE(make("char_lstm", text(16, 20))->decoding(1).has_value());
 }
 
 TEST(Zoo, LanguageModelsSeeOneTokenIfTheirStateIsCarried) {
@@ -321,6 +381,8 @@ TEST(Mistakes, InLayersOfARecipeAreReportedAtTheirLine) {
       problems_of("layers", mnist, "layers = [\n{type = 'flatten'},\n{type = 'conv2d', out = 7, name = 'c'}]");
   EXPECT_TRUE(says(wrong, "r.toml:3: layer 'c' (conv2d)"));
   EXPECT_TRUE(says(problems_of("layers", mnist, ""), "[[model.layers]]"));
+  EXPECT_TRUE(says(problems_of("layers", mnist, "outputs = ['hed']\nlayers = [{type = 'flatten', name = 'head'}]"),
+                   "no layer has that name; did you mean 'head'"));
 }
 
 }  // namespace

@@ -107,6 +107,120 @@ TEST(LayerTable, BuildsSequencesToo) {
               }));
 }
 
+TEST(LayerTable, BuildsTheLayersOfEveryday) {
+  const char* images = R"(layers = [
+    {type = "conv_transpose2d", out = 6, kernel = 2, stride = 2, name = "up"},
+    {type = "group_norm", groups = 3},
+    {type = "silu", name = "seen"},
+    {type = "global_avg_pool"},
+    {type = "linear", out = 6},
+    {type = "sigmoid", name = "gate"},
+    {type = "multiply", inputs = ["seen", "gate"]}])";
+  const Type image = f32({2, 3, 4, 4});
+  expect_same(build(images, image), in_cpp(image, [](Net& net, Value x) {
+                x = net.named("up").conv_transpose2d(x, 6, {.kernel = 2, .stride = 2});
+                const Value seen = net.named("seen").silu(net.group_norm(x, 3));
+                return net.multiply({seen, net.named("gate").sigmoid(net.linear(net.global_avg_pool(seen), 6))});
+              }));
+  const char* sequences = R"(layers = [
+    {type = "transpose"},
+    {type = "conv1d", out = 8, kernel = 3, padding = 1, groups = 2},
+    {type = "batch_norm"},
+    {type = "max_pool", kernel = 2},
+    {type = "transpose", name = "short"},
+    {type = "lstm", hidden = 4, layers = 2, bidirectional = true, input = "input", name = "read"},
+    {type = "cross_attention", heads = 2, inputs = ["read", "short"]},
+    {type = "gru", hidden = 3, bidirectional = true, output = "last"}])";
+  const Type sequence = f32({2, 6, 4});
+  expect_same(build(sequences, sequence), in_cpp(sequence, [](Net& net, Value x) {
+                Value y = net.batch_norm(net.conv1d(net.transpose(x), 8, {.padding = 1, .groups = 2}));
+                y = net.named("short").transpose(net.max_pool(y, 2));
+                const Value read = net.named("read").lstm(x, 4, {.layers = 2, .bidirectional = true}).all;
+                y = net.cross_attention(read, y, {.heads = 2});
+                return net.gru(y, 3, {.bidirectional = true}).last;
+              }));
+}
+
+TEST(LayerTable, BlocksAreBuiltAsOftenAsTheySay) {
+  const char* toml = R"(layers = [
+    {type = "linear", out = 5, name = "stem"},
+    {type = "block", repeat = 2, residual = true, name = "body", layers = [
+      {type = "linear", out = 7},
+      {type = "block", layers = [{type = "relu"}]},
+      {type = "linear", out = 5, name = "back"},
+      {type = "add", inputs = ["input", "back", "stem"]}]},
+    {type = "block", layers = [{type = "linear", out = 2}]}])";
+  const Type type = f32({3, 4});
+  const Graph graph = build(toml, type);
+  expect_same(graph, in_cpp(type, [](Net& net, Value x) {
+                const Value stem = x = net.named("stem").linear(x, 5);
+                for (int i = 0; i < 2; ++i) {
+                  const auto body = net.block("body." + std::to_string(i));
+                  Value y = net.linear(x, 7);
+                  {
+                    const auto inner = net.block("block");
+                    y = net.relu(y);
+                  }
+                  y = net.named("back").linear(y, 5);
+                  x = net.add(x, net.add({x, y, stem}));
+                }
+                const auto last = net.block("block");
+                return net.linear(x, 2);
+              }));
+  EXPECT_EQ(graph.parameters()[2].name, "body.0.linear.weight");
+  EXPECT_EQ(graph.parameters().back().name, "block.linear.bias");
+}
+
+TEST(LayerTable, ProblemsInsideOfBlocksHaveTheirPlace) {
+  const std::string text = problems_of(R"(layers = [
+    {type = "block", layers = [
+      {type = "linear", outs = 7, name = "inside"},
+      {type = "relu", input = "insid"}]},
+    {type = "relu", input = "inside"},
+    {type = "block", repeat = 0, layers = []},
+    {type = "block"},
+    {type = "block", repeat = 4000, layers = [{type = "relu"}, {type = "relu"}]}])");
+  for (const char* part : {"recipe.toml:3: unknown key layers[0].layers[0].outs", "recipe.toml:4: ", "did you mean 'inside'",
+                           "recipe.toml:5: ", "no layer before this one", "recipe.toml:6: ", "repeat",
+                           "recipe.toml:7: ", "which layers", "more than 4096"})
+    EXPECT_TRUE(says(text, part));
+  try {
+    build(
+        "layers = [{type = \"block\", repeat = 3, layers = [\n{type = \"linear\", out = 3},\n{type = \"conv2d\", out = "
+        "2}]}]",
+        f32({2, 3}));
+    FAIL();
+  } catch (const LayerError& e) {
+    EXPECT_EQ(e.place().line, 3);
+    EXPECT_TRUE(says(e.what(), "layer 'block.0.conv' (conv2d)"));
+  }
+}
+
+TEST(LayerTable, SeveralInputsAreReadByName) {
+  const Options options = parse_toml(R"(layers = [
+    {type = "linear", out = 3, input = "numbers", name = "a"},
+    {type = "linear", out = 3, input = "more"},
+    {type = "add", inputs = ["a", "numbers"]}])",
+                                     "recipe.toml");
+  Problems problems;
+  OptionReader reader(options, problems);
+  const auto layers = read_layers(reader, "layers", {"numbers", "more"});
+  problems.throw_if_any("recipe.toml");
+  Graph graph;
+  Net net(graph);
+  const Value numbers = graph.input("numbers", f32({2, 3})), more = graph.input("more", f32({2, 5}));
+  const BuiltLayers built = build_layers(net, {{"numbers", numbers}, {"more", more}}, layers);
+  EXPECT_EQ(graph.type(built.last).shape, (Shape{2, 3}));
+  EXPECT_EQ(graph.parameters()[2].shape, (Shape{3, 5}));
+
+  Problems wrong;
+  const Options silent = parse_toml("layers = [{type = \"linear\", out = 3}]", "recipe.toml");
+  OptionReader again(silent, wrong);
+  read_layers(again, "layers", {"numbers", "more"});
+  EXPECT_TRUE(says(wrong.text("recipe.toml"), "set input to one of numbers, more"));
+  EXPECT_TRUE(says(wrong.text("recipe.toml"), "leave out the data set's 'more'"));
+}
+
 TEST(LayerTable, HasEveryKindOnce) {
   std::set<std::string_view> names;
   for (const LayerKind& kind : layer_table()) EXPECT_TRUE(names.insert(kind.name).second) << kind.name;

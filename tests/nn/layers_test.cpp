@@ -250,9 +250,25 @@ TEST(Mistakes, NameTheLayerAndBothShapes) {
        },
        {"layer 'head' (linear)", "[4, 3, 9]", "[10, 8]"}},
       {[](Net& n, Graph& g) {
-         n.named("bn").batch_norm(g.input("x", f32({4, 3, 9})));
+         n.named("bn").batch_norm(g.input("x", f32({4, 3, 9, 2, 2})));
        },
-       {"layer 'bn' (batch_norm)", "[N, C, H, W]", "[4, 3, 9]"}},
+       {"layer 'bn' (batch_norm)", "[N, C, H, W]", "[4, 3, 9, 2, 2]"}},
+      {[](Net& n, Graph& g) {
+         n.named("norm").group_norm(g.input("x", f32({4, 6, 9})), 4);
+       },
+       {"layer 'norm' (group_norm)", "4 groups", "[4, 6, 9]"}},
+      {[](Net& n, Graph& g) {
+         n.named("up").conv_transpose2d(g.input("x", f32({4, 6, 9, 9})), 4, {.output_padding = 1});
+       },
+       {"layer 'up' (conv_transpose2d)", "stride"}},
+      {[](Net& n, Graph& g) {
+         n.named("look").cross_attention(g.input("x", f32({4, 6, 9})), g.input("y", f32({4, 5, 7})), {.heads = 2});
+       },
+       {"layer 'look' (cross_attention)", "2 heads", "[4, 6, 9]"}},
+      {[](Net& n, Graph& g) {
+         n.named("read").lstm(g.input("x", f32({4, 6, 9})), 3, {.carry = true, .bidirectional = true});
+       },
+       {"layer 'read' (lstm)", "bidirectional"}},
       {[](Net& n, Graph& g) {
          n.named("drop").dropout(g.input("x", f32({4, 3})), 1.5f);
        },

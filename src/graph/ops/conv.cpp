@@ -1,6 +1,7 @@
 #include "graph/ops/conv.h"
 
 #include "base/checked.h"
+#include "graph/ops/broadcast.h"
 #include "graph/ops/slices.h"
 #include "graph/ops/strips.h"
 #include "kernels/conv.h"
@@ -37,12 +38,55 @@ double conv_flops(const ConvShape& s) {
   return 2.0 * static_cast<double>(s.n) * static_cast<double>(s.out_h() * s.out_w()) * static_cast<double>(s.weights());
 }
 
+// What the transposed convolution gives: the extents of the convolution whose backward pass it is.
+ConvShape transposed_shape(const Shape& x, const Shape& w, const Conv2d& p, int more_h, int more_w) {
+  if (x.rank() != 4) bad_input("needs images [N, C, H, W], not {}", to_string(x));
+  if (w.rank() != 4 || w[0] != x[1])
+    bad_input("input {} does not fit weights {}: {} channels arrive, {} are expected", to_string(x), to_string(w), x[1],
+              w.rank() == 4 ? w[0] : 0);
+  if (p.stride_h < 1 || p.stride_w < 1 || p.pad_h < 0 || p.pad_w < 0 || p.dilation_h < 1 || p.dilation_w < 1)
+    bad_input("strides and dilations are 1 or more, padding is 0 or more");
+  if (more_h < 0 || more_h >= std::max(p.stride_h, p.dilation_h) || more_w < 0 ||
+      more_w >= std::max(p.stride_w, p.dilation_w))
+    bad_input("the output's own padding ({} x {}) must be smaller than the stride or the dilation", more_h, more_w);
+  const auto extent = [](std::int64_t in, int stride, int pad, int dilation, std::int64_t kernel, int more) {
+    const std::int64_t spread = checked_multiply<std::int64_t>(in - 1, stride, "the enlarged image");
+    const std::int64_t reach = checked_multiply<std::int64_t>(dilation, kernel - 1, "the kernel's reach");
+    return checked_add<std::int64_t>(checked_add<std::int64_t>(spread, reach, "the enlarged image"), 1 + more,
+                                     "the enlarged image") -
+           2 * std::int64_t{pad};
+  };
+  const std::int64_t h = extent(x[2], p.stride_h, p.pad_h, p.dilation_h, w[2], more_h);
+  const std::int64_t wide = extent(x[3], p.stride_w, p.pad_w, p.dilation_w, w[3], more_w);
+  if (h < 1 || wide < 1) bad_input("padding {} x {} leaves nothing of what {} becomes", p.pad_h, p.pad_w, to_string(x));
+  const std::int64_t out = checked_multiply<std::int64_t>(w[1], p.groups, "the channels of the weights");
+  const ConvShape s = conv_shape({x[0], out, h, wide}, w, p);
+  if (const std::string problem = kernels::problem_with(s); !problem.empty())
+    bad_input("input {} does not fit weights {}: {}", to_string(x), to_string(w), problem);
+  return s;
+}
+
+std::shared_ptr<const Op> weights_gradient(const ConvShape& s);
+
 // dx from (dy, w).
 class ConvBackwardData : public Op {
  public:
   explicit ConvBackwardData(const ConvShape& s) : s_(s) {}
   std::string_view name() const override { return "conv2d_grad_data"; }
   std::vector<Type> infer(std::span<const Type>) const override { return {f32(s_.in_shape())}; }
+  // It is linear in both: the convolution itself, and the gradient of that one's weights.
+  std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
+                              const std::vector<bool>& wanted) const override {
+    const Conv2d p{.stride_h = static_cast<int>(s_.stride_h),
+                   .stride_w = static_cast<int>(s_.stride_w),
+                   .pad_h = static_cast<int>(s_.pad_h),
+                   .pad_w = static_cast<int>(s_.pad_w),
+                   .dilation_h = static_cast<int>(s_.dilation_h),
+                   .dilation_w = static_cast<int>(s_.dilation_w),
+                   .groups = static_cast<int>(s_.groups)};
+    return {wanted[0] ? conv2d(g, d_out[0], node.in[1], {}, p) : Value{},
+            wanted[1] ? g.add_one(weights_gradient(s_), {d_out[0], node.in[0]}) : Value{}};
+  }
   Layouts layouts(std::span<const Type>, std::span<const Type>) const override {
     const ConvLayouts l = kernels::preferred_layouts(s_);
     return {{l.out, Layout::plain}, {l.in}};
@@ -89,6 +133,10 @@ class ConvBackwardWeights : public Op {
   ConvShape s_;
   bool bias_;
 };
+
+std::shared_ptr<const Op> weights_gradient(const ConvShape& s) {
+  return std::make_shared<ConvBackwardWeights>(s, false);
+}
 
 class Convolution : public Op {
  public:
@@ -199,6 +247,12 @@ Value conv2d(Graph& g, Value x, Value w, Value b, const Conv2d& p) {
   std::vector<Value> in{x, w};
   if (b) in.push_back(b);
   return g.add_one(std::make_shared<Convolution>(p, false), in);
+}
+
+Value conv_transpose2d(Graph& g, Value x, Value w, Value b, const Conv2d& p, int more_h, int more_w) {
+  const ConvShape s = transposed_shape(g.type(x).shape, g.type(w).shape, p, more_h, more_w);
+  const Value y = g.add_one(std::make_shared<ConvBackwardData>(s), {x, w});
+  return b ? add_channels(g, y, b) : y;
 }
 
 std::shared_ptr<const Op> conv2d_with_relu(const Op& op) {
