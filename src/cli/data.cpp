@@ -151,6 +151,7 @@ void add_data(Verb program) {
   converting.add_option("--format", s->format, "Of the copy").required().one_of(data::convert_formats());
   converting.add_option("--to", s->target, "A directory that does not exist yet").required();
   converting.action([s] { convert(s->what, s->format, s->target, s->json); });
+  add_data_tokens(verb);
 }
 
 }  // namespace echelon::cli

@@ -1,15 +1,12 @@
 // `echelon sample`: text from a trained language model, pictures from a generator or an autoencoder.
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
 #include "cli/loaded_run.h"
 #include "cli/sample_pictures.h"
+#include "cli/sample_tokens.h"
 #include "cli/verbs.h"
 #include "data/vocabulary.h"
 
@@ -18,80 +15,53 @@ namespace echelon::cli {
 namespace {
 
 struct SampleSettings {
-  std::string run, checkpoint = "last", prompt = "\n", png;
+  std::string run, checkpoint = "last", png;
+  std::vector<std::string> prompts = {"\n"}, stops;
   std::int64_t length = 400;
-  double temperature = 0.8;
-  int top = 0;
+  Drawing drawing;
   std::uint64_t seed = 1;
-  bool json = false;
+  bool no_cache = false, json = false;
 };
 
-// One token from scores: the likeliest at temperature 0, else drawn; only among the `top` best if that is not 0.
-std::int32_t draw(std::span<const float> scores, double temperature, int top, float uniform) {
-  std::vector<std::int32_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  auto better = [&](std::int32_t a, std::int32_t b) {
-    return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
-  };
-  std::ranges::stable_sort(order, better);
-  if (temperature <= 0) return order[0];
-  if (top > 0 && static_cast<std::size_t>(top) < order.size()) order.resize(static_cast<std::size_t>(top));
-  std::vector<double> weights;
-  for (std::int32_t t : order)
-    weights.push_back(
-        std::exp((scores[static_cast<std::size_t>(t)] - scores[static_cast<std::size_t>(order[0])]) / temperature));
-  double left = uniform * std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (std::size_t i = 0; i < order.size(); ++i)
-    if ((left -= weights[i]) <= 0) return order[i];
-  return order.back();
-}
-
-// Feeds tokens and gives the scores of the next one: by a window over the last tokens, or token by token with a state.
-class Speaker {
- public:
-  explicit Speaker(LoadedRun& run)
-      : context_(run.prepared.model->context()),
-        plan_(compile(run.prepared.model->prediction(1))),
-        arena_(plan_.memory.arena_bytes),
-        executor_(plan_, run.table, run.parameters.as<float>(), {}, std::span(arena_.data(), arena_.bytes())),
-        input_(run.prepared.model->inputs().input().name) {
-    for (const auto& c : executor_.carries()) state_.emplace_back(c.from.size());
+// One text for each prompt, printed as it comes.
+void sample_text(const SampleSettings& s, LoadedRun& run, const data::Vocabulary& vocabulary) {
+  std::vector<std::vector<std::int32_t>> begins;
+  for (const std::string& prompt : s.prompts) {
+    begins.push_back(vocabulary.encode(prompt, "--prompt"));
+    if (begins.back().empty()) bad_input("--prompt must have at least one character");
   }
-
-  std::span<const float> next(const std::vector<std::int32_t>& tokens) {
-    const auto window = static_cast<std::size_t>(context_);
-    auto* in = reinterpret_cast<std::int32_t*>(executor_.input(input_).data());
-    std::size_t last = 0;
-    if (state_.empty()) {  // the end of the text so far, from the window's start on: what follows is masked
-      const std::size_t n = std::min(tokens.size(), window);
-      std::fill_n(in, window, 0);
-      std::copy(tokens.end() - static_cast<std::ptrdiff_t>(n), tokens.end(), in);
-      last = n - 1;
-      executor_.run({});
-    } else {
-      for (; fed_ < tokens.size(); ++fed_) {
-        in[0] = tokens[fed_];
-        for (std::size_t i = 0; i < state_.size(); ++i)
-          std::memcpy(executor_.carries()[i].from.data(), state_[i].data(), state_[i].size());
-        executor_.run({});
-        for (std::size_t i = 0; i < state_.size(); ++i)
-          std::memcpy(state_[i].data(), executor_.carries()[i].to.data(), state_[i].size());
-      }
+  for (const std::string& stop : s.stops)
+    if (stop.empty()) bad_input("--stop must have at least one character");
+  TokenScorer scorer(*run.prepared.model, run.table, run.parameters.as<float>(), !s.no_cache);
+  auto all = nlohmann::ordered_json::array();
+  for (std::size_t p = 0; p < begins.size(); ++p) {
+    std::vector<std::int32_t>& tokens = begins[p];
+    const std::size_t prompt = tokens.size();
+    const Stream random({.seed = s.seed, .shard = static_cast<std::uint32_t>(p), .layer = stream_layer("sample")});
+    scorer.restart();
+    TextStream stream(s.stops, [&](std::string_view part) {
+      if (s.json) return;
+      fmt::print("{}", part);
+      std::fflush(stdout);
+    });
+    if (!s.json) fmt::print("{}", s.prompts[p]);
+    bool stopped = false;
+    for (std::int64_t i = 0; i < s.length && !stopped; ++i) {
+      tokens.push_back(draw_token(scorer.next(tokens), s.drawing, random.uniform(static_cast<std::uint64_t>(i))));
+      stopped = !stream.write(vocabulary.decode(std::span(tokens).last(1)));
     }
-    const auto logits = executor_.output("logits");
-    const std::size_t vocabulary = logits.size() / sizeof(float) / (state_.empty() ? window : 1);
-    return {reinterpret_cast<const float*>(logits.data()) + last * vocabulary, vocabulary};
+    stream.finish();
+    if (!s.json) fmt::print("\n");
+    all.push_back(nlohmann::ordered_json{{"run_dir", run.folder.path},
+                                         {"prompt", s.prompts[p]},
+                                         {"text", stream.text()},
+                                         {"tokens", tokens.size() - prompt},
+                                         {"stopped", stopped},
+                                         {"cache", scorer.cached()}});
   }
-
- private:
-  std::int64_t context_;
-  Plan plan_;
-  Buffer arena_;
-  Executor executor_;
-  std::string input_;
-  std::vector<std::vector<std::byte>> state_;
-  std::size_t fed_ = 0;
-};
+  const auto keep_going = nlohmann::json::error_handler_t::replace;
+  if (s.json) fmt::print("{}\n", (all.size() == 1 ? all[0] : all).dump(-1, ' ', false, keep_going));
+}
 
 void sample(const SampleSettings& s) {
   const auto disk = make_real_disk();
@@ -109,25 +79,7 @@ void sample(const SampleSettings& s) {
   const auto vocabulary = run.prepared.train->info().vocabulary;
   if (task != models::Task::language || !vocabulary)
     bad_input("{} writes neither text nor pictures: its model is {}", run.folder.path, run.prepared.model->name());
-  std::vector<std::int32_t> tokens = vocabulary->encode(s.prompt, "--prompt");
-  if (tokens.empty()) bad_input("--prompt must have at least one character");
-  const std::size_t prompt = tokens.size();
-  const Stream random({.seed = s.seed, .layer = stream_layer("sample")});
-  Speaker speaker(run);
-  if (!s.json) fmt::print("{}", s.prompt);
-  for (std::int64_t i = 0; i < s.length; ++i) {
-    tokens.push_back(draw(speaker.next(tokens), s.temperature, s.top, random.uniform(static_cast<std::uint64_t>(i))));
-    if (!s.json && vocabulary->is_bytes() == false) {
-      fmt::print("{}", vocabulary->decode(std::span(tokens).last(1)));
-      std::fflush(stdout);
-    }
-  }
-  const std::string text = vocabulary->decode(std::span<const std::int32_t>(tokens).subspan(prompt));
-  if (s.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"run_dir", run.folder.path}, {"prompt", s.prompt}, {"text", text}}.dump(
-                           -1, ' ', false, nlohmann::json::error_handler_t::replace));
-  else
-    fmt::print("{}\n", vocabulary->is_bytes() ? text : "");
+  sample_text(s, run, *vocabulary);
 }
 
 }  // namespace
@@ -137,19 +89,29 @@ void add_sample(Verb program) {
       program.add_subcommand("sample", "Text from a language model, pictures from a generator or autoencoder");
   auto s = std::make_shared<SampleSettings>();
   verb.add_option("run", s->run, "A run's folder, or its name in runs/").required();
-  verb.add_option("--prompt", s->prompt, "How the text begins");
+  verb.add_option("--prompt", s->prompts, "How the text begins; several times: a text for each").one_each_time();
+  verb.add_option("--stop", s->stops, "Words at which the text ends, before them; may be given several times")
+      .one_each_time();
   verb.add_option("--length", s->length, "Tokens to write").show_default().range(1, 1 << 20);
-  verb.add_option("--temperature", s->temperature, "0: always the likeliest; 1: as the model believes")
+  verb.add_option("--temperature", s->drawing.temperature, "0: always the likeliest; 1: as the model believes")
       .show_default()
       .range(0.0, 10.0);
-  verb.add_option("--top", s->top, "Draw only among the so many likeliest (0: all)").show_default().not_negative();
+  verb.add_option("--top-k", s->drawing.top_k, "Draw only among the so many likeliest (0: all)")
+      .show_default()
+      .not_negative();
+  verb.add_option("--top-p", s->drawing.top_p, "Draw only among the likeliest that have this probability together")
+      .show_default()
+      .range(0.0, 1.0);
+  verb.add_flag("--no-cache", s->no_cache,
+                "Compute the whole window for every token, without a cache of keys and values: slower, the same text");
   verb.add_option("--png", s->png, "Where to write pictures (default: samples.png in the run's folder)");
   verb.add_option("--seed", s->seed, "Another seed, another text").show_default();
   verb.add_option("--checkpoint", s->checkpoint, "best, last or a step").show_default();
   verb.add_flag("--json", s->json, "Print one JSON object");
   verb.footer(
-      "Examples:\n  echelon sample runs/gpt-1 --prompt \"Call me\" --temperature 0.7\n  echelon sample runs/gan-1 "
-      "--png digits.png");
+      "Examples:\n  echelon sample runs/gpt-1 --prompt \"Call me\" --temperature 0.7\n"
+      "  echelon sample runs/gpt-1 --prompt \"The whale\" --top-p 0.9 --stop . --length 200\n"
+      "  echelon sample runs/gan-1 --png digits.png");
   verb.action([s] { sample(*s); });
 }
 

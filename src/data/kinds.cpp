@@ -214,7 +214,15 @@ OpenSplit read_text_kind(OptionReader& table, const Path& fallback) {
   TextOptions o;
   using Level = TextOptions::Level;
   using Windows = TextOptions::Windows;
-  o.level = pick<Level>(table, "level", {{"character", Level::character}, {"byte", Level::byte}});
+  o.level =
+      pick<Level>(table, "level",
+                  {{"character", Level::character}, {"byte", Level::byte}, {"bpe", Level::bpe}, {"word", Level::word}});
+  const std::string level = table.text("level", "character");
+  const bool counted = o.level == Level::bpe || o.level == Level::word;
+  if (counted) o.tokens = table.integer("vocabulary", 4096, o.level == Level::bpe ? 256 : 2, 1 << 20);
+  const std::string tokens = table.text("tokens", "");
+  if (!tokens.empty() && table.has("vocabulary"))
+    table.problem("vocabulary", "stands beside tokens, which says it already: keep one of them");
   o.length = table.integer("length", 64, 1, 1 << 20);
   o.windows = pick<Windows>(table, "windows",
                             {{"random", Windows::random}, {"tiled", Windows::tiled}, {"streams", Windows::streams}});
@@ -223,14 +231,28 @@ OpenSplit read_text_kind(OptionReader& table, const Path& fallback) {
   o.train_fraction = table.number("train_fraction", 0.9, 0.01, 1);
   read_text_parts(table, o);
   if (table.has("streams") && o.windows != Windows::streams) table.problem("streams", "needs windows = \"streams\"");
+  // What one split was read with serves the others: the same text has the same tokens.
+  const auto made = std::make_shared<std::shared_ptr<const Vocabulary>>();
   return [=](Disk& disk, const std::string& split) -> DatasetPtr {
     TextOptions options = o;
+    options.vocabulary = *made;
     // A test is the same every time: all of the text once.
     if (split != "train" && o.windows == Windows::random) options.windows = Windows::tiled;
     if (split != "train" && o.train_fraction >= 1) bad_input("the whole text trains: nothing is left for '{}'", split);
     const std::string path = where(disk);
     const std::string file = disk.is_directory(path) ? path + "/text.txt" : path;
-    return read_text_dataset(open_source(disk, file), split, options);
+    if (!tokens.empty() && !options.vocabulary) {
+      try {
+        options.vocabulary = std::make_shared<Vocabulary>(Vocabulary::from_text(read_text(disk, tokens, 64 << 20)));
+      } catch (const BadInput& problem) {
+        bad_input("{}: {}", tokens, problem.what());
+      }
+      if (options.vocabulary->level() != level)
+        bad_input("{}: these are tokens of level = \"{}\": say that level", tokens, options.vocabulary->level());
+    }
+    auto dataset = read_text_dataset(open_source(disk, file), split, options);
+    *made = dataset->info().vocabulary;
+    return dataset;
   };
 }
 

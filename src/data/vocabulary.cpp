@@ -69,11 +69,33 @@ Vocabulary Vocabulary::characters(std::string_view text, std::string_view name) 
   return v;
 }
 
+Vocabulary Vocabulary::byte_pairs(BytePairs pairs) {
+  Vocabulary v;
+  v.pairs_ = std::make_shared<BytePairs>(std::move(pairs));
+  return v;
+}
+
+Vocabulary Vocabulary::words(Words words) {
+  Vocabulary v;
+  v.words_ = std::make_shared<Words>(std::move(words));
+  return v;
+}
+
 Vocabulary Vocabulary::from_text(std::string_view text) {
   if (text == "bytes") return {};
+  constexpr std::string_view pairs = "bpe\n", listed = "words\n";
+  if (text.starts_with(pairs) || text.starts_with(listed)) {
+    const bool of_pairs = text.starts_with(pairs);
+    const std::string_view lines = text.substr(of_pairs ? pairs.size() : listed.size());
+    Vocabulary v = of_pairs ? byte_pairs(BytePairs::from_text(lines)) : words(Words::from_text(lines));
+    if (v.to_text() != text) bad_input("a vocabulary is written in one way only, without zeros in front of numbers");
+    return v;
+  }
   constexpr std::string_view prefix = "characters";
   Vocabulary v;
-  const auto wrong = [&] { bad_input("a vocabulary is 'bytes' or 'characters U+000A ...', not '{:.40}'", text); };
+  const auto wrong = [&] {
+    bad_input("a vocabulary is 'bytes', 'characters U+000A ...', or the lines of 'bpe' or 'words', not '{:.40}'", text);
+  };
   if (!text.starts_with(prefix)) wrong();
   for (std::string_view rest = text.substr(prefix.size()); !rest.empty();) {
     std::uint32_t point = 0;
@@ -88,8 +110,23 @@ Vocabulary Vocabulary::from_text(std::string_view text) {
   return v;
 }
 
+std::size_t Vocabulary::size() const {
+  return pairs_ ? pairs_->size() : words_ ? words_->size() : points_.empty() ? 256 : points_.size();
+}
+
+std::string_view Vocabulary::level() const {
+  return pairs_ ? "bpe" : words_ ? "word" : points_.empty() ? "byte" : "character";
+}
+
+bool Vocabulary::operator==(const Vocabulary& other) const {
+  return points_ == other.points_ && bool(pairs_) == bool(other.pairs_) && bool(words_) == bool(other.words_) &&
+         (!pairs_ || *pairs_ == *other.pairs_) && (!words_ || *words_ == *other.words_);
+}
+
 std::string Vocabulary::to_text() const {
   if (is_bytes()) return "bytes";
+  if (pairs_) return "bpe\n" + pairs_->to_text();
+  if (words_) return "words\n" + words_->to_text();
   std::string text = "characters";
   for (const char32_t p : points_) text += fmt::format(" U+{:04X}", static_cast<std::uint32_t>(p));
   return text;
@@ -101,6 +138,8 @@ void Vocabulary::for_each_token(std::string_view text, std::string_view name, F 
     for (const char c : text) use(static_cast<std::uint32_t>(static_cast<unsigned char>(c)));
     return;
   }
+  if (pairs_) return pairs_->encode(text, use);
+  if (words_) return words_->encode(text, use);
   for (std::size_t at = 0; at < text.size();) {
     const auto [point, bytes] = character_at(text, at, name);
     const auto it = std::ranges::lower_bound(points_, point);
@@ -121,7 +160,7 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_
 std::vector<std::byte> Vocabulary::encode_packed(std::string_view text, std::string_view name) const {
   std::vector<std::byte> packed;
   const std::size_t width = packed_width();
-  packed.reserve(text.size() * (is_bytes() ? 1 : width));
+  packed.reserve(pairs_ || words_ ? text.size() / 2 * width : text.size() * (is_bytes() ? 1 : width));
   for_each_token(text, name, [&](std::uint32_t t) {
     for (std::size_t i = 0; i < width; ++i) packed.push_back(static_cast<std::byte>(t >> (8 * i)));
   });
@@ -135,10 +174,24 @@ std::string Vocabulary::decode(std::span<const std::int32_t> tokens) const {
       text += is_bytes() ? "?" : "\xEF\xBF\xBD";
     else if (is_bytes())
       text.push_back(static_cast<char>(t));
+    else if (pairs_)
+      text += pairs_->bytes_of(static_cast<std::size_t>(t));
+    else if (words_)
+      text += words_->bytes_of(static_cast<std::size_t>(t));
     else
       append(text, points_[static_cast<std::size_t>(t)]);
   }
   return text;
+}
+
+std::size_t whole_characters(std::string_view text) {
+  for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
+    const auto b = static_cast<unsigned char>(text[text.size() - back]);
+    if ((b & 0xC0) == 0x80) continue;  // not the first byte of a character
+    const std::size_t length = b >= 0xF0 ? 4 : b >= 0xE0 ? 3 : b >= 0xC0 ? 2 : 1;
+    return length > back ? text.size() - back : text.size();
+  }
+  return text.size();
 }
 
 }  // namespace echelon::data

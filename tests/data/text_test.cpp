@@ -1,9 +1,11 @@
 #include "data/formats/text.h"
 
+#include <map>
 #include <set>
 
 #include "data/formats/synthetic.h"
 #include "data/loader.h"
+#include "data/text/pieces.h"
 #include "tests/data/support.h"
 
 namespace echelon::data {
@@ -50,6 +52,125 @@ TEST(Vocabulary, RefusesWhatIsNotUtf8) {
   for (const char* s : {"", "byte", "characters", "characters U+0041 U+0041", "characters U+0042 U+0041",
                         "characters U+110000", "characters 41", "characters U+a", "characters U+D800"})
     EXPECT_THROW(Vocabulary::from_text(s), BadInput) << s;
+}
+
+// The pairs as the definition has them: count every pair of every piece again after each merge.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> slow_pairs(std::string_view s, std::size_t tokens) {
+  std::vector<std::vector<std::uint32_t>> pieces;
+  for_each_piece(s, [&](std::string_view piece) {
+    pieces.emplace_back();
+    for (const char c : piece) pieces.back().push_back(static_cast<unsigned char>(c));
+  });
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  while (256 + pairs.size() < tokens) {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, int> counts;
+    for (const auto& p : pieces)
+      for (std::size_t i = 0; i + 1 < p.size(); ++i) ++counts[{p[i], p[i + 1]}];
+    std::pair<std::uint32_t, std::uint32_t> best;
+    int most = 1;
+    for (const auto& [pair, count] : counts)
+      if (count > most) most = count, best = pair;
+    if (most < 2) break;
+    for (auto& p : pieces) {
+      std::vector<std::uint32_t> merged;
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        const bool here = i + 1 < p.size() && p[i] == best.first && p[i + 1] == best.second;
+        merged.push_back(here ? static_cast<std::uint32_t>(256 + pairs.size()) : p[i]);
+        if (here) ++i;
+      }
+      p = merged;
+    }
+    pairs.push_back(best);
+  }
+  return pairs;
+}
+
+constexpr std::string_view rhyme =
+    "the cat sat on the mat, the cat sat on the hat; and then the rat that sat there sat on the cat.\n\n  aaaaaa aaaa "
+    "1999 "
+    "1998 19\xC3\xA4\xC3\xA4\xC3\xA4\n";
+
+TEST(Pieces, AreTheTextAndBeginWords) {
+  std::vector<std::string_view> pieces;
+  for_each_piece("It's  1999,\n ok", [&](std::string_view p) { pieces.push_back(p); });
+  EXPECT_EQ(pieces, (std::vector<std::string_view>{"It", "'", "s", " ", " 1999", ",", "\n", " ok"}));
+  const std::string longest(1000, 'x');
+  std::size_t count = 0;
+  for_each_piece(longest, [&](std::string_view p) { EXPECT_LE(p.size(), most_piece_bytes), ++count; });
+  EXPECT_EQ(count, (longest.size() + most_piece_bytes - 1) / most_piece_bytes);
+}
+
+TEST(BytePairs, AreThoseOfTheDefinition) {
+  std::string expected;
+  for (const auto& [a, b] : slow_pairs(rhyme, 320)) expected += fmt::format("{} {}\n", a, b);
+  EXPECT_EQ(BytePairs::train(rhyme, 320).to_text(), expected);
+  EXPECT_LT(BytePairs::train(rhyme, 100000).size(), 400u);  // no pair is left that occurs twice
+  EXPECT_EQ(BytePairs::train("", 300).size(), 256u);
+}
+
+TEST(BytePairs, EncodeAnyBytesAndMergeAsTheyWereMade) {
+  const auto v = Vocabulary::byte_pairs(BytePairs::train(rhyme, 300));
+  EXPECT_EQ(v.size(), 300u);
+  for (const std::string& s : {std::string(rhyme), std::string("something else \xff\0 entirely", 26), std::string()})
+    EXPECT_EQ(v.decode(v.encode(s, "s")), s);
+  EXPECT_LT(v.encode(rhyme, "s").size(), rhyme.size() / 2);
+  EXPECT_EQ(v.encode(" the", "s").size(), 1u);
+  EXPECT_EQ(Vocabulary::from_text(v.to_text()), v);
+}
+
+TEST(BytePairs, RefuseWhatNobodyWrote) {
+  for (const char* s : {"bpe\n1 2", "bpe\n1 256\n", "bpe\n1 2\n1 2\n", "bpe\n1  2\n", "bpe\n01 2\n", "bpe\n1 2 \n",
+                        "bpe\n\n", "bpe\n-1 2\n", "words\na", "words\n\n", "words\na\na\n", "words\na b\n",
+                        "words\n\\x41\n", "words\n\\x0\n", "words\n\\X0A\n", "words\n\\x0A\n", "words\na1\n"})
+    EXPECT_THROW(Vocabulary::from_text(s), BadInput) << s;
+  std::string doubled = "bpe\n97 97\n";  // a token of 2, 4, 8, ... bytes
+  for (int i = 256; i < 300; ++i) doubled += fmt::format("{0} {0}\n", i);
+  EXPECT_TRUE(says(complaint_of([&] { Vocabulary::from_text(doubled); }), "at most 64 bytes"));
+}
+
+TEST(Words, AreTheMostFrequentAndTheRestIsUnknown) {
+  const auto v = Vocabulary::words(Words::train(rhyme, 4));
+  EXPECT_EQ(v.size(), 4u);
+  const std::vector<std::int32_t> tokens = v.encode(" the cat sat quietly", "s");
+  EXPECT_EQ(tokens.size(), 4u);
+  EXPECT_EQ(tokens[0], 1);
+  EXPECT_EQ(tokens[3], 0);
+  EXPECT_EQ(v.decode(std::span(tokens).first(3)), " the cat sat");
+  EXPECT_EQ(v.decode(std::span(tokens).last(1)), "<unk>");
+  const auto all = Vocabulary::words(Words::train(rhyme, 1000));
+  EXPECT_EQ(all.decode(all.encode(rhyme, "s")), rhyme);
+  EXPECT_EQ(Vocabulary::from_text(all.to_text()), all);
+}
+
+TEST(Text, PairsAndWordsAreMadeOfThePartThatTrains) {
+  std::string s;
+  for (int i = 0; i < 100; ++i) s += "seen ";
+  for (int i = 0; i < 100; ++i) s += "never ";
+  TextOptions o;
+  o.length = 4;
+  o.train_fraction = 0.4;
+  o.tokens = 300;
+  for (const auto level : {TextOptions::Level::bpe, TextOptions::Level::word}) {
+    o.level = level;
+    const auto train = read_text_dataset(text(s), "train", o), test = read_text_dataset(text(s), "test", o);
+    EXPECT_EQ(*train->info().vocabulary, *test->info().vocabulary);
+    EXPECT_EQ(train->info().vocabulary->to_text().find("never"), std::string::npos);
+    EXPECT_EQ(train->info().classes, static_cast<std::int64_t>(train->info().vocabulary->size()));
+    Sample sample(train->fields());
+    train->get(1, {}, sample.ref());
+    const auto said = train->info().vocabulary->decode(sample.field<std::int32_t>(0));
+    EXPECT_NE(s.find(said), std::string::npos) << said;
+  }
+}
+
+TEST(WholeCharacters, LeaveOutWhatIsNotCompleteYet) {
+  EXPECT_EQ(whole_characters("abc"), 3u);
+  EXPECT_EQ(whole_characters("ab\xC3"), 2u);
+  EXPECT_EQ(whole_characters("ab\xC3\xA4"), 4u);
+  EXPECT_EQ(whole_characters("\xF0\x9F\x90"), 0u);
+  EXPECT_EQ(whole_characters("\xF0\x9F\x90\x8B"), 4u);
+  EXPECT_EQ(whole_characters(""), 0u);
+  EXPECT_EQ(whole_characters("\x80\x80\x80\x80"), 4u);  // no beginning of a character: not worth waiting for
 }
 
 TextOptions options(TextOptions::Windows windows, std::int64_t length) {

@@ -54,6 +54,17 @@ class TextDataset : public Dataset {
 
 }  // namespace
 
+Vocabulary make_vocabulary(std::string_view text, std::string_view name, const TextOptions& options) {
+  using Level = TextOptions::Level;
+  if (options.level == Level::byte) return Vocabulary::bytes();
+  if (options.level == Level::character) return Vocabulary::characters(text, name);
+  const auto seen = static_cast<std::size_t>(options.train_fraction * static_cast<double>(text.size()));
+  const std::string_view trains = text.substr(0, seen);
+  const auto tokens = static_cast<std::size_t>(options.tokens);
+  return options.level == Level::bpe ? Vocabulary::byte_pairs(BytePairs::train(trains, tokens))
+                                     : Vocabulary::words(Words::train(trains, tokens));
+}
+
 std::shared_ptr<const Dataset> read_text_dataset(const SourcePtr& source, const std::string& split,
                                                  const TextOptions& options) {
   if (options.length < 1) bad_input("a window of text has at least one token, not {}", options.length);
@@ -67,10 +78,10 @@ std::shared_ptr<const Dataset> read_text_dataset(const SourcePtr& source, const 
   } else {
     const std::byte* bytes = source->at(0, source->size());
     if (!bytes)
-      bad_input("{}: {} MiB are too much at character level: use level = \"byte\"", source->name(),
+      bad_input("{}: {} MiB are too much to be cut into tokens: use level = \"byte\"", source->name(),
                 source->size() >> 20);
     const std::string_view text(reinterpret_cast<const char*>(bytes), source->size());
-    if (!vocabulary) vocabulary = std::make_shared<Vocabulary>(Vocabulary::characters(text, source->name()));
+    if (!vocabulary) vocabulary = std::make_shared<Vocabulary>(make_vocabulary(text, source->name(), options));
     auto packed = vocabulary->encode_packed(text, source->name());
     const std::size_t width = vocabulary->packed_width();
     tokens.element = width == 1 ? Element::u8 : width == 2 ? Element::u16 : Element::u32;
