@@ -152,6 +152,7 @@ void add_data(Verb program) {
   converting.add_option("--to", s->target, "A directory that does not exist yet").required();
   converting.action([s] { convert(s->what, s->format, s->target, s->json); });
   add_data_tokens(verb);
+  add_data_show(verb);
 }
 
 }  // namespace echelon::cli

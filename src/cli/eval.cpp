@@ -19,7 +19,7 @@ namespace {
 struct EvalSettings {
   std::string run, checkpoint = "best", split = "test";
   int cores = available_cores();
-  bool json = false, errors = false;
+  bool json = false, errors = false, ema = false;
   int worst = 10;
   std::string by;
 };
@@ -97,7 +97,7 @@ void expect_errors(const LoadedRun& run, const EvalSettings& s) {
 
 void eval(const EvalSettings& s) {
   const auto disk = make_real_disk();
-  LoadedRun run = load_run(*disk, s.run, s.checkpoint);
+  LoadedRun run = load_run(*disk, s.run, s.checkpoint, s.ema);
   expect_errors(run, s);
   const auto data = data::open_dataset(*disk, run.prepared.recipe.data, s.split);
   LocalTeam alone(s.cores);
@@ -143,6 +143,7 @@ void add_eval(Verb program) {
   verb.add_flag("--errors", s->errors, "Also show how each class fares and the worst mistakes");
   verb.add_option("--worst", s->worst, "How many mistakes --errors shows").show_default().range(1, 100000);
   verb.add_option("--by", s->by, "With --errors: also for every value of this column of the table");
+  verb.add_flag("--ema", s->ema, "Use the average of the weights that optim.ema kept");
   verb.add_flag("--json", s->json, "Print one JSON object");
   verb.footer(
       "Examples:\n  echelon eval runs/demo-1\n  echelon eval demo-1 --checkpoint last --split train\n"

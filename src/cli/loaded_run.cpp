@@ -52,7 +52,7 @@ std::string in_words(const LoadedRun& run, const std::string& which) {
 
 }  // namespace
 
-LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which) {
+LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which, bool average) {
   LoadedRun loaded{.folder = open_run(disk, "runs", run),
                    .prepared = {},
                    .table = {},
@@ -67,6 +67,7 @@ LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which)
   loaded.parameters = Buffer(loaded.table.floats() * sizeof(float));
   Checkpoint checkpoint = find_checkpoint(disk, loaded.folder, which);
   load_weights(checkpoint.weights, loaded.table, loaded.parameters.as<float>());
+  if (average) load_average(checkpoint.state, loaded.table, *loaded.prepared.model, loaded.parameters.as<float>());
   loaded.manifest = checkpoint.manifest;
   loaded.which = in_words(loaded, which);
   return loaded;

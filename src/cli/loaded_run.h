@@ -23,7 +23,8 @@ struct LoadedRun {
 
 // `run` is a run's folder or its name in runs/; `which` is "best", "last" or a step. BadInput for anything that is not
 // there or not whole. `disk` must outlive the result.
-LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which);
+// `average`: the average of the weights that optim.ema kept, instead of the last step's.
+LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which, bool average = false);
 
 // One for each class: its name, or its number.
 std::vector<std::string> class_names_of(const data::DatasetInfo& info);

@@ -23,7 +23,7 @@ struct PredictSettings {
   std::vector<std::string> inputs;
   int top = 3;
   int cores = available_cores();
-  bool json = false;
+  bool json = false, ema = false;
 };
 
 // Where answers go: a file that appears whole or not at all, or standard output.
@@ -119,7 +119,7 @@ AnswerFormat format_of(const PredictSettings& s, bool small) {
 void predict(const PredictSettings& s) {
   const auto disk = make_real_disk();
   const auto clock = make_real_clock();
-  LoadedRun run = load_run(*disk, s.run, s.checkpoint);
+  LoadedRun run = load_run(*disk, s.run, s.checkpoint, s.ema);
   expect_answers(run);
   if (!s.json) fmt::print(stderr, "{}: {}\n", run.folder.path, run.which);
   const PredictInputs inputs = open_predict_inputs(*disk, run, s.inputs);
@@ -202,6 +202,7 @@ void add_predict(Verb program) {
                   "best (by train.monitor, and of equals the lowest loss), last or a step")
       .show_default();
   verb.add_option("--cores", s->cores, "Cores to use").show_default().range(1, 1024);
+  verb.add_flag("--ema", s->ema, "Use the average of the weights that optim.ema kept");
   verb.add_flag("--json", s->json, "Print JSON: the answers, or with -o one object about them");
   verb.footer(
       "Examples:\n"

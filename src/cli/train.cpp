@@ -1,6 +1,7 @@
 // `echelon train`: from a recipe to a trained network in a run folder.
 
 #include "base/error.h"
+#include "cli/find_lr.h"
 #include "cli/folds.h"
 #include "cli/sweep.h"
 #include "cli/train_folder.h"
@@ -24,6 +25,7 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
   problems.throw_if_any(s.recipe);
   TrainingJob job = make_job(prepared);
   job.initial = initial;
+  if (s.find_lr) return find_lr(*disk, s, prepared, job);
   job.stragglers = s.world.stragglers;
   run_on_world(s.world, {.seed = prepared.recipe.train.seed, .hears_signals = true},
                [&](World& world) { train_rank(world, s, prepared, job); });
@@ -51,6 +53,8 @@ void add_train(Verb program) {
       "--resume", *resume,
       "Go on from the last checkpoint of --run, or of this recipe's newest run; --resume=auto: start if there "
       "is none");
+  verb.add_flag("--find-lr", s->find_lr, "Do not train: try rising learning rates for 100 steps, and suggest one");
+  verb.add_option("--svg", s->svg, "Where --find-lr draws its curve (default: RECIPE-find-lr.svg)");
   verb.add_flag("--trace", s->trace, "Write trace.json for Perfetto or chrome://tracing into the run's folder");
   verb.add_flag("--json", s->json, "Print one JSON object with the result as the last line");
   verb.footer(
@@ -65,11 +69,14 @@ void add_train(Verb program) {
       "  echelon train recipes/demo.toml --workers 2       two processes, the same weights\n"
       "  echelon train recipes/demo.toml --workers 4 --system easgd --set when.tau=10\n"
       "  echelon train recipes/demo.toml --workers 4 --link 100mbit --straggler rank=1,factor=4\n"
+      "  echelon train recipes/demo.toml --find-lr          which learning rate to take\n"
       "Ctrl-C and SIGTERM save and stop; a second one stops at once.");
   verb.action([s, resume, folds, world_flags] {
     if (*resume != "" && *resume != "true" && *resume != "auto")
       bad_input("--resume={}: it is --resume, or --resume=auto to start where there is no run yet", *resume);
     s->resume = resume->empty() ? Resume::no : *resume == "auto" ? Resume::automatic : Resume::yes;
+    if (s->find_lr && is_sweep(s->overrides)) bad_input("--find-lr is for one recipe: give --set one value");
+    if (!s->svg.empty() && !s->find_lr) bad_input("--svg belongs to --find-lr");
     if (!is_sweep(s->overrides)) return train(*s, *folds, given_words(*world_flags));
     if (*folds > 0) bad_input("--folds and several values of one --set: train one sweep for each, or one set of folds");
     sweep(*s, given_words(*world_flags));

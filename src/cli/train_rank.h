@@ -21,6 +21,8 @@ struct TrainSettings {
   std::string run, root = "runs";
   Resume resume = Resume::no;
   bool json = false, trace = false;
+  bool find_lr = false;
+  std::string svg;  // of find_lr; empty: after the recipe
 
   std::string command() const;  // that does the same
 };

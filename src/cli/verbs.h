@@ -15,7 +15,8 @@ void add_predict(Verb program);
 void add_sample(Verb program);
 void add_runs(Verb program);
 void add_data(Verb program);
-void add_data_tokens(Verb data);  // a part of it
+void add_data_tokens(Verb data);  // parts of it
+void add_data_show(Verb data);
 void add_models(Verb program);
 void add_systems(Verb program);
 void add_compare(Verb program);

@@ -28,4 +28,9 @@ DatasetPtr held_out(DatasetPtr inner, double fraction, bool train);
 // cache). BadInput, with the size, if it would need more than `memory_limit` bytes.
 DatasetPtr cached(DatasetPtr inner, std::uint64_t memory_limit);
 
+// Mixup (Zhang et al. 2018): each sample is mixed with a random one, numbers by a share from a beta distribution with
+// both parameters `alpha`. A class is not mixed: it is one of the two, drawn with the same share, so that the loss is
+// that of mixup on average. BadInput for samples with ids that are not a class.
+DatasetPtr mixed_up(DatasetPtr inner, double alpha);
+
 }  // namespace echelon::data

@@ -92,7 +92,8 @@ DatasetPtr DataSpec::transformed(DatasetPtr plain, bool augment) const {
   std::vector<TransformPtr> chain;
   for (const auto& make : transforms_)
     if (auto transform = make(augment)) chain.push_back(std::move(transform));
-  return mapped(std::move(plain), std::move(chain));
+  DatasetPtr dataset = mapped(std::move(plain), std::move(chain));
+  return augment && mixup_ > 0 ? mixed_up(std::move(dataset), mixup_) : dataset;
 }
 
 DataSpec read_data_spec(OptionReader& table, const DataPlaces& places) {
@@ -115,7 +116,17 @@ DataSpec read_data_spec(OptionReader& table, const DataPlaces& places) {
   else
     table.ignore("cache_mib");
   for (auto& transform : table.tables("transform")) {
-    if (auto make = read_transform(transform)) spec.transforms_.push_back(std::move(make));
+    const auto kind = transform.options().items.find("kind");
+    const auto* name =
+        kind == transform.options().items.end() ? nullptr : std::get_if<std::string>(&kind->second.value);
+    if (spec.mixup_ > 0) transform.problem("kind", "comes after mixup, which must be the last");
+    if (name && *name == "mixup") {  // not a change to one sample
+      transform.ignore("kind");
+      spec.mixup_ = transform.number("alpha", 0.2, 1e-3, 100);
+      transform.done();
+    } else if (auto make = read_transform(transform)) {
+      spec.transforms_.push_back(std::move(make));
+    }
   }
   if (!spec.kind_.empty()) table.done();  // which keys there are depends on the kind
   return spec;

@@ -69,6 +69,7 @@ class DataSpec {
   OpenOther open_validation_, open_test_;  // where they have a path of their own
   PartsSpec parts_;
   std::vector<MakeTransform> transforms_;
+  double mixup_ = 0;  // alpha; 0: none
   double holdout_ = 0;
   bool cuts_itself_ = false;
   std::uint64_t limit_train_ = 0, limit_test_ = 0, cache_limit_ = 0;

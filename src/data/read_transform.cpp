@@ -50,7 +50,9 @@ Make only_augmenting(M make) {
 
 Make read_transform(OptionReader& table) {
   if (!table.require("kind", "say which transform it is, such as \"flip\"")) return nullptr;
-  const std::string kind = table.choice("kind", "", {"crop", "flip", "shift", "cutout", "noise", "normalise", "copy"});
+  const std::string kind = table.choice(
+      "kind", "",
+      {"crop", "flip", "shift", "rotate", "zoom", "colour", "erase", "cutout", "noise", "normalise", "copy", "mixup"});
   Make make;
   if (kind == "crop") {
     make = read_crop(table);
@@ -60,6 +62,22 @@ Make read_transform(OptionReader& table) {
   } else if (kind == "shift") {
     const auto most = table.integer("most", 2, 0, 1 << 20);
     make = only_augmenting([=] { return make_shift(most); });
+  } else if (kind == "rotate") {
+    const double most = table.number("most", 15, 0, 180);
+    make = only_augmenting([=] { return make_rotate(most); });
+  } else if (kind == "zoom") {
+    const double most = table.number("most", 0.2, 0, 0.99);
+    make = only_augmenting([=] { return make_zoom(most); });
+  } else if (kind == "colour") {
+    const ColourChange most{.brightness = table.number("brightness", 0.2, 0, 1),
+                            .contrast = table.number("contrast", 0.2, 0, 1),
+                            .saturation = table.number("saturation", 0.2, 0, 1)};
+    make = only_augmenting([=] { return make_colour(most); });
+  } else if (kind == "erase") {
+    const double p = table.number("probability", 0.5, 0, 1), least = table.number("least", 0.02, 1e-6, 1),
+                 most = table.number("most", 0.33, 1e-6, 1);
+    if (least > most) table.problem("least", fmt::format("= {} is more than most = {}", least, most));
+    make = only_augmenting([=] { return make_erase(p, least, most); });
   } else if (kind == "cutout") {
     const auto extent = table.integer("size", 8, 1, 1 << 20);
     make = only_augmenting([=] { return make_cutout(extent); });

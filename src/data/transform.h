@@ -40,6 +40,15 @@ TransformPtr make_flip(float probability);      // left and right exchanged
 TransformPtr make_shift(std::int64_t most);     // moved by up to `most` pixels in each direction, zeros move in
 TransformPtr make_cutout(std::int64_t extent);  // a square of zeros somewhere (DeVries & Taylor 2017)
 TransformPtr make_noise(float deviation);       // normal noise added to every pixel
+TransformPtr make_rotate(double most_degrees);  // about the middle, to either side; zeros come in at the corners
+TransformPtr make_zoom(double most);            // by a factor between 1 - most and 1 + most
+// Brightness, contrast and (of three channels) saturation, each times up to 1 - most .. 1 + most.
+struct ColourChange {
+  double brightness = 0.2, contrast = 0.2, saturation = 0.2;
+};
+TransformPtr make_colour(const ColourChange& most);
+// With that probability a rectangle of zeros, `least` to `most` of the image's area (Zhong et al. 2017).
+TransformPtr make_erase(double probability, double least, double most);
 // (x - mean) / deviation, for each channel, or for all when one number is given.
 TransformPtr make_normalise(std::vector<float> mean, std::vector<float> deviation);
 // A second field with the content of the first: the clean target of a denoising autoencoder. Put before make_noise.

@@ -19,6 +19,7 @@ class Retrained : public Model {
   explicit Retrained(std::unique_ptr<Model> model) : Model(model->name(), model->inputs()), model_(std::move(model)) {}
   Task task() const override { return model_->task(); }
   std::int64_t context() const override { return model_->context(); }
+  std::optional<Graph> decoding(std::int64_t slice) const override { return model_->decoding(slice); }
   std::vector<Phase> training(std::int64_t slice) const override {
     std::vector<Phase> phases = model_->training(slice);
     for (Phase& phase : phases) change(phase.graph);

@@ -5,6 +5,7 @@
 //   name = "adamw"        # sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, lars, lamb
 //   lr = 1e-3             # each rule has a usual one
 //   weight_decay = 0.1    # never applied to biases and normalisation
+//   ema = 0.999           # also keep an average of the weights, each step 1 - ema of the way to the new ones; 0: none
 //   clip_norm = 1.0       # of the whole gradient; clip_value for each element
 //   ...                   # the rule's own: momentum, beta1, beta2, eps, rho, alpha, eta
 
@@ -16,6 +17,7 @@ namespace echelon {
 struct Optim {
   std::unique_ptr<const Rule> rule;
   double lr = 0.1;
+  double ema = 0;
   Clip clip;
 };
 

@@ -18,6 +18,10 @@ std::unique_ptr<const Rule> adamw(OptionReader&);
 std::unique_ptr<const Rule> lars(OptionReader&);
 std::unique_ptr<const Rule> lamb(OptionReader&);
 
+// The rule, with an average of the weights as one more slot. `decay`: the share of the past.
+inline constexpr const char* ema_slot = "ema";
+std::unique_ptr<const Rule> averaged(std::unique_ptr<const Rule> rule, double decay);
+
 // Settings that several rules have.
 inline double weight_decay(OptionReader& r, double fallback = 0) { return r.number("weight_decay", fallback, 0, 1e3); }
 // A share below one, such as a momentum or the weight of the past in an average.

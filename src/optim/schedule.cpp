@@ -59,7 +59,9 @@ Duration read_duration(OptionReader& r, const std::string& key, Duration fallbac
   return r.has(key + "_epochs") ? Duration{epochs, true} : Duration{static_cast<double>(steps), false};
 }
 
-std::vector<std::string> schedule_names() { return {"constant", "step", "cosine", "polynomial"}; }
+std::vector<std::string> schedule_names() {
+  return {"constant", "step", "cosine", "polynomial", "one_cycle", "plateau"};
+}
 
 ScheduleSpec read_schedule(OptionReader& r) {
   ScheduleSpec spec;
@@ -68,12 +70,31 @@ ScheduleSpec read_schedule(OptionReader& r) {
   if (spec.name == "step") {
     read_drops(r, spec);
   } else {
-    not_for(r, spec.name, "\"step\"", {"drop", "every_epochs", "every_steps", "at_epochs", "at_steps"});
+    not_for(r, spec.name, "\"step\"", {"every_epochs", "every_steps", "at_epochs", "at_steps"});
+    if (spec.name != "plateau") not_for(r, spec.name, "\"step\" and \"plateau\"", {"drop"});
   }
-  if (spec.name == "cosine" || spec.name == "polynomial") {
-    spec.final = r.number("final", 0, 0, 1);
+  if (spec.name == "cosine" || spec.name == "polynomial" || spec.name == "one_cycle") {
+    spec.final = r.number("final", spec.name == "one_cycle" ? 4e-6 : 0, 0, 1);
   } else {
-    not_for(r, spec.name, "\"cosine\" and \"polynomial\"", {"final"});
+    not_for(r, spec.name, "\"cosine\", \"polynomial\" and \"one_cycle\"", {"final"});
+  }
+  if (spec.name == "one_cycle") {
+    spec.rise = r.number("rise", 0.3, 0, 1);
+    spec.start = r.number("start", 0.04, 0, 1);
+    if (has_duration(r, "warmup"))
+      r.problem(r.has("warmup_epochs") ? "warmup_epochs" : "warmup_steps",
+                "has no meaning for name = \"one_cycle\", which rises by itself: set rise");
+  } else {
+    not_for(r, spec.name, "\"one_cycle\"", {"rise", "start"});
+  }
+  if (spec.name == "plateau") {
+    spec.plateau = PlateauSpec{.drop = r.number("drop", 0.1, 0, 1),
+                               .patience = r.integer("patience", 3, 0, 1 << 30),
+                               .threshold = r.number("threshold", 1e-4, 0, 1),
+                               .cooldown = r.integer("cooldown", 0, 0, 1 << 30),
+                               .least = r.number("least", 0, 0, 1)};
+  } else {
+    not_for(r, spec.name, "\"plateau\"", {"patience", "threshold", "cooldown", "least"});
   }
   if (spec.name == "polynomial") {
     spec.power = r.number("power", 1, 0, 100);
@@ -108,9 +129,17 @@ double Schedule::shape(double step) const {
     const auto passed = std::upper_bound(drops_.begin(), drops_.end(), step) - drops_.begin();
     return std::pow(spec_.drop, static_cast<double>(passed));
   }
+  constexpr double pi = 3.14159265358979323846;
+  if (spec_.name == "one_cycle") {  // as torch has it: the highest rate at step rise * total - 1, the last at the end
+    const auto half_cosine = [](double from, double to, double share) {
+      return to + (from - to) * 0.5 * (1 + std::cos(pi * std::clamp(share, 0.0, 1.0)));
+    };
+    const double top = spec_.rise * total_ - 1, end = total_ - 1;
+    if (step <= top) return half_cosine(spec_.start, 1, top > 0 ? step / top : 1);
+    return half_cosine(1, spec_.final, end > top ? (step - top) / (end - top) : 1);
+  }
   const double length = total_ - warmup_;
   const double progress = length > 0 ? std::clamp((step - warmup_) / length, 0.0, 1.0) : 1;
-  constexpr double pi = 3.14159265358979323846;
   if (spec_.name == "cosine") return spec_.final + (1 - spec_.final) * 0.5 * (1 + std::cos(pi * progress));
   if (spec_.name == "polynomial") return spec_.final + (1 - spec_.final) * std::pow(1 - progress, spec_.power);
   return 1;

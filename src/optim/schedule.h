@@ -1,12 +1,17 @@
 #pragma once
 // How the learning rate and the batch change during a run: the [schedule] table of a recipe. Everything is a closed
-// form of the step, so resuming needs no saved state. Times are given in steps or in epochs.
+// form of the step, so resuming needs no saved state; but for a plateau, which looks at results and is remembered by
+// the training. Times are given in steps or in epochs.
 //
 //   [schedule]
-//   name = "cosine"         # constant, step, cosine, polynomial
+//   name = "cosine"         # constant, step, cosine, polynomial, one_cycle, plateau
 //   warmup_epochs = 5       # or warmup_steps: the rate rises in a straight line; fits any of them
 //   final = 0.1             # cosine, polynomial: the last rate, as a share of optim.lr
 //   power = 2.0             # polynomial
+//   rise = 0.3              # one_cycle: the share of the run while the rate rises ...
+//   start = 0.04            # ... from this share of optim.lr; it ends at `final`, both along half a cosine
+//   patience = 3            # plateau: evaluations without a better result before the rate drops (optim/plateau.h);
+//                           # also threshold, cooldown, least
 //   drop = 0.1              # step: what the rate is multiplied with ...
 //   every_epochs = 30       # ... and when; or every_steps, at_epochs = [30, 60], at_steps
 //   [schedule.growth]       # grow the batch instead of, or besides, lowering the rate (Smith et al. 2017)
@@ -16,10 +21,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/options.h"
+#include "optim/plateau.h"
 
 namespace echelon {
 
@@ -41,6 +48,8 @@ struct ScheduleSpec {
   std::string name = "constant";
   Duration warmup = {};
   double final = 0, power = 1;
+  double rise = 0.3, start = 0.04;  // one_cycle
+  std::optional<PlateauSpec> plateau = {};
   double drop = 0.1;
   Duration every = {};            // step: amount 0 if `at` is given
   std::vector<Duration> at = {};  // step

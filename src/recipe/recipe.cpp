@@ -31,7 +31,15 @@ void read_batch(OptionReader& r, TrainSpec& train) {
   train.batch = r.integer("batch", 64, 1, most_batch);
   train.shards_derived = !r.has("shards");
   train.shards = r.integer("shards", derived_shards(train.batch), 1, most_shards);
-  if (train.batch % train.shards == 0) return;
+  train.accumulate = r.integer("accumulate", 1, 1, most_shards);
+  if (train.batch % train.shards == 0) {
+    if (train.batch > most_batch / train.accumulate || train.shards > most_shards / train.accumulate)
+      r.problem("accumulate", fmt::format("= {} makes a batch of more than {} samples or {} shards", train.accumulate,
+                                          most_batch, most_shards));
+    else
+      train.batch *= train.accumulate, train.shards *= train.accumulate;
+    return;
+  }
   std::int64_t below = train.shards;
   while (train.batch % below != 0) --below;
   std::int64_t above = train.batch + train.shards - train.batch % train.shards;
@@ -164,9 +172,19 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
   if (metrics.has("report")) recipe.report = report;
   metrics.done();
   recipe.train = read_train(train);
+  if (recipe.schedule.plateau && (!recipe.train.evaluate || recipe.train.eval_every.amount <= 0))
+    schedule.problem("name",
+                     "= \"plateau\" looks at evaluations, but there are none before the end; set "
+                     "train.eval_every_epochs = 1");
   if (recipe.train.shards_derived)
-    recipe.notes.push_back(
-        fmt::format("train.shards = {} (derived from train.batch = {})", recipe.train.shards, recipe.train.batch));
+    recipe.notes.push_back(fmt::format("train.shards = {} (derived from train.batch = {})",
+                                       recipe.train.shards / recipe.train.accumulate,
+                                       recipe.train.batch / recipe.train.accumulate));
+  if (const TrainSpec& t = recipe.train; t.accumulate > 1)
+    recipe.notes.push_back(fmt::format(
+        "train.accumulate = {}: a step sums the gradients of {} batches of {}; it is written as train.batch = {} in {} "
+        "shards, of which a core has one at a time in memory",
+        t.accumulate, t.accumulate, t.batch / t.accumulate, t.batch, t.shards));
   return recipe;
 }
 
@@ -175,6 +193,7 @@ std::string resolved_toml(const Recipe& recipe) {
   Options tree = parse_toml(write_toml(recipe.tree), recipe.path);
   const TrainSpec& train = recipe.train;
   fill_in(tree, "train", "batch", train.batch);
+  if (train.accumulate > 1) fill_in(tree, "train", "accumulate", std::int64_t{1});
   fill_in(tree, "train", "shards", train.shards);
   fill_in(tree, "train", "seed", static_cast<std::int64_t>(train.seed));
   fill_in(tree, "optim", "lr", recipe.lr);

@@ -31,6 +31,7 @@ struct TrainSpec {
   // the machine: a core that has more than one runs them one after the other, which is gradient accumulation.
   std::int64_t batch = 64, shards = 1;
   bool shards_derived = false;  // the recipe did not say
+  std::int64_t accumulate = 1;  // what batch and shards were multiplied with already
   std::uint64_t seed = 1;
   bool drop_partial = false;  // leave out the last batch of an epoch if it is not full
   bool evaluate = true;       // whether there are data to evaluate on

@@ -51,6 +51,10 @@ std::shared_ptr<const Composition> read_system(const Recipe& r, Problems& proble
     found.add({},
               "order.bytes: exact training measures how large its buckets should be: leave out order.bytes, or "
               "take order fusion");
+  if (!c->is_exact() && r.optim.items.contains("ema"))
+    found.add(r.optim.items.at("ema").place,
+              "optim.ema averages the weights of exact training; here every worker has weights of its own: leave out "
+              "optim.ema, or the system");
   for (const Problems::Problem& p : found.list()) problems.add(p.place, p.text);
   return c->is_exact() || !found.empty() ? nullptr : c;
 }
@@ -110,6 +114,7 @@ TrainingJob make_job(const PreparedRun& p) {
           .target_accuracy = t.target_accuracy,
           .target_loss = t.target_loss,
           .patience = t.patience,
+          .plateau = p.recipe.schedule.plateau,
           .model_fingerprint = model_fingerprint(p),
           .data_fingerprint = p.train->info().fingerprint,
           .recipe_fingerprint = recipe_fingerprint(p.recipe),

@@ -25,14 +25,6 @@ double measure_core_peak(Clock& clock) {
   return best;
 }
 
-// Fills in the weights that the run begins with; empty if they are all random numbers.
-std::function<void(const ParameterTable&, std::span<float>)> start_of(const TrainingJob& job) {
-  if (!job.initial) return {};
-  return [initial = job.initial](const ParameterTable& table, std::span<float> parameters) {
-    initial->write(table, parameters);
-  };
-}
-
 // The monitored metric of an evaluation: its name and value.
 std::pair<std::string, double> monitored(const std::optional<Metric>& monitor, const Evaluation& e) {
   if (!monitor) return e.accuracy >= 0 ? std::pair("accuracy", e.accuracy) : std::pair("loss", e.loss);
@@ -61,6 +53,13 @@ std::int64_t evaluation_batch_of(const data::Dataset& data) {
 
 }  // namespace
 
+std::function<void(const ParameterTable&, std::span<float>)> start_of(const TrainingJob& job) {
+  if (!job.initial) return {};
+  return [initial = job.initial](const ParameterTable& table, std::span<float> parameters) {
+    initial->write(table, parameters);
+  };
+}
+
 Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team, std::string checkpoints, int keep)
     : job_(job),
       disk_(disk),
@@ -79,6 +78,7 @@ Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team,
       memory_(std::make_unique<Memory>()),
       core_peak_(team.world().place().threads ? measure_core_peak(clock) : 0) {
   flops_per_sample_ = engine_->flops_per_sample();
+  if (job.plateau) memory_->plateau = Plateau(*job.plateau);
   if (const data::DatasetPtr& data = job.validation ? job.validation : job.test)
     evaluator_ = std::make_unique<Evaluator>(*job.model, engine_->table(), engine_->model(), data,
                                              evaluation_batch_of(*data), team, job.metrics);
@@ -206,6 +206,11 @@ void Training::do_evaluation(const StopFlag& stop) {
   // Patience is for the metric alone: a loss that creeps on at the same accuracy does not keep a run alive.
   m.evaluations_since_best = !m.best || score.value > m.best->value ? 0 : m.evaluations_since_best + 1;
   if (best) m.best = score, m.best_step = next_;
+  if (job_.plateau && m.plateau.evaluated(score.value))
+    tell([&](RunListener& l) {
+      l.on_note(fmt::format("{} evaluations without a better one: the learning rate drops to {:g}",
+                            job_.plateau->patience + 1, rate(next_)));
+    });
   tell([&](RunListener& l) {
     l.on_evaluation({.step = next_,
                      .epoch = epochs_after(next_ - 1),

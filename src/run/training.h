@@ -40,12 +40,16 @@ struct TrainingJob {
   std::int64_t total_steps = 0;
   Duration eval_every, checkpoint_every;  // an amount of 0: at the end only
   std::optional<double> target_accuracy, target_loss;
-  std::int64_t patience = 0;  // evaluations without a better one; 0: no limit
+  std::int64_t patience = 0;                // evaluations without a better one; 0: no limit
+  std::optional<PlateauSpec> plateau = {};  // lowers the schedule's rate where evaluations do not get better
   std::string model_fingerprint, data_fingerprint, recipe_fingerprint;
   std::shared_ptr<const Composition> composition = nullptr;  // null: exact synchronous training
   std::vector<Straggler> stragglers = {};                    // experiments
   std::shared_ptr<const InitialWeights> initial = nullptr;   // null: random numbers, or a checkpoint will be loaded
 };
+
+// Fills in the weights that the run begins with; empty if they are all random numbers.
+std::function<void(const ParameterTable&, std::span<float>)> start_of(const TrainingJob& job);
 
 struct RunSummary {
   std::int64_t steps = 0;
@@ -126,6 +130,7 @@ class Training {
   void gather_times(RunSummary& summary, double waited_for_input);
   void check_agreement(const std::string& hash);
   bool due(const Duration& every, std::int64_t step) const;  // after the step (counted from 0)
+  double rate(std::int64_t step) const;                      // the schedule's, lowered at a plateau
   double epochs_after(std::int64_t step) const;
   double peak_share(double samples_per_s) const;
   void report_saves(const std::vector<SaveResult>& results);

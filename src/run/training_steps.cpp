@@ -17,7 +17,7 @@ void Training::run_steps(data::Loader& loader, const StopFlag& stop) {
                                         .to = to,
                                         .enough = enough_samples(from),
                                         .loader = &loader,
-                                        .lr = [&](std::int64_t step) { return job_.schedule.lr(step); },
+                                        .lr = [&](std::int64_t step) { return rate(step); },
                                         .epoch = [&](std::int64_t step) { return epochs_after(step - 1); },
                                         .asks_to_stop = [&] { return stop.load(std::memory_order_relaxed); },
                                         .on_progress =
@@ -50,7 +50,7 @@ void Training::account(const StepProgress& progress, double started, double ende
       .step = next_,
       .total_steps = job_.total_steps,
       .epoch = epochs_after(next_ - 1),
-      .lr = job_.schedule.lr(next_ - 1),
+      .lr = rate(next_ - 1),
       .result = result,
       .seconds = ended - pace_.begin,
       .step_seconds = pace_.training_seconds,
@@ -70,6 +70,8 @@ std::int64_t Training::enough_samples(std::int64_t step) const {
   const auto all = static_cast<double>(end.samples.first + end.samples.count);
   return static_cast<std::int64_t>(std::ceil(share * all)) - static_cast<std::int64_t>(c.samples.first);
 }
+
+double Training::rate(std::int64_t step) const { return job_.schedule.lr(step) * memory_->plateau.factor(); }
 
 std::int64_t Training::next_pause() const {
   std::int64_t step = next_ + 1;

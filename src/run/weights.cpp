@@ -1,5 +1,11 @@
 #include "run/weights.h"
 
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "optim/rules.h"
+
 namespace echelon {
 
 std::vector<TensorView> weight_views(const ParameterTable& table, std::span<const float> parameters) {
@@ -23,6 +29,31 @@ void load_weights(SafetensorsFile& file, const ParameterTable& table, std::span<
     slots.push_back({e.parameter.name, DType::f32, e.parameter.shape,
                      std::as_writable_bytes(parameters.subspan(e.offset, e.size))});
   file.read_all(slots);
+}
+
+void load_average(SafetensorsFile& state, const ParameterTable& table, const models::Model& model,
+                  std::span<float> parameters) {
+  // One for each phase of a step, zero at the weights that the phase does not train.
+  std::vector<float> average(table.floats()), part(table.floats());
+  bool found = false;
+  for (const StoredTensor& t : state.tensors()) {
+    if (t.name != rules::ema_slot && !t.name.ends_with(fmt::format(".{}", rules::ema_slot))) continue;
+    if (t.bytes != part.size() * sizeof(float))
+      bad_input("{}: the average of the weights has {} bytes, but the model needs {}", state.path(), t.bytes,
+                part.size() * sizeof(float));
+    state.read(t, std::as_writable_bytes(std::span(part)));
+    for (std::size_t i = 0; i < average.size(); ++i) average[i] += part[i];
+    found = true;
+  }
+  if (!found) bad_input("{} holds no average of the weights: train with optim.ema = 0.999, for example", state.path());
+  std::set<std::string> trained;
+  for (const models::Phase& phase : model.training(1))
+    for (std::size_t i = 0; i < phase.graph.parameters().size(); ++i)
+      if (phase.graph.contributions()[i] && phase.graph.parameters()[i].kind == Parameter::Kind::weight)
+        trained.insert(phase.graph.parameters()[i].name);
+  for (const auto& e : table.entries())
+    if (trained.contains(e.parameter.name))
+      std::ranges::copy(std::span(average).subspan(e.offset, e.size), parameters.subspan(e.offset).begin());
 }
 
 void load_state(SafetensorsFile& file, const std::vector<StateSpan>& state) {

@@ -29,6 +29,10 @@ const std::vector<MakeTransform> all_random = {
     [] { return make_shift(2); },
     [] { return make_cutout(2); },
     [] { return make_noise(0.3f); },
+    [] { return make_rotate(20); },
+    [] { return make_zoom(0.3); },
+    [] { return make_colour({}); },
+    [] { return make_erase(0.5, 0.1, 0.4); },
 };
 
 // A pure function of (seed, epoch, index): the same again, and different if any of the three differs.
@@ -121,6 +125,149 @@ TEST(Transform, CutoutClearsASquare) {
     EXPECT_GE(cleared, 4);
     EXPECT_LE(cleared, 9);
   }
+}
+
+TEST(Transform, RotationTurnsAboutTheMiddle) {
+  // Angles are drawn, so a quarter turn cannot be asked for: but its size can be found again from one pixel's way.
+  const auto d = with(numbers(60, Shape{1, 9, 9}), make_rotate(180));
+  const auto still = with(numbers(60, Shape{1, 9, 9}), make_rotate(0));
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto clean = values<float>(*numbers(60, Shape{1, 9, 9}), i, 0);
+    EXPECT_EQ(values<float>(*still, i, 0, {1, 1}), clean);
+    const auto turned = values<float>(*d, i, 0, {1, 1});
+    EXPECT_NEAR(turned[4 * 9 + 4], clean[4 * 9 + 4], 1e-3 * std::abs(clean[40]));  // the middle stays
+  }
+}
+
+// A disc about the middle looks the same however it is turned, but not however it is zoomed.
+TEST(Transform, ZoomChangesSizeAndRotationDoesNot) {
+  class Disc : public Dataset {
+   public:
+    Disc() : Dataset(info_of()) {}
+    void get(std::uint64_t, const SampleContext&, SampleRef out) const override {
+      for (int y = 0; y < 33; ++y)
+        for (int x = 0; x < 33; ++x)
+          reinterpret_cast<float*>(out[0])[y * 33 + x] = (y - 16) * (y - 16) + (x - 16) * (x - 16) <= 64 ? 1.0f : 0.0f;
+    }
+
+   private:
+    static DatasetInfo info_of() {
+      DatasetInfo info;
+      info.size = 40;
+      info.fields = {{"image", DType::f32, Shape{1, 33, 33}}};
+      return info;
+    }
+  };
+  auto area = [](const Dataset& d, std::uint64_t i) {
+    double sum = 0;
+    for (float v : values<float>(d, i, 0, {3, 1})) sum += static_cast<double>(v);
+    return sum;
+  };
+  const auto disc = std::make_shared<Disc>();
+  const double whole = area(*disc, 0);
+  const auto turned = with(disc, make_rotate(180)), zoomed = with(disc, make_zoom(0.4));
+  double least = 1e9, most = 0;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    EXPECT_NEAR(area(*turned, i), whole, 0.03 * whole);
+    least = std::min(least, area(*zoomed, i)), most = std::max(most, area(*zoomed, i));
+  }
+  EXPECT_NEAR(std::sqrt(least / whole), 0.6, 0.08);
+  EXPECT_NEAR(std::sqrt(most / whole), 1.4, 0.08);
+}
+
+TEST(Transform, ColourKeepsGreyGreyAndScalesIt) {
+  const auto d = with(numbers(30, Shape{3, 2, 2}), make_colour({.brightness = 0.5, .contrast = 0, .saturation = 0}));
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    const auto clean = values<float>(*numbers(30, Shape{3, 2, 2}), i, 0), seen = values<float>(*d, i, 0, {1, 1});
+    const float factor = seen[5] / clean[5];
+    EXPECT_GE(factor, 0.499f);
+    EXPECT_LE(factor, 1.501f);
+    for (std::size_t k = 0; k < clean.size(); ++k)
+      EXPECT_NEAR(seen[k], factor * clean[k], 1e-3f * std::abs(clean[k]) + 1e-4f);
+  }
+  const auto contrast =
+      with(numbers(30, Shape{3, 2, 2}), make_colour({.brightness = 0, .contrast = 0.5, .saturation = 0.5}));
+  for (std::uint64_t i = 0; i < 30; ++i) {  // the mean of all stays
+    const auto clean = values<float>(*numbers(30, Shape{3, 2, 2}), i, 0), seen = values<float>(*contrast, i, 0, {1, 1});
+    double grey_before = 0, grey_after = 0;
+    for (std::size_t p = 0; p < 4; ++p) {
+      grey_before += 0.299 * clean[p] + 0.587 * clean[4 + p] + 0.114 * clean[8 + p];
+      grey_after += 0.299 * seen[p] + 0.587 * seen[4 + p] + 0.114 * seen[8 + p];
+    }
+    const double mean = [&] {
+      double sum = 0;
+      for (float v : clean) sum += static_cast<double>(v);
+      return sum / static_cast<double>(clean.size());
+    }();
+    const double drift = (grey_after / 4 - mean) / (grey_before / 4 - mean + 1e-12);
+    EXPECT_GE(drift, 0.49);
+    EXPECT_LE(drift, 1.51);
+  }
+}
+
+TEST(Transform, EraseClearsARectangleOfTheShareAsked) {
+  const auto d = with(numbers(200, Shape{1, 20, 20}), make_erase(0.5, 0.1, 0.3));
+  int erased = 0;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const auto clean = values<float>(*numbers(200, Shape{1, 20, 20}), i, 0), seen = values<float>(*d, i, 0, {1, 1});
+    std::size_t zeros = 0, top = 20, bottom = 0, left = 20, right = 0;
+    for (std::size_t k = 0; k < seen.size(); ++k) {
+      if (seen[k] == clean[k]) continue;
+      EXPECT_EQ(seen[k], 0);
+      ++zeros;
+      top = std::min(top, k / 20), bottom = std::max(bottom, k / 20);
+      left = std::min(left, k % 20), right = std::max(right, k % 20);
+    }
+    if (zeros == 0) continue;
+    ++erased;
+    EXPECT_GE(zeros + 1, (bottom - top + 1) * (right - left + 1));  // one pixel may have been zero before
+    EXPECT_GE(zeros, 28u);
+    EXPECT_LE(zeros, 136u);
+  }
+  EXPECT_NEAR(erased, 100, 30);
+}
+
+TEST(Mixup, MixesTwoSamplesAndTakesTheClassOfOneOfThem) {
+  class Ones : public Dataset {  // sample i: a picture of i's, and the class i
+   public:
+    Ones() : Dataset(info_of()) {}
+    void get(std::uint64_t i, const SampleContext&, SampleRef out) const override {
+      for (int k = 0; k < 4; ++k) reinterpret_cast<float*>(out[0])[k] = static_cast<float>(i);
+      *reinterpret_cast<std::int32_t*>(out[1]) = static_cast<std::int32_t>(i);
+    }
+
+   private:
+    static DatasetInfo info_of() {
+      DatasetInfo info;
+      info.size = 1000;
+      info.classes = 1000;
+      info.fields = {{"image", DType::f32, Shape{1, 2, 2}}, {"label", DType::i32, Shape{}}};
+      return info;
+    }
+  };
+  const auto d = mixed_up(std::make_shared<Ones>(), 1.0);
+  EXPECT_TRUE(d->info().random);
+  int own = 0, mixed = 0;
+  double share = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const auto image = values<float>(*d, i, 0, {7, 1});
+    const std::int32_t label = values<std::int32_t>(*d, i, 1, {7, 1})[0];
+    ASSERT_EQ(image, values<float>(*d, i, 0, {7, 1}));
+    for (float v : image) EXPECT_EQ(v, image[0]);
+    own += label == static_cast<std::int32_t>(i);
+    mixed += image[0] != static_cast<float>(i);
+    // With the class known, the picture lies between it and sample i's; the own share can be found where they differ.
+    if (label != static_cast<std::int32_t>(i)) {
+      const double part = (image[0] - label) / (static_cast<double>(i) - label);
+      EXPECT_GE(part, -1e-3);
+      EXPECT_LE(part, 1.001);
+      share += part;
+    }
+  }
+  EXPECT_NEAR(own, 500, 60);  // uniform shares for alpha = 1
+  EXPECT_GT(mixed, 950);
+  EXPECT_NEAR(share / (1000 - own), 1.0 / 3, 0.05);  // given that the other's class was drawn
+  EXPECT_THROW(mixed_up(std::make_shared<Ones>(), 0), BadInput);
 }
 
 TEST(Transform, NoiseIsTheStreamsNormal) {

@@ -123,6 +123,30 @@ TEST(Rules, LambFollowsThePaper) {
   for (std::size_t i = 0; i < size; ++i) EXPECT_NEAR(w[i], rw[i], 1e-5);
 }
 
+// The average beside the weights, and the weights as without it, for a rule of every kind.
+TEST(Rules, AnAverageFollowsTheWeights) {
+  for (const std::string rule : {"sgd lr=0.1", "adam lr=0.01", "lars lr=0.1", "lamb lr=0.01"}) {
+    std::vector<float> w(size), g(size), plain_w(size), plain_g(size);
+    for (std::size_t i = 0; i < size; ++i) w[i] = plain_w[i] = start(i);
+    Optim optim = optim_of(rule + " ema=0.75"), plain = optim_of(rule);
+    EXPECT_EQ(optim.rule->slots().back(), "ema");
+    const double lr = optim.lr;
+    Update update(std::move(optim.rule), {}, {{0, size}}, w, g),
+        without(std::move(plain.rule), {}, {{0, size}}, plain_w, plain_g);
+    std::vector<double> average(size);
+    for (int step = 0; step < 5; ++step) {
+      for (std::size_t i = 0; i < size; ++i) g[i] = plain_g[i] = gradient(static_cast<std::size_t>(step), i);
+      update.run_alone({.number = step + 1, .lr = lr});
+      without.run_alone({.number = step + 1, .lr = lr});
+      EXPECT_EQ(w, plain_w) << rule;
+      for (std::size_t i = 0; i < size; ++i) {
+        average[i] = step == 0 ? w[i] : 0.75 * average[i] + 0.25 * w[i];
+        EXPECT_NEAR(update.slots().back().values[i], average[i], 1e-5) << rule << " " << i;
+      }
+    }
+  }
+}
+
 TEST(Rules, BadSettingsAreAllReported) {
   EXPECT_THROW(optim_of("adamx"), BadInput);
   EXPECT_THROW(optim_of("adam lr=-1"), BadInput);

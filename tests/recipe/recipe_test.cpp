@@ -71,6 +71,33 @@ TEST(Recipe, TheResolvedOneNamesWhatWasDerivedAndIsTheSameRun) {
   EXPECT_FALSE(std::get<Option::Table>(r.tree.items.at("train").value)->items.contains("shards"));  // left alone
 }
 
+TEST(Recipe, AccumulatingIsALargerBatchInMoreShards) {
+  const std::string text = "[model]\nname = 'lenet5'\n[data]\npath = 'd'\n[train]\nepochs = 1\nbatch = 32\n";
+  Problems problems;
+  const Recipe r = read(text + "accumulate = 3\n", problems), plain = read(text, problems);
+  EXPECT_TRUE(problems.empty()) << problems.text("");
+  EXPECT_EQ(r.train.batch, 96);
+  EXPECT_EQ(r.train.shards, 3 * plain.train.shards);
+  const Recipe again = read(resolved_toml(r), problems);  // not once more
+  EXPECT_EQ(again.train.batch, 96);
+  EXPECT_EQ(again.train.shards, r.train.shards);
+  EXPECT_NE(r.notes.back().find("3 batches of 32"), std::string::npos);
+  EXPECT_NE(recipe_problems(text + "accumulate = 65000\nshards = 32\n").find("train.accumulate = 65000"),
+            std::string::npos);
+}
+
+TEST(Recipe, PlateauNeedsEvaluations) {
+  const std::string text =
+      "[model]\nname = 'lenet5'\n[data]\npath = 'd'\n[schedule]\nname = 'plateau'\npatience = 2\n"
+      "[train]\nepochs = 1\n";
+  Problems problems;
+  const Recipe r = read(text, problems);
+  EXPECT_TRUE(problems.empty()) << problems.text("");
+  ASSERT_TRUE(r.schedule.plateau.has_value());
+  EXPECT_EQ(r.schedule.plateau->patience, 2);
+  EXPECT_NE(recipe_problems(text + "eval_every_epochs = 0\n").find("looks at evaluations"), std::string::npos);
+}
+
 TEST(Recipe, EveryProblemIsReportedAtOnce) {
   const std::string text = recipe_problems(R"(
 [modle]

@@ -131,6 +131,49 @@ TEST(Training, StoppedAndResumedEndsWithTheSameBitsForEveryUpdateRule) {
   }
 }
 
+// The rate drops at evaluations, and the average moves at every step: both are in the checkpoint.
+TEST(Training, APlateauAndAnAverageAreResumedExactly) {
+  const RecipeText s{"name = \"mlp\"\nhidden = [9]\n",
+                     digits,
+                     "name = \"adam\"\nlr = 0.1\nema = 0.9\n",
+                     "",
+                     "[schedule]\nname = \"plateau\"\npatience = 0\ndrop = 0.5\n",
+                     8};
+  auto average = [&](const std::string& checkpoints) {
+    const auto disk = make_real_disk();
+    CheckpointSearch search = latest_valid(*disk, checkpoints);
+    EXPECT_TRUE(search.found.has_value());
+    const Tensor t = search.found->state.read("ema");
+    const auto bytes = t.bytes();
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  const test::TempDir one, other;
+  TestRun whole(one, s, 1);
+  const Training::StopFlag never{false};
+  struct Rates : RunListener {
+    std::vector<double> all;
+    void on_step(const StepEvent& e) override { all.push_back(e.lr); }
+  } rates;
+  auto training = whole.training(one.path("c"));
+  training->add(rates);
+  const RunSummary wanted = training->run(never);
+  EXPECT_LT(rates.all.back(), rates.all.front()) << "no evaluation was worse than one before";
+  std::string hash;
+  TestRun parts(other, s, 2);
+  for (std::int64_t at = 3, n = 0; hash.empty(); at += 7, ++n) {
+    auto part = parts.training(other.path("c"));
+    if (n > 0) {
+      EXPECT_TRUE(part->resume());
+    }
+    StopAfter stop(at);
+    part->add(stop);
+    const RunSummary r = part->run(stop.stop);
+    if (r.stopped_by != "signal") hash = r.weights_sha256;
+  }
+  EXPECT_EQ(hash, wanted.weights_sha256);
+  EXPECT_EQ(average(other.path("c")), average(one.path("c")));
+}
+
 TEST(Training, ARunThatHasEndedGoesOnToALaterEndWithTheBitsOfALongerOne) {
   RecipeText s{"name = \"mlp\"\nhidden = [9]\n", digits};
   const std::string wanted = uninterrupted(s, 1);

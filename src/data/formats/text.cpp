@@ -58,7 +58,8 @@ Vocabulary make_vocabulary(std::string_view text, std::string_view name, const T
   using Level = TextOptions::Level;
   if (options.level == Level::byte) return Vocabulary::bytes();
   if (options.level == Level::character) return Vocabulary::characters(text, name);
-  const auto seen = static_cast<std::size_t>(options.train_fraction * static_cast<double>(text.size()));
+  const auto seen = static_cast<std::size_t>((options.train_fraction - options.validation_fraction) *
+                                             static_cast<double>(text.size()));
   const std::string_view trains = text.substr(0, seen);
   const auto tokens = static_cast<std::size_t>(options.tokens);
   return options.level == Level::bpe ? Vocabulary::byte_pairs(BytePairs::train(trains, tokens))
