@@ -8,6 +8,7 @@
 #include "cli/world_flags.h"
 #include "recipe/prepare.h"
 #include "run/job.h"
+#include "run/run_plan.h"
 #include "world/os/cores.h"
 
 namespace echelon::cli {
@@ -15,7 +16,7 @@ namespace echelon::cli {
 void add_check(Verb program) {
   const Verb verb = program.add_subcommand("check", "Report every problem of a recipe, with lines and cures");
   struct Settings {
-    std::string recipe, system;
+    std::string recipe, system, plan;
     std::vector<std::string> overrides;
     bool json = false;
     WorldFlags world;
@@ -25,6 +26,7 @@ void add_check(Verb program) {
   verb.add_option("recipe", s->recipe, "A recipe (TOML)").required();
   verb.add_option("--set", s->overrides, "Change one setting first: --set optim.lr=0.05").one_each_time();
   verb.add_option("--system", s->system, "Check it with this system: a name of `echelon systems`, or a file");
+  verb.add_option("--plan", s->plan, "Check it with this plan: data=2,pipeline=2, or a file");
   verb.add_flag("--json", s->json, "Print one JSON object");
   s->world_flags = add_world_flags(verb, s->world);
   verb.footer(
@@ -43,6 +45,8 @@ void add_check(Verb program) {
       workers = {world.workers, world.shares_memory};
     }
     check_system(prepared, workers, problems);
+    const PlanSpec plan = read_run_plan(*disk, prepared.recipe, s->plan, problems);
+    if (problems.empty()) check_run_plan(prepared, plan, workers.count, s->world.cores, problems);
     if (s->json) {
       nlohmann::ordered_json j{{"recipe", s->recipe}, {"ok", problems.empty()}, {"problems", nlohmann::json::array()}};
       for (const auto& p : problems.list()) {

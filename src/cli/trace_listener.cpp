@@ -26,8 +26,22 @@ TraceListener::TraceListener(Team& team, Engine& engine)
                 .on_span =
                     [this](const char* what, double begin, double end) {
                       spans_.push_back({what, begin, end});
+                    },
+                .on_task =
+                    [this](std::string_view pass, int stage, int micro_batch, double begin, double end) {
+                      if (tasks_.size() < most_operations) tasks_.push_back({pass, stage, micro_batch, begin, end});
                     }});
 }
+
+namespace {
+
+// A rank's timelines: the driving thread, its cores, then a row for each micro-batch of a split model.
+std::string label_of(std::uint32_t timeline, std::size_t cores) {
+  if (timeline == 0) return "training";
+  return timeline <= cores ? fmt::format("core {}", timeline - 1) : fmt::format("micro-batch {}", timeline - 1 - cores);
+}
+
+}  // namespace
 
 TraceListener::Bars TraceListener::bars() const {
   Bars all;
@@ -39,12 +53,13 @@ TraceListener::Bars TraceListener::bars() const {
   const auto add = [&, this](std::uint32_t timeline, Kind kind, std::uint32_t name, double begin, double end) {
     all.list.push_back({begin + offset_, end + offset_, timeline, name, kind});
   };
-  std::map<std::string, std::uint32_t> of_spans;
-  for (const Span& s : spans_) {
-    const auto [at, is_new] = of_spans.try_emplace(s.name);
-    if (is_new) at->second = name(s.name);
-    add(0, Kind::run, at->second, s.begin, s.end);
-  }
+  std::map<std::string, std::uint32_t> numbers;
+  const auto named = [&](const std::string& text) {
+    const auto [at, is_new] = numbers.try_emplace(text);
+    if (is_new) at->second = name(text);
+    return at->second;
+  };
+  for (const Span& s : spans_) add(0, Kind::run, named(s.name), s.begin, s.end);
   std::map<const Node*, std::uint32_t> of_nodes;
   for (std::size_t core = 0; core < operations_.size(); ++core)
     for (const Operation& o : operations_[core]) {
@@ -53,6 +68,11 @@ TraceListener::Bars TraceListener::bars() const {
       add(static_cast<std::uint32_t>(core + 1), o.node->backward ? Kind::backward : Kind::forward, at->second, o.begin,
           o.end);
     }
+  const std::size_t first_row = operations_.size() + 1;
+  for (const PlannedTask& t : tasks_)
+    add(static_cast<std::uint32_t>(first_row) + static_cast<std::uint32_t>(t.micro_batch),
+        t.pass == "forward" ? Kind::forward : Kind::backward, named(fmt::format("{} of stage {}", t.pass, t.stage)),
+        t.begin, t.end);
   return all;
 }
 
@@ -90,7 +110,7 @@ void TraceListener::write(Disk& disk, const std::string& path, const std::functi
     for (const std::string_view text : split({names[r].data(), names[r].size()}, '\0'))
       of_rank.push_back(trace.name(text));
     for (const Bar& bar : lists[r]) {
-      const std::string label = bar.timeline == 0 ? "training" : fmt::format("core {}", bar.timeline - 1);
+      const std::string label = label_of(bar.timeline, operations_.size());
       trace.timeline(static_cast<int>(r), static_cast<int>(bar.timeline), label)
           .add(of_rank[bar.name], kinds[static_cast<std::size_t>(bar.kind)], bar.begin, bar.end);
     }

@@ -26,12 +26,17 @@ class TraceListener : public RunListener {
     const Node* node;
     double begin, end;
   };
+  struct PlannedTask {
+    std::string_view pass;
+    int stage, micro_batch;
+    double begin, end;
+  };
   static constexpr std::size_t most_operations = 200'000;  // on a core: what a viewer can still show
 
   enum class Kind : std::uint32_t { run, forward, backward };
   struct Bar {  // as ranks send it to each other
     double begin, end;
-    std::uint32_t timeline;  // 0: the driving thread; else a core, from 1
+    std::uint32_t timeline;  // 0: the driving thread; then the cores, then the micro-batches
     std::uint32_t name;      // its number in the sender's names
     Kind kind;
   };
@@ -48,6 +53,7 @@ class TraceListener : public RunListener {
   double offset_;  // of rank 0's clock from ours
   double origin_;
   std::vector<Span> spans_;
+  std::vector<PlannedTask> tasks_;                  // of a split model: a row for each micro-batch
   std::vector<std::vector<Operation>> operations_;  // by core
 };
 

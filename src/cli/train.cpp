@@ -8,6 +8,7 @@
 #include "cli/train_rank.h"
 #include "cli/verbs.h"
 #include "run/job.h"
+#include "run/run_plan.h"
 
 namespace echelon::cli {
 
@@ -22,11 +23,14 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
     bad_input("--resume goes on with one run, not with --folds; resume a fold with --run DIR");
   if (folds > 0) return train_folds(s, folds, world_words);
   const auto initial = initial_weights(*disk, s, prepared, problems);
+  const PlanSpec plan = read_run_plan(*disk, prepared.recipe, s.plan, problems);
+  if (problems.empty()) check_run_plan(prepared, plan, known_workers(s.world), s.world.cores, problems);
   problems.throw_if_any(s.recipe);
   TrainingJob job = make_job(prepared);
   job.initial = initial;
   if (s.find_lr) return find_lr(*disk, s, prepared, job);
   job.stragglers = s.world.stragglers;
+  job.plan = plan;
   run_on_world(s.world, {.seed = prepared.recipe.train.seed, .hears_signals = true},
                [&](World& world) { train_rank(world, s, prepared, job); });
 }
@@ -42,6 +46,9 @@ void add_train(Verb program) {
       .one_each_time();
   verb.add_option("--system", s->system,
                   "How workers train together: a name of `echelon systems`, or a file (default: exact all-reduce)");
+  verb.add_option("--plan", s->plan,
+                  "How the model is split: data=2,pipeline=2,schedule=1f1b, or a file (docs/plans.md); the result does "
+                  "not depend on it");
   auto world_flags = std::make_shared<std::vector<Flag>>(add_world_flags(verb, s->world));
   world_flags->push_back(add_straggler_flag(verb, s->world));
   auto folds = std::make_shared<std::int64_t>(0);
@@ -68,6 +75,8 @@ void add_train(Verb program) {
       "  echelon train runs/a/recipe.toml --run runs/a --resume --set train.epochs=30       make it longer\n"
       "  echelon train recipes/demo.toml --workers 2       two processes, the same weights\n"
       "  echelon train recipes/demo.toml --workers 4 --system easgd --set when.tau=10\n"
+      "  echelon train recipes/demo.toml --workers 4 --plan pipeline=2     two replicas of two stages, the same "
+      "weights\n"
       "  echelon train recipes/demo.toml --workers 4 --link 100mbit --straggler rank=1,factor=4\n"
       "  echelon train recipes/demo.toml --find-lr          which learning rate to take\n"
       "Ctrl-C and SIGTERM save and stop; a second one stops at once.");

@@ -16,6 +16,7 @@
 #include "cli/trace_listener.h"
 #include "cli/train_folder.h"
 #include "run/job.h"
+#include "run/run_plan.h"
 #include "track/run.h"
 #include "world/os/signals.h"
 #include "world/wrappers/metered.h"
@@ -25,6 +26,7 @@ namespace echelon::cli {
 std::string TrainSettings::command() const {
   std::string text = "echelon train " + shell_quoted(recipe);
   if (!system.empty()) text += " --system " + shell_quoted(system);
+  if (!plan.empty()) text += " --plan " + shell_quoted(plan);
   for (const std::string& o : overrides) text += " --set " + shell_quoted(o);
   text += world.command();
   if (!run.empty()) text += " --run " + shell_quoted(run);
@@ -135,6 +137,13 @@ std::string system_in_words(const Recipe& recipe, const TrainingJob& job, int wo
                      c->codec_name == "none" ? "" : ", codec " + c->codec_name);
 }
 
+// "plan data=2,pipeline=2,schedule=1f1b: 2 replicas on 2 workers each\n"; nothing where no model is split.
+std::string plan_in_words(const PlanSpec& plan) {
+  if (!plan.splits_model()) return "";
+  return fmt::format("plan {}: {} replica{}, each on {} workers\n", to_string(plan), plan.data,
+                     plan.data == 1 ? "" : "s", plan.pipeline * plan.tensor);
+}
+
 // What rank 0 does besides training: it tells people and files what happens.
 class Narrator {
  public:
@@ -162,7 +171,7 @@ class Narrator {
     training.add(*metrics_);
     training.save_after([this] { return metrics_->flush(); });
     const bool exact = !job.composition;  // then the shards of a batch are spread over all workers
-    const std::string text = system_in_words(prepared_.recipe, job, world.size()) +
+    const std::string text = system_in_words(prepared_.recipe, job, world.size()) + plan_in_words(job.plan) +
                              opening(prepared_, cores.count() * (exact ? world.size() : 1),
                                      in_words(settings_.world, world), training, folder_);
     out_ << text << std::flush;
@@ -205,18 +214,21 @@ class Narrator {
 
 }  // namespace
 
-void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepared, const TrainingJob& job) {
+void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepared, TrainingJob job) {
   std::optional<StopSignals> signals;  // one for each process
   if (world.rank() == 0 || !shares_process(world.place())) signals.emplace();
   const std::atomic<bool> never = false;
   const auto disk = make_real_disk();  // a simulated world's own disks are for its inhabitants
   Clock& clock = world.clock();
   const auto real_clock = make_real_clock();  // files and people live in real time, also if the ranks do not
-  Cores cores(cores_each(s.world, world));
   check_system(job, world.size(), world.shared_memory() != nullptr, s.recipe);
+  Problems problems;
+  job.plan = check_run_plan(prepared, job.plan, world.size(), s.world.cores, problems);
+  problems.throw_if_any(s.recipe);
+  Cores cores(job.plan.splits_model() ? 1 : cores_each(s.world, world));
   const bool composed = job.composition && world.size() > 1;
   const auto meter = world.size() > 1 && !world.sent() ? make_metered(world) : nullptr;  // unless it counts already
-  Team team(meter ? *meter : world, cores, composed);
+  Team team(meter ? *meter : world, cores, composed || job.plan.splits_model());
   const bool first = world.rank() == 0;
 
   // Whatever could be refused has been refused: from here on there is a run folder.

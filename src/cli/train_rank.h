@@ -16,6 +16,7 @@ enum class Resume { no, yes, automatic };  // automatic: go on if there is a run
 struct TrainSettings {
   std::string recipe;
   std::string system;  // a name or a path; empty: what the recipe says
+  std::string plan;    // key=value,... or a path; empty: what the recipe says
   std::vector<std::string> overrides;
   WorldFlags world;
   std::string run, root = "runs";
@@ -27,7 +28,7 @@ struct TrainSettings {
   std::string command() const;  // that does the same
 };
 
-// `prepared` and `job` may be shared by ranks that are threads.
-void train_rank(World& world, const TrainSettings& settings, const PreparedRun& prepared, const TrainingJob& job);
+// `prepared` may be shared by ranks that are threads. The job's plan is checked against the world.
+void train_rank(World& world, const TrainSettings& settings, const PreparedRun& prepared, TrainingJob job);
 
 }  // namespace echelon::cli

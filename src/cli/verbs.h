@@ -19,6 +19,7 @@ void add_data_tokens(Verb data);  // parts of it
 void add_data_show(Verb data);
 void add_models(Verb program);
 void add_systems(Verb program);
+void add_plan(Verb program);
 void add_compare(Verb program);
 void add_bench(Verb program);
 void add_secret(Verb program);

@@ -198,6 +198,16 @@ ExpectedWorld expected_world(const WorldFlags& flags) {
   return e;
 }
 
+int known_workers(const WorldFlags& flags) {
+  const RankEnvironment place = read_rank_environment();
+  const std::string world = choose(flags, place);
+  if (world == "mpi") return 0;
+  if (world == "tcp" && place.known() && place.size > 1) return place.size;
+  if (world == "tcp")
+    if (const TcpOptions o = tcp_options(flags); o.max_nodes != o.min_nodes) return 0;
+  return expected_world(flags).workers;
+}
+
 void run_on_world(const WorldFlags& flags, const LaunchOptions& options, const Program& given) {
   const RankEnvironment place = read_rank_environment();
   const std::string world = choose(flags, place);

@@ -48,6 +48,8 @@ struct ExpectedWorld {
   bool shares_memory = false;  // all of them: one machine, whose links are not slowed down
 };
 ExpectedWorld expected_world(const WorldFlags& flags);
+// The workers, where they are known before the world is made; else 0 (machines that may still come, mpirun).
+int known_workers(const WorldFlags& flags);
 
 // Runs the program on every rank that belongs to this process; returns when all have ended. BadInput if flags and
 // environment do not fit together; otherwise throws as world/launch.h says.

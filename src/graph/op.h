@@ -16,6 +16,7 @@
 
 namespace echelon {
 
+class Communicator;
 class Graph;
 struct Node;
 
@@ -31,8 +32,9 @@ struct StepContext {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   std::uint32_t shard = 0;
-  float share = 1;       // this slice's samples / the global batch's
-  float loss_scale = 1;  // 1 / the number of terms in the global batch's loss
+  float share = 1;                       // this slice's samples / the global batch's
+  float loss_scale = 1;                  // 1 / the number of terms in the global batch's loss
+  Communicator* communicator = nullptr;  // of a graph that was cut for several ranks
 };
 
 using Kernel = std::function<void(const StepContext&)>;

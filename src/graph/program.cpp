@@ -39,27 +39,37 @@ std::int64_t ParameterTable::weights() const {
   return sum;
 }
 
-Plan compile(Graph graph, const CompileOptions& options) {
+Graph optimise(Graph graph, const CompileOptions& options) {
   graph = prune(graph);
   if (options.fuse) graph = fuse(fuse_batch_norm(graph));
   if (options.choose_layouts) graph = choose_layouts(graph);
+  return graph;
+}
+
+Plan compile(Graph graph, const CompileOptions& options) {
+  return lay_out(optimise(std::move(graph), options), options.reuse_memory);
+}
+
+Plan lay_out(Graph graph, bool reuse_memory, std::span<const std::size_t> parts) {
   Plan plan{std::move(graph), {}, 0};
-  plan.memory = plan_memory(plan.graph, options.reuse_memory);
+  plan.memory = plan_memory(plan.graph, reuse_memory, parts);
   for (const Node& node : plan.graph.nodes())
     plan.flops += node.op->flops(plan.graph.types(node.in), plan.graph.types(node.out));
   return plan;
 }
 
 Executor::Executor(const Plan& plan, const ParameterTable& table, std::span<float> parameters,
-                   std::span<float> contributions, std::span<std::byte> arena)
+                   std::span<float> contributions, std::span<std::byte> arena, std::span<std::byte> kept)
     : plan_(plan) {
   kernels::init_math_libraries();  // a core is the unit of compute: no thread teams inside a kernel
-  invariant(arena.size() >= plan.memory.arena_bytes, "the arena is as large as planned");
+  invariant(arena.size() >= plan.memory.arena_bytes && kept.size() >= plan.memory.kept_bytes,
+            "the arena is as large as planned");
   const Graph& graph = plan.graph;
   auto locate = [&](Value v) -> std::byte* {
     const Placement& p = plan.memory.values[static_cast<std::size_t>(v.id)];
     switch (p.home) {
       case Placement::Home::arena: return arena.data() + p.offset;
+      case Placement::Home::kept: return kept.data() + p.offset;
       case Placement::Home::parameter:
         return reinterpret_cast<std::byte*>(parameters.data() + table.find(graph.parameters()[p.offset].name).offset);
       case Placement::Home::contribution:

@@ -49,13 +49,18 @@ struct Plan {
 };
 
 Plan compile(Graph graph, const CompileOptions& options = {});
+// Its two halves: the passes that rewrite the graph, and the placing of its values. Between them a graph can be cut;
+// `parts` as in plan_memory.
+Graph optimise(Graph graph, const CompileOptions& options = {});
+Plan lay_out(Graph graph, bool reuse_memory = true, std::span<const std::size_t> parts = {});
 
 class Executor {
  public:
-  // `arena` has at least plan.memory.arena_bytes; `parameters` and `contributions` are flat buffers of `table`
-  // (contributions may be empty for a plan that contributes nothing). All must outlive the executor.
+  // `arena` has at least plan.memory.arena_bytes, `kept` plan.memory.kept_bytes; `parameters` and `contributions` are
+  // flat buffers of `table` (contributions may be empty for a plan that contributes nothing). All must outlive the
+  // executor.
   Executor(const Plan& plan, const ParameterTable& table, std::span<float> parameters, std::span<float> contributions,
-           std::span<std::byte> arena);
+           std::span<std::byte> arena, std::span<std::byte> kept = {});
 
   std::span<std::byte> input(const std::string& name);         // fill before run()
   std::span<const std::byte> output(const std::string& name);  // read after run()

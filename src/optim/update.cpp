@@ -43,11 +43,13 @@ Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<TrainedS
   std::size_t end = 0;
   for (std::size_t s = 0; s < segments_.size(); ++s) {
     const TrainedSpan& segment = segments_[s];
-    invariant(segment.offset >= end, "segments are in order and do not overlap");
-    end = segment.offset + segment.size;
     first_block_.push_back(blocks_.size());
-    for (std::size_t at = segment.offset; at < end; at += block_size)
-      blocks_.push_back({at, std::min(block_size, end - at), s});
+    const std::size_t last = segment.offset + segment.size;
+    for (std::size_t at = segment.offset; at < last; at += block_size)
+      blocks_.push_back({at, std::min(block_size, last - at), s});
+    if (segment.elsewhere) continue;
+    invariant(segment.offset >= end, "segments are in order and do not overlap");
+    end = last;
   }
   invariant(end <= parameters.size(), "segments lie inside the parameters");
   first_block_.push_back(blocks_.size());
@@ -81,7 +83,7 @@ void Update::run_alone(const StepScale& step) {
 void Update::move_statistics() {
   step_.grad_scale = 1;
   for (const Block& block : blocks_)
-    if (segments_[block.segment].statistic) move_statistic(block);
+    if (segments_[block.segment].statistic && !segments_[block.segment].elsewhere) move_statistic(block);
 }
 
 void Update::run(int phase, BlockRange range) {
@@ -92,6 +94,7 @@ void Update::run(int phase, BlockRange range) {
     // Elements do not depend on each other in the last phase: neighbouring blocks of a parameter go in one call.
     if (what == Phase::apply)
       for (; i < range.last && blocks_[i].segment == run.segment; ++i) run.size += blocks_[i].size;
+    if (segments_[run.segment].elsewhere) continue;
     if (segments_[run.segment].statistic) {
       if (what == Phase::apply) move_statistic(run);
       continue;
@@ -149,6 +152,11 @@ double Update::sum(std::span<const double> squares, std::size_t segment) const {
   double total = 0;
   for (std::size_t i = first_block_[segment]; i < first_block_[segment + 1]; ++i) total += squares[i];
   return total;
+}
+
+Update::Squares Update::squares(int phase) {
+  if (phases_[static_cast<std::size_t>(phase)] == Phase::apply) return {};
+  return {weight_squares_, other_squares_};
 }
 
 void Update::fold(int phase) {

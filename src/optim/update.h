@@ -38,6 +38,9 @@ struct TrainedSpan {
   bool statistic = false;  // no weight: no gradient, no clipping, no state
   float rate = 0.1f;       // of a statistic
   double lr_scale = 1;     // of a weight: its rate is the step's times this
+  // Another update has it, on another rank: here it has no memory, and its blocks are only counted, so that the blocks
+  // of a model have the same numbers wherever its parameters are.
+  bool elsewhere = false;
 };
 
 // Limits on the gradient, as torch.nn.utils has them; 0 is no limit. First by value, then by norm.
@@ -65,9 +68,10 @@ class Update {
   // Gives memory by name, zeroed, that outlives the update.
   using Memory = std::function<std::span<std::byte>(const std::string& name, std::size_t bytes)>;
 
-  // Segments are in the order of their offsets and do not overlap. `parameters` and `contributions` are flat buffers of
-  // equal length. Several updates can do one piece of work together, each its own blocks, when parameters,
-  // contributions and what `memory` gives are the same for all of them; without `memory` the update has its own.
+  // Segments are in the order of their offsets (those that are not elsewhere) and do not overlap. `parameters` and
+  // `contributions` are flat buffers of equal length. Several updates can do one piece of work together, each its own
+  // blocks, when parameters, contributions and what `memory` gives are the same for all of them; without `memory` the
+  // update has its own.
   Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<TrainedSpan> segments, std::span<float> parameters,
          std::span<float> contributions, const Memory& memory = {});
 
@@ -81,6 +85,12 @@ class Update {
   void begin(const StepScale& step) { step_ = step, clip_scale_ = 1; }
   void run(int phase, BlockRange range);  // may overwrite the contributions
   void fold(int phase);
+  // The sums of squares that fold(phase) adds up, by block; none if it needs none. Where parameters are elsewhere, the
+  // caller fills in what their blocks came to, before it folds.
+  struct Squares {
+    std::span<double> weights, other;
+  };
+  Squares squares(int phase);
   void run_alone(const StepScale& step);  // all of it, on this core
   void move_statistics();                 // nothing else: somebody else makes the step. Contributions are means
 

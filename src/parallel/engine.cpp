@@ -2,19 +2,20 @@
 
 #include <algorithm>
 
+#include "parallel/planned/planned_engine.h"
 #include "parallel/replica.h"
+#include "parallel/step/lock_step_engine.h"
 #include "parallel/step/trainer.h"
+#include "plan/spec.h"
 
 namespace echelon {
 
 namespace {
 
-class ExactEngine final : public Engine {
+class ExactEngine final : public LockStepEngine {
  public:
   ExactEngine(const EngineSettings& s, Team& team)
-      : settings_(s),
-        team_(team),
-        world_(team.world()),
+      : LockStepEngine(s, team),
         trainer_({.model = s.model,
                   .fields = s.fields,
                   .shards = s.shards,
@@ -22,12 +23,6 @@ class ExactEngine final : public Engine {
                   .largest_slice = s.largest_slice,
                   .start = s.start},
                  s.make_optim, team) {}
-
-  Reached run(const StepRange& range) override {
-    for (std::int64_t step = range.from; step < range.to; ++step)
-      if (run_step(range, step)) return {step + 1, true};
-    return {range.to, false};
-  }
 
   const ParameterTable& table() const override { return trainer_.table(); }
   std::span<float> model() override { return trainer_.parameters(); }
@@ -44,39 +39,16 @@ class ExactEngine final : public Engine {
   int working_ranks() const override { return std::min(world_.size(), settings_.shards); }
   double flops_per_sample() override { return trainer_.flops_per_sample(); }
   void watch(Watch watch) override { trainer_.hooks().watch = std::move(watch); }
-
   RankTimes times() const override { return trainer_.times(); }
-  double bytes_sent() override {
-    double sum = 0;
-    for (const double sent : team_.all_gather_struct(sent_)) sum += sent;
-    return world_.size() == 1 || world_.sent() ? sum : -1;
-  }
 
  private:
-  // True if some rank asks to stop after it.
-  bool run_step(const StepRange& range, std::int64_t step) {
-    const double started = world_.now();
-    const data::Batch& batch = range.loader->at(static_cast<std::uint64_t>(step));
-    const double loaded = world_.now();
-    trainer_.hooks().slowness = slowness(settings_.stragglers, world_.rank(), world_.size(), step, settings_.seed);
-    const auto before = world_.sent();
-    const StepResult result =
-        trainer_.step(static_cast<std::uint64_t>(step), range.lr(step), batch, range.asks_to_stop());
-    if (before) sent_ += static_cast<double>(world_.sent()->bytes - before->bytes);
-    if (range.on_span) {
-      if (loaded - started > 1e-4) range.on_span("wait for input", started, loaded);
-      range.on_span("step", loaded, world_.now());
-    }
-    // All ranks send about the same; bytes_sent() has what they sent exactly.
-    range.on_progress({step + 1, result, before ? sent_ * world_.size() : -1});
-    return world_.size() == 1 ? range.asks_to_stop() : result.stop;
+  StepResult do_step(std::uint64_t step, double lr, const data::Batch& batch, bool asks_to_stop,
+                     double slowness) override {
+    trainer_.hooks().slowness = slowness;
+    return trainer_.step(step, lr, batch, asks_to_stop);
   }
 
-  EngineSettings settings_;
-  Team& team_;
-  World& world_;
   Trainer trainer_;
-  double sent_ = 0;  // bytes by this rank in steps
 };
 
 }  // namespace
@@ -93,6 +65,7 @@ std::unique_ptr<Engine> make_engine(EngineSettings settings, std::uint64_t large
   const std::int64_t slices = std::int64_t{settings.shards} * (replicas ? workers : 1);
   settings.largest_slice = (static_cast<std::int64_t>(largest_batch) + slices - 1) / slices;
   if (replicas) return std::make_unique<Replica>(settings, *composition, team);
+  if (settings.plan && settings.plan->splits_model()) return std::make_unique<PlannedEngine>(settings, team);
   return make_exact_engine(settings, team);
 }
 

@@ -1,7 +1,8 @@
 #pragma once
-// What trains a model, as a run sees it (run/training.h). There are two kinds: exact synchronous training, and replicas
-// of a composed system (parallel/replica.h). Both run until some step and report progress on the way; between two calls
-// of run() all ranks are at the same step, and the model can be read, evaluated and saved.
+// What trains a model, as a run sees it (run/training.h). There are two kinds: exact synchronous training, of a whole
+// or a split model (parallel/planned/), and replicas of a composed system (parallel/replica.h). Both run until some
+// step and report progress on the way; between two calls of run() all ranks are at the same step, and the model can be
+// read, evaluated and saved.
 //
 // One thread of each rank drives its engine. Functions that say "collective" are called by all ranks in the same order.
 
@@ -24,6 +25,7 @@
 namespace echelon {
 
 struct Composition;
+struct PlanSpec;
 
 struct EngineSettings {
   const models::Model* model = nullptr;
@@ -35,6 +37,8 @@ struct EngineSettings {
   std::vector<Straggler> stragglers = {};  // experiments
   // Called once, on the random numbers that every weight begins with: writes others over them. May be empty.
   std::function<void(const ParameterTable& table, std::span<float> parameters)> start = {};
+  // Where the pieces of exact training run: legal, and for these workers. Null: every rank has the whole model.
+  const PlanSpec* plan = nullptr;
 };
 
 struct StepProgress {

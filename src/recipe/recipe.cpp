@@ -145,7 +145,8 @@ Recipe read_recipe(const std::string& path, LoadedOptions loaded, Problems& prob
   recipe.system = r.text("system", r.text("composed_from", ""));
   for (const auto& [key, table] :
        {std::pair("rule", &recipe.rule), std::pair("exchange", &recipe.exchange), std::pair("when", &recipe.when),
-        std::pair("sync", &recipe.sync), std::pair("codec", &recipe.codec), std::pair("order", &recipe.order)})
+        std::pair("sync", &recipe.sync), std::pair("codec", &recipe.codec), std::pair("order", &recipe.order),
+        std::pair("plan", &recipe.plan)})
     *table = r.table(key).options();
   if (r.has("local")) {
     r.ignore("local");

@@ -10,6 +10,7 @@
 //   [metrics]   what evaluations report besides (parallel/metrics/metric.h)
 //   [train]     how long, how much at a time, when to stop (below)
 //   [rule] [exchange] [when] [sync] [codec] [order]    how several workers train together (parallel/axes.h)
+//   [plan]      where the pieces of a split model run (plan/spec.h)
 
 #include <cstdint>
 #include <optional>
@@ -56,6 +57,7 @@ struct Recipe {
   // axis' default; all of them empty is plain synchronous training.
   std::string system;
   Options rule, exchange, when, sync, codec, order;
+  Options plan;  // empty: every worker has the whole model
   std::string model_name;
   std::optional<StartSpec> start;                  // what the weights begin with; none: random numbers
   Options loss;                                    // empty: what suits the targets

@@ -15,6 +15,7 @@
 #include "parallel/composition.h"
 #include "parallel/engine.h"
 #include "parallel/metrics/metric.h"
+#include "plan/spec.h"
 #include "run/events.h"
 #include "run/initial_weights.h"
 #include "track/checkpointer.h"
@@ -46,6 +47,7 @@ struct TrainingJob {
   std::shared_ptr<const Composition> composition = nullptr;  // null: exact synchronous training
   std::vector<Straggler> stragglers = {};                    // experiments
   std::shared_ptr<const InitialWeights> initial = nullptr;   // null: random numbers, or a checkpoint will be loaded
+  PlanSpec plan = {};                                        // of exact training: legal, and for these workers
 };
 
 // Fills in the weights that the run begins with; empty if they are all random numbers.

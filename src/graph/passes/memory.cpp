@@ -20,8 +20,8 @@ struct Storage {
   Placement place;
 };
 
-// Puts storages into the arena, the largest first, each at the lowest offset that is free during its whole life.
-std::size_t place_in_arena(std::vector<Storage>& storages, bool reuse) {
+// Puts storages into their home, the largest first, each at the lowest offset that is free during its whole life.
+std::size_t place_at_home(std::vector<Storage>& storages, Placement::Home home, bool reuse) {
   std::vector<std::size_t> order(storages.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](auto a, auto b) { return storages[a].bytes > storages[b].bytes; });
@@ -30,7 +30,7 @@ std::size_t place_in_arena(std::vector<Storage>& storages, bool reuse) {
   std::vector<const Storage*> placed;  // by offset
   for (std::size_t index : order) {
     Storage& s = storages[index];
-    if (s.place.home != Placement::Home::arena) continue;
+    if (s.place.home != home) continue;
     std::size_t offset = 0;
     if (reuse) {
       for (const Storage* other : placed) {
@@ -50,7 +50,7 @@ std::size_t place_in_arena(std::vector<Storage>& storages, bool reuse) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Graph& graph, bool reuse) {
+MemoryPlan plan_memory(const Graph& graph, bool reuse, std::span<const std::size_t> parts) {
   const auto& nodes = graph.nodes();
   const auto values = static_cast<std::size_t>(graph.values());
   auto id = [](Value v) { return static_cast<std::size_t>(v.id); };
@@ -117,8 +117,15 @@ MemoryPlan plan_memory(const Graph& graph, bool reuse) {
     storages.push_back({scratch, now, now, {scratch ? Placement::Home::arena : Placement::Home::nowhere}});
   }
 
+  for (Storage& s : storages)
+    if (s.place.home == Placement::Home::arena && std::ranges::any_of(parts, [&](std::size_t part) {
+          return s.first < static_cast<int>(part) && s.last >= static_cast<int>(part);
+        }))
+      s.place.home = Placement::Home::kept;
+
   MemoryPlan plan;
-  plan.arena_bytes = place_in_arena(storages, reuse);
+  plan.arena_bytes = place_at_home(storages, Placement::Home::arena, reuse);
+  plan.kept_bytes = place_at_home(storages, Placement::Home::kept, reuse);
   plan.values.resize(values);
   for (std::size_t v = 0; v < values; ++v)
     if (storage_of[v] >= 0) plan.values[v] = storages[static_cast<std::size_t>(storage_of[v])].place;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string_view>
 
 #include "collective/topology.h"
 #include "graph/program.h"
@@ -15,6 +16,8 @@ struct Watch {
   std::function<double()> now;
   std::function<void(int core, const Node& node, double begin, double end)> on_node;
   std::function<void(const char* what, double begin, double end)> on_span = {};  // core 0, besides operations
+  // A pass of a stage on a micro-batch, of a model that is split.
+  std::function<void(std::string_view pass, int stage, int micro_batch, double begin, double end)> on_task = {};
 
   void span(const char* what, double begin, double end) const {
     if (on_span) on_span(what, begin, end);

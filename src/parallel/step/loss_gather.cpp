@@ -4,11 +4,11 @@
 
 namespace echelon {
 
-LossGather::LossGather(Team& team, int shards) : team_(team), shards_(shards) {
+LossGather::LossGather(Team& team, std::vector<ShardRange> shards_of_rank)
+    : team_(team), shards_of_rank_(std::move(shards_of_rank)) {
   std::size_t all = 0;
-  for (Rank r = 0; r < team.world().size(); ++r) {
-    const auto own = static_cast<std::size_t>(shards_of(r, team.world().size(), shards).count());
-    packed_bytes_.push_back(sizeof(StopRequest) + own * sizeof(ShardLoss));
+  for (const ShardRange range : shards_of_rank_) {
+    packed_bytes_.push_back(sizeof(StopRequest) + static_cast<std::size_t>(range.count()) * sizeof(ShardLoss));
     all += packed_bytes_.back();
   }
   packed_.resize(all);
@@ -18,9 +18,9 @@ LossGather::LossGather(Team& team, int shards) : team_(team), shards_(shards) {
 template <typename Visit>
 void LossGather::for_each_rank(const Visit& visit) {
   std::byte* at = packed_.data();
-  for (Rank r = 0; r < team_.world().size(); ++r) {
-    visit(static_cast<std::size_t>(r), shards_of(r, team_.world().size(), shards_), at);
-    at += packed_bytes_[static_cast<std::size_t>(r)];
+  for (std::size_t r = 0; r < shards_of_rank_.size(); ++r) {
+    visit(r, shards_of_rank_[r], at);
+    at += packed_bytes_[r];
   }
 }
 

@@ -18,7 +18,8 @@ struct StopRequest {  // of a rank
 
 class LossGather {
  public:
-  LossGather(Team& team, int shards);
+  // The shards whose losses each rank knows, by rank: none of them twice, all in order.
+  LossGather(Team& team, std::vector<ShardRange> shards_of_rank);
   // Collective. Every rank has filled in its own shards' losses and its own request; then all have all.
   void run(std::span<ShardLoss> losses, std::span<StopRequest> stops);
 
@@ -27,7 +28,7 @@ class LossGather {
   void for_each_rank(const Visit& visit);
 
   Team& team_;
-  int shards_;
+  std::vector<ShardRange> shards_of_rank_;
   std::vector<std::byte> packed_;          // rank by rank: its request, then the losses of its shards
   std::vector<std::size_t> packed_bytes_;  // by rank
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "world/channels.h"
+
 namespace echelon {
 
 int shard_not_finite(const ComputePhase& phase) {
@@ -32,6 +34,14 @@ void explain_not_finite(ShardCompute& compute, ComputePhase& phase, const data::
         context.step, n.op->name(), n.layer, shard));
   }
   throw NotFinite(fmt::format("step {}: the loss is not a number", context.step));
+}
+
+void wait_for_explanation(World& world, Rank rank) {
+  std::byte none;
+  world.set_status("waiting for what went wrong");
+  Work never = world.receive(rank, silent_channel, {}, std::span(&none, 1));
+  never.wait(world.now() + 60);
+  throw Failure(fmt::format("rank {} did not say what went wrong with its loss", rank));
 }
 
 }  // namespace echelon

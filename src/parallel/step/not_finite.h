@@ -19,4 +19,7 @@ int shard_not_finite(const ComputePhase& phase);
 [[noreturn]] void explain_not_finite(ShardCompute& compute, ComputePhase& phase, const data::Batch& batch,
                                      StepContext context, int shard);
 
+// On the other ranks: waits until that rank has said what went wrong, and ends with it.
+[[noreturn]] void wait_for_explanation(World& world, Rank rank);
+
 }  // namespace echelon

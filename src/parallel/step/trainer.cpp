@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "parallel/step/block_update.h"
 #include "parallel/step/rank_buckets.h"
-#include "world/channels.h"
 
 namespace echelon {
 
@@ -25,7 +24,9 @@ Trainer::Trainer(const ComputeSettings& settings, const std::function<Optim()>& 
   sums_.assign(own.begin(), own.end());
   if (!team.is_everyone()) {
     rank_sum_ = std::make_unique<RankSum>(team.group(), settings.shards, sums_, table().floats());
-    losses_ = std::make_unique<LossGather>(team, settings.shards);
+    std::vector<ShardRange> ranges;
+    for (Rank r = 0; r < world_.size(); ++r) ranges.push_back(shards_of(r, world_.size(), settings.shards));
+    losses_ = std::make_unique<LossGather>(team, std::move(ranges));
     hooks().bucket_complete = [this](std::size_t bucket) { rank_sum_->complete(bucket); };
     total_ = rank_sum_->total();
     sums_ = {{0, settings.shards, total_.data()}};
@@ -122,11 +123,7 @@ void Trainer::explain(ComputePhase& phase, const data::Batch& batch, StepContext
     explain_not_finite(compute_, phase, batch, context, shard);
   Rank rank = 0;
   while (shard >= shards_of(rank, world_.size(), compute_.settings().shards).last) ++rank;
-  std::byte none;
-  world_.set_status("waiting for what went wrong");
-  Work never = world_.receive(rank, silent_channel, {}, std::span(&none, 1));
-  never.wait(world_.now() + 60);
-  throw Failure(fmt::format("rank {} did not say what went wrong with its loss", rank));
+  wait_for_explanation(world_, rank);
 }
 
 std::vector<StateSpan> Trainer::state() {

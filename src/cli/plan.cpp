@@ -1,0 +1,143 @@
+// `echelon plan`: what a plan makes of a recipe's model, before anything runs.
+
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/verbs.h"
+#include "parallel/planned/plan_view.h"
+#include "plan/picture.h"
+#include "run/run_plan.h"
+#include "world/os/disk.h"
+#include "world/os/host.h"
+
+namespace echelon::cli {
+
+namespace {
+
+struct PlanSettings {
+  std::string recipe, plan, svg;
+  std::vector<std::string> overrides;
+  int workers = 1;
+  bool json = false;
+};
+
+std::string ranks_text(const std::vector<int>& ranks) { return fmt::format("{}", fmt::join(ranks, " ")); }
+
+std::string layers_text(const std::vector<std::string>& layers) {
+  return layers.size() == 1 ? layers.front()
+                            : fmt::format("{} ... {} ({})", layers.front(), layers.back(), layers.size());
+}
+
+std::string bytes_text(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+void print_text(const PlanSpec& plan, const PlanLayout& layout, const PlanView& view, std::int64_t slice) {
+  fmt::print("plan {}: {} replica{} of {} rank{}; a batch is {} micro-batches of {} sample{}\n\n", to_string(plan),
+             plan.data, plan.data == 1 ? "" : "s", layout.ranks_of_replica(), layout.ranks_of_replica() == 1 ? "" : "s",
+             layout.shards(), slice, slice == 1 ? "" : "s");
+  double work = 0;
+  for (const StageView& s : view.stages) work += s.work;
+  fmt::print("stage  ranks       weights     FLOPs  work   sends      layers\n");
+  for (const StageView& s : view.stages)
+    fmt::print("{:<5}  {:<10}  {:>8}  {:>8}  {:>3.0f} %  {:>9}  {}\n",
+               layout.parts() > 1 ? fmt::format("{}.{}", s.stage, s.part) : fmt::format("{}", s.stage),
+               fit(ranks_text(s.ranks), 10), human_count(static_cast<double>(s.weights)), human_count(s.flops),
+               100 * s.work / work, human_bytes(s.sends), layers_text(s.layers));
+  fmt::print("\nFLOPs and bytes sent are those of one micro-batch, forward and backward.\n\n");
+  fmt::print("rank   parameters  contributions      state  activations   messages      model        all\n");
+  for (std::size_t r = 0; r < view.ranks.size(); ++r) {
+    const RankBytes& b = view.ranks[r];
+    fmt::print("{:<5}  {:>10}  {:>13}  {:>9}  {:>11}  {:>9}  {:>9}  {:>9}\n", r, bytes_text(b.parameters),
+               bytes_text(b.contributions), bytes_text(b.state), bytes_text(b.activations), bytes_text(b.messages),
+               bytes_text(b.model), bytes_text(b.all()));
+  }
+  fmt::print("\n{}: idle {:.1f} % of the time, if work takes the time that it is balanced by\n{}", plan.schedule,
+             100 * view.schedule.bubble(), draw_schedule(view.schedule, terminal_columns(1)));
+  fmt::print("digits: forward passes by micro-batch; small letters: backward passes; capitals: weight gradients\n");
+}
+
+nlohmann::ordered_json to_json(const PlanSpec& plan, const PlanView& view) {
+  nlohmann::ordered_json j{{"plan", to_string(plan)},         {"data", plan.data},     {"pipeline", plan.pipeline},
+                           {"tensor", plan.tensor},           {"chunks", plan.chunks}, {"schedule", plan.schedule},
+                           {"bubble", view.schedule.bubble()}};
+  for (const StageView& s : view.stages)
+    j["stages"].push_back({{"stage", s.stage},
+                           {"part", s.part},
+                           {"ranks", s.ranks},
+                           {"layers", s.layers},
+                           {"weights", s.weights},
+                           {"flops", s.flops},
+                           {"work", s.work},
+                           {"sent_bytes", s.sends}});
+  for (const RankBytes& b : view.ranks)
+    j["ranks"].push_back({{"parameters", b.parameters},
+                          {"contributions", b.contributions},
+                          {"state", b.state},
+                          {"activations", b.activations},
+                          {"messages", b.messages},
+                          {"model", b.model},
+                          {"bytes", b.all()}});
+  for (const StageMessage& m : view.messages)
+    j["messages"].push_back({{"from", m.from}, {"to", m.to}, {"pass", name_of(m.pass)}, {"bytes", m.bytes}});
+  for (const auto& rank : view.schedule.ranks) {
+    auto list = nlohmann::ordered_json::array();
+    for (const TaskTime& t : rank)
+      list.push_back({{"pass", name_of(t.task.pass)},
+                      {"stage", t.task.stage},
+                      {"micro_batch", t.task.micro_batch},
+                      {"begin", t.begin},
+                      {"end", t.end}});
+    j["tasks"].push_back(list);
+  }
+  return j;
+}
+
+void show_plan(const PlanSettings& s) {
+  const auto disk = make_real_disk();
+  Problems problems;
+  const PreparedRun prepared = prepare_run(*disk, s.recipe, s.overrides, problems);
+  PlanSpec plan = read_run_plan(*disk, prepared.recipe, s.plan, problems);
+  if (problems.empty()) plan = check_run_plan(prepared, plan, s.workers, 0, problems);
+  if (problems.empty() && prepared.model->training(1).size() > 1)
+    problems.add({}, "a model with several phases in a training step has nothing to show: it cannot be split");
+  problems.throw_if_any(s.recipe);
+
+  const PlanLayout layout(plan, static_cast<int>(prepared.recipe.train.shards));
+  const auto largest = static_cast<std::int64_t>(prepared.batch_sequence().largest_batch());
+  const std::int64_t slice = (largest + layout.shards() - 1) / layout.shards();
+  const PlanView view = view_plan(*prepared.model, layout, slice, make_optim(prepared.recipe).rule->slots().size());
+  if (!s.svg.empty()) {
+    const std::string picture = schedule_svg(view.schedule, fmt::format("{}: {}", s.recipe, to_string(plan)));
+    write_file_atomically(*disk, s.svg, picture);
+  }
+  if (s.json)
+    fmt::print("{}\n", to_json(plan, view).dump());
+  else
+    print_text(plan, layout, view, slice);
+}
+
+}  // namespace
+
+void add_plan(Verb program) {
+  const Verb verb = program.add_subcommand("plan", "Show how a model would be split over workers");
+  verb.require_subcommand(1);
+  verb.footer("Example:\n  echelon plan show recipes/demo.toml --workers 4 --plan pipeline=2");
+  auto s = std::make_shared<PlanSettings>();
+  const Verb showing =
+      verb.add_subcommand("show", "Who has which layers, bytes and messages, and the schedule as a picture");
+  showing.add_option("recipe", s->recipe, "A recipe (TOML)").required();
+  showing.add_option("--workers", s->workers, "Workers").show_default().range(1, 100000);
+  showing.add_option("--plan", s->plan, "data=2,pipeline=2,schedule=1f1b, or a file (default: the recipe's)");
+  showing.add_option("--set", s->overrides, "Change one setting of the recipe first").one_each_time();
+  showing.add_option("--svg", s->svg, "Also draw the schedule into this file");
+  showing.add_flag("--json", s->json, "Print one JSON object");
+  showing.footer(
+      "Examples:\n"
+      "  echelon plan show recipes/demo.toml --workers 4 --plan pipeline=2\n"
+      "  echelon plan show recipes/demo.toml --workers 4 --plan pipeline=4,schedule=zero_bubble --svg schedule.svg");
+  showing.action([s] { show_plan(*s); });
+}
+
+}  // namespace echelon::cli

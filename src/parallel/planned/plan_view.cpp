@@ -1,0 +1,99 @@
+#include "parallel/planned/plan_view.h"
+
+#include <algorithm>
+
+#include "collective/shard_tree.h"
+#include "parallel/planned/stage_messages.h"
+#include "plan/check.h"
+
+namespace echelon {
+
+namespace {
+
+std::size_t floats_of(const Graph& graph) {
+  ParameterTable table;
+  table.include(graph);
+  return table.floats();
+}
+
+std::size_t whole_floats(const models::Model& model) {
+  ParameterTable table;
+  for (const auto& phase : model.training(1)) table.include(phase.graph);
+  table.include(model.evaluation(1));
+  return table.floats();
+}
+
+double flops_of_pass(const StagePlan& plan, Pass pass) {
+  double sum = 0;
+  for (std::size_t n = plan.first(pass); n < plan.last(pass); ++n)
+    sum += work_of(plan.plan.graph, plan.plan.graph.nodes()[n]);
+  return sum;
+}
+
+RankBytes bytes_of(const PlanLayout& layout, const StagePlans::Slice& slice, const std::vector<std::vector<int>>& live,
+                   int rank, std::size_t slots) {
+  RankBytes bytes;
+  const auto position = static_cast<std::size_t>(layout.position_of(rank));
+  std::size_t arena = 0;
+  for (const HostedStage& h : layout.hosted(rank)) {
+    const Plan& plan = slice.of(h.stage, h.part).plan;
+    const std::size_t floats = floats_of(plan.graph);
+    bytes.parameters += floats * sizeof(float);
+    bytes.contributions += ShardReducer::memory_bytes(layout.shards(), h.shards.first, h.shards.last, floats);
+    bytes.state += slots * floats * sizeof(float);
+    bytes.activations +=
+        plan.memory.kept_bytes * static_cast<std::size_t>(live[position][static_cast<std::size_t>(h.stage)]);
+    arena = std::max(arena, plan.memory.arena_bytes);
+  }
+  bytes.activations += arena;
+  bytes.messages = StageMessages::buffer_bytes(layout, slice.placed.messages);
+  return bytes;
+}
+
+}  // namespace
+
+PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::int64_t slice, std::size_t slots) {
+  StagePlans plans(model, layout, slice);
+  std::vector<HostedStage> all;
+  for (int stage = 0; stage < layout.stages(); ++stage)
+    for (int part = 0; part < layout.parts(); ++part) all.push_back({stage, part});
+  const StagePlans::Slice& cut = plans.prepare(slice, all);
+
+  PlanView view;
+  view.messages = cut.placed.messages;
+  ReplayCosts costs;
+  double longest = 1;
+  for (const auto& [stage, part, line, shards] : all) {
+    const StagePlan& plan = cut.of(stage, part);
+    StageView& s =
+        view.stages.emplace_back(StageView{.stage = stage,
+                                           .part = part,
+                                           .ranks = layout.ranks_of_stage(stage, part),
+                                           .layers = plans.partition().layers[static_cast<std::size_t>(stage)]});
+    for (std::size_t p = 0; p < plan.plan.graph.parameters().size(); ++p)
+      if (plan.plan.graph.contributions()[p]) s.weights += plan.plan.graph.parameters()[p].shape.elements();
+    s.flops = plan.plan.flops;
+    for (const StageMessage& m : view.messages)
+      if (m.from == stage && m.from_part == part) s.sends += m.bytes;
+    if (part > 0) {
+      s.work = view.stages[view.stages.size() - 2].work;
+      continue;  // parts do the same at the same time
+    }
+    costs.stages.push_back(
+        {flops_of_pass(plan, Pass::forward), flops_of_pass(plan, Pass::backward), flops_of_pass(plan, Pass::weights)});
+    s.work = costs.stages.back().forward + costs.stages.back().backward + costs.stages.back().weights;
+    longest = std::max(longest, costs.stages.back().forward);
+  }
+  for (StageCost& c : costs.stages) c.forward /= longest, c.backward /= longest, c.weights /= longest;
+  view.schedule = replay(layout.schedule(0), view.messages, costs);
+
+  const std::size_t whole = whole_floats(model) * sizeof(float);
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const ScheduleCheck check = check_schedule(layout.schedule(layout.replica_of(rank)), view.messages);
+    view.ranks.push_back(bytes_of(layout, cut, check.live, rank, slots));
+    view.ranks.back().model = whole;
+  }
+  return view;
+}
+
+}  // namespace echelon

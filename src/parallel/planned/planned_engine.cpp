@@ -1,0 +1,327 @@
+#include "parallel/planned/planned_engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "collective/collectives.h"
+#include "collective/shard_sum.h"
+#include "nn/initialise.h"
+#include "parallel/step/not_finite.h"
+#include "plan/check.h"
+#include "world/channels.h"
+
+namespace echelon {
+
+namespace {
+
+std::span<float> parameters_of(StageCompute& stage) { return stage.parameters(); }
+
+ParameterTable table_of(const models::Model& model) {
+  ParameterTable table;
+  for (const auto& phase : model.training(1)) table.include(phase.graph);
+  table.include(model.evaluation(1));
+  return table;
+}
+
+}  // namespace
+
+PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
+    : LockStepEngine(s, team),
+      layout_(*s.plan, s.shards),
+      table_(table_of(*s.model)),
+      model_(table_.floats() * sizeof(float)),
+      plans_(*s.model, layout_, s.largest_slice),
+      hosted_(layout_.hosted(world_.rank())),
+      losses_(static_cast<std::size_t>(s.shards)),
+      stops_(static_cast<std::size_t>(world_.size())),
+      arena_(std::make_shared<std::vector<Buffer>>()),
+      waits_(team) {
+  times_.waiting_for.resize(stops_.size());
+  nn::initialise(table_, s.seed, model());
+  const StagePlans::Slice& largest = plans_.prepare(s.largest_slice, hosted_);
+  const PlacedGraph& placed = largest.placed;
+  messages_ = std::make_unique<StageMessages>(team.group(), layout_, placed.messages);
+  shared_weights_ = placed.copies;
+
+  std::size_t arena = 0;
+  for (const HostedStage& h : hosted_) arena = std::max(arena, largest.of(h.stage, h.part).plan.memory.arena_bytes);
+  arena_->emplace_back(arena);
+
+  const int replica = layout_.replica_of(world_.rank()), position = layout_.position_of(world_.rank());
+  const ScheduleCheck check = check_schedule(layout_.schedule(replica), placed.messages);
+  invariant(check.problems.empty(), "the schedule of a legal plan can be run");
+  for (const HostedStage& h : hosted_)
+    stages_.push_back(std::make_unique<StageCompute>(
+        world_, plans_,
+        StageCompute::Settings{
+            .hosted = h,
+            .shards = s.shards,
+            .live = check.live[static_cast<std::size_t>(position)][static_cast<std::size_t>(h.stage)],
+            .splits_weights = layout_.splits_weights(),
+            .seed = s.seed,
+            .fields = s.fields},
+        arena_));
+  const Graph whole = plans_.whole(s.largest_slice);
+  loss_terms_ = s.model->training(1).front().loss_terms;
+  whole_ = std::make_unique<WholeModel>(team, layout_, table_, whole, placed, stages_);
+  if (s.start) {
+    s.start(table_, model());
+    whole_->take(model(), parameters_of);
+  }
+  for (const auto& stage : stages_)
+    stage->set_update(s.make_optim(), whole_->segments(*stage),
+                      whole_->blocks_of(stage->stage(), stage->part()).size());
+
+  // Collective: in the same order on all ranks.
+  replica_ = std::make_unique<Group>(team.group().split(replica, world_.rank()));
+  groups_.resize(stages_.size());
+  for (int stage = 0; stage < layout_.stages(); ++stage) {
+    const int part = hosted_.front().part;
+    const std::vector<int> ranks = layout_.ranks_of_stage(stage, part);
+    const auto at = std::ranges::find(ranks, world_.rank());
+    // Each part of the stage is a group of its own; the ranks that do not have the stage are another, of no use.
+    Group group = team.group().split(at == ranks.end() ? -1 : part, static_cast<int>(at - ranks.begin()));
+    for (std::size_t i = 0; i < stages_.size(); ++i)
+      if (stages_[i]->stage() == stage) groups_[i] = std::make_unique<Group>(std::move(group));
+  }
+  norms_ = std::make_unique<NormGather>(*replica_, layout_, *whole_, stages_);
+
+  std::vector<ShardRange> with_losses;
+  for (Rank r = 0; r < world_.size(); ++r) {
+    with_losses.push_back({0, 0});
+    for (const HostedStage& h : layout_.hosted(r))
+      if (h.stage == layout_.stages() - 1 && h.part == 0) with_losses.back() = h.shards;
+  }
+  loss_gather_ = std::make_unique<LossGather>(team, std::move(with_losses));
+}
+
+void PlannedEngine::adapt(data::LoaderOptions& options) const {
+  const ShardRange own = layout_.shards_of_replica(layout_.replica_of(world_.rank()));
+  const bool reads = std::ranges::any_of(stages_, [](const auto& s) { return s->reads_data(); });
+  options.shards = static_cast<std::uint64_t>(settings_.shards);
+  options.own = data::Slice{static_cast<std::uint64_t>(own.first),
+                            reads ? static_cast<std::uint64_t>(own.count()) : std::uint64_t{0}};
+}
+
+// --- a step ---
+
+StepResult PlannedEngine::do_step(std::uint64_t step, double lr, const data::Batch& batch, bool asks_to_stop,
+                                  double slowness) {
+  const double began = world_.now();
+  waits_.begin();
+  prepare(batch);
+  run_tasks(step, batch, slowness);
+  const double computed = world_.now();
+  RankTimes tasks{.waiting_for = std::move(times_.waiting_for)};
+  waits_.end(computed - began, tasks);
+  times_.compute += tasks.exchange;  // what was no wait
+  times_.waiting_for = std::move(tasks.waiting_for);
+  waits_.begin();
+  world_.set_status("the exchange of gradients");
+  stops_[static_cast<std::size_t>(world_.rank())] = {asks_to_stop};
+  messages_->drain();  // ranks that wait at a barrier send nothing
+  loss_gather_->run(losses_, stops_);
+  double loss = 0, correct = 0;
+  for (const ShardLoss& l : losses_) loss += l.loss;
+  for (const ShardLoss& l : losses_) correct += l.correct;
+  if (!std::isfinite(loss)) explain(step);
+  sum_over_ranks();
+  const double summed = world_.now();
+  watch_.span("sum over ranks", computed, summed);
+  update(step, lr);
+  send_shared_weights();
+  watch_.span("update", summed, world_.now());
+  waits_.end(world_.now() - computed, times_);
+
+  const auto samples = static_cast<std::int64_t>(batch.samples());
+  StepResult result{.correct = correct,
+                    .samples = samples,
+                    .terms = samples * loss_terms_,
+                    .gradient_norm = stages_.front()->update().gradient_norm(),
+                    .stop = std::ranges::any_of(stops_, [](const StopRequest& r) { return r.asked != 0; })};
+  if (samples > 0) result.loss = loss / static_cast<double>(result.terms);
+  return result;
+}
+
+void PlannedEngine::prepare(const data::Batch& batch) {
+  const ShardRange own = layout_.shards_of_replica(layout_.replica_of(world_.rank()));
+  for (int s = own.first; s < own.last; ++s)
+    if (const auto slice = static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count);
+        slice > 0 && !plans_.has(slice))
+      messages_->prepare(plans_.prepare(slice, hosted_).placed.messages);
+  std::ranges::fill(losses_, ShardLoss{});
+  for (const auto& stage : stages_) {
+    stage->start_step();
+    if (batch.cursor().batch == 0) stage->carries().reset(own.first, own.last);
+  }
+}
+
+// The rank's list, from top to bottom.
+void PlannedEngine::run_tasks(std::uint64_t step, const data::Batch& batch, double slowness) {
+  const int first = layout_.shards_of_replica(layout_.replica_of(world_.rank())).first;
+  StepContext context{
+      .seed = settings_.seed, .step = static_cast<std::uint32_t>(step), .communicator = messages_->get()};
+  const auto samples = static_cast<double>(batch.samples());
+  context.loss_scale = static_cast<float>(1.0 / (samples * static_cast<double>(loss_terms_)));
+  std::array<char, 64> status;
+  for (const StageTask& task : layout_.list(world_.rank())) {
+    const int shard = first + task.micro_batch;
+    const auto count = batch.slice(static_cast<std::uint64_t>(shard)).count;
+    context.shard = static_cast<std::uint32_t>(shard);
+    context.share = static_cast<float>(static_cast<double>(count) / samples);
+    const auto end = fmt::format_to_n(status.data(), status.size(), "{} of stage {}, micro-batch {}",
+                                      name_of(task.pass), task.stage, shard);
+    world_.set_status({status.data(), std::min(end.size, status.size())});
+    if (count > 0) messages_->use(plans_.at(static_cast<std::int64_t>(count)).placed.messages);
+    const double began = world_.now();
+    stage_of(task.stage, shard).run(task, batch, context, losses_, watch_, slowness);
+    if (watch_.on_task) watch_.on_task(name_of(task.pass), task.stage, shard, began, world_.now());
+  }
+}
+
+StageCompute& PlannedEngine::stage_of(int stage, int shard) {
+  const auto it = std::ranges::find_if(stages_, [&](const auto& s) {
+    return s->stage() == stage && shard >= s->shards().first && shard < s->shards().last;
+  });
+  invariant(it != stages_.end(), "a rank's list has only what the rank has");
+  return **it;
+}
+
+void PlannedEngine::sum_over_ranks() {
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    all_reduce_shards(*groups_[i],
+                      {.shards = settings_.shards,
+                       .partials = stages_[i]->partial_sums(),
+                       .end = stages_[i]->table().floats(),
+                       .out = stages_[i]->total().data()},
+                      "of a stage's gradients");
+}
+
+void PlannedEngine::update(std::uint64_t step, double lr) {
+  for (const auto& stage : stages_)
+    stage->update().begin({.number = static_cast<std::int64_t>(step) + 1, .lr = lr, .grad_scale = 1});
+  for (int phase = 0; phase < stages_.front()->update().phases(); ++phase) {
+    for (const auto& stage : stages_) stage->update().run(phase, stage->update().all());
+    norms_->run(phase);
+    for (const auto& stage : stages_) stage->update().fold(phase);
+  }
+}
+
+// What one stage owns and another one reads too, on every line of this replica.
+void PlannedEngine::send_shared_weights() {
+  const int replica = layout_.replica_of(world_.rank());
+  WaitPolicy& wait = replica_->wait_policy();
+  const auto complete = [&](Work& work, Rank peer) {
+    wait.begin({}, "with shared weights");
+    wait.wait(work, peer);
+    wait.end();
+  };
+  for (const PlacedGraph::Copy& copy : shared_weights_)
+    for (int line = 0; line < layout_.lines(); ++line) {
+      const Rank from = layout_.rank_of(replica, line, copy.owner, copy.owner_part),
+                 to = layout_.rank_of(replica, line, copy.reader, copy.reader_part);
+      const auto numbers = [&](int stage) {
+        StageCompute& s = stage_of(stage, layout_.shards_of_line(replica, line).first);
+        return s.of(s.parameters(), copy.parameter);
+      };
+      if (from == to) {
+        if (from == world_.rank()) std::ranges::copy(numbers(copy.owner), numbers(copy.reader).begin());
+      } else if (from == world_.rank()) {
+        Work work = world_.send(to, shared_weights_channel, {}, std::as_bytes(numbers(copy.owner)));
+        complete(work, to);
+      } else if (to == world_.rank()) {
+        Work work = world_.receive(from, shared_weights_channel, {}, std::as_writable_bytes(numbers(copy.reader)));
+        complete(work, from);
+      }
+    }
+}
+
+// The rank that has the loss says so, and the others end with it.
+void PlannedEngine::explain(std::uint64_t step) {
+  const auto bad = std::ranges::find_if(losses_, [](const ShardLoss& l) { return !std::isfinite(l.loss); });
+  const int shard = static_cast<int>(bad - losses_.begin());
+  int replica = 0;
+  while (shard >= layout_.shards_of_replica(replica).last) ++replica;
+  const Rank rank = layout_.rank_of(replica, layout_.line_of(shard), layout_.stages() - 1, 0);
+  if (rank != world_.rank()) wait_for_explanation(world_, rank);
+  throw NotFinite(
+      fmt::format("step {}: the loss is not a number (micro-batch {}). Try a smaller optim.lr, a warm-up "
+                  "(schedule.warmup_steps) or "
+                  "optim.clip_norm, and look at the data",
+                  step, shard));
+}
+
+// --- the whole model ---
+
+void PlannedEngine::read_model() {
+  whole_->collect(model(), parameters_of);
+  team_.broadcast(std::as_writable_bytes(model()));
+}
+
+std::vector<StateSpan> PlannedEngine::state() {
+  if (state_.empty()) {
+    for (const Update::Slot& slot : stages_.front()->update().slots())
+      state_.push_back({slot.name, Buffer(table_.floats() * sizeof(float))});
+    if (whole_->carry_bytes() > 0) state_.push_back({"carries", Buffer(whole_->carry_bytes())});
+  }
+  std::vector<StateSpan> all;
+  for (WholeState& s : state_) all.push_back(as_state(s.name, s.memory));
+  return all;
+}
+
+// Only rank 0 has memory for all of the state; carried values are few, and on all ranks.
+void PlannedEngine::gather() {
+  const std::vector<StateSpan> all = world_.rank() == 0 ? state() : std::vector<StateSpan>{};
+  move_state(all, [&](std::span<float> whole, const WholeModel::Own& own) { whole_->collect(whole, own); });
+  if (whole_->carry_bytes() == 0) return;
+  Buffer own(world_.rank() == 0 ? 0 : whole_->carry_bytes());
+  whole_->collect_carries(all.empty() ? own.as<std::byte>() : all.back().bytes);
+}
+
+void PlannedEngine::scatter() {
+  team_.broadcast(std::as_writable_bytes(model()));
+  whole_->take(model(), parameters_of);
+  const std::vector<StateSpan> all = world_.rank() == 0 ? state() : std::vector<StateSpan>{};
+  move_state(all, [&](std::span<float> whole, const WholeModel::Own& own) { whole_->distribute(whole, own); });
+  if (whole_->carry_bytes() > 0) {
+    Buffer own(world_.rank() == 0 ? 0 : whole_->carry_bytes());
+    whole_->distribute_carries(all.empty() ? own.as<std::byte>() : all.back().bytes);
+  }
+  state_.clear();
+}
+
+// Calls visit(the slot of the whole model on rank 0, where a stage has its part) for each slot of the optimizer.
+void PlannedEngine::move_state(const std::vector<StateSpan>& all, const MoveSlot& visit) {
+  for (std::size_t i = 0; i < stages_.front()->update().slots().size(); ++i) {
+    std::span<float> whole;
+    if (!all.empty()) whole = {reinterpret_cast<float*>(all[i].bytes.data()), table_.floats()};
+    visit(whole, [i](StageCompute& stage) { return stage.update().slots()[i].values; });
+  }
+}
+
+// --- figures ---
+
+double PlannedEngine::flops_per_sample() {
+  const Graph graph = optimise(std::move(settings_.model->training(8).front().graph));
+  double flops = 0;
+  for (const Node& node : graph.nodes()) flops += node.op->flops(graph.types(node.in), graph.types(node.out));
+  return flops / 8;
+}
+
+RankBytes PlannedEngine::bytes() const {
+  RankBytes bytes{.messages = messages_->bytes(), .model = model_.bytes()};
+  for (const Buffer& b : *arena_) bytes.activations += b.bytes();
+  for (const auto& stage : stages_) stage->add_bytes(bytes);
+  return bytes;
+}
+
+std::vector<Figure> PlannedEngine::figures() {
+  std::vector<Figure> figures;
+  for (const RankBytes& rank : team_.all_gather_struct(bytes()))
+    figures.emplace_back(fmt::format("bytes_rank_{}", figures.size()), static_cast<double>(rank.all()));
+  return figures;
+}
+
+}  // namespace echelon

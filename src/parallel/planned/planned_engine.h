@@ -1,0 +1,92 @@
+#pragma once
+// Exact training of a model that is split over ranks as a plan says (plan/spec.h). The bits are those of training the
+// whole model on one rank: the same nodes run on the same operands, contributions are summed over micro-batches in the
+// same tree, and norms over parameters in the same order.
+//
+// A step is one loop over this rank's list of tasks. Then all ranks learn the losses, each stage sums its contributions
+// over the ranks that have it, and updates what it owns.
+//
+// Between steps the whole model is on every rank (model()), for evaluations and checkpoints; optimizer state is
+// gathered on rank 0 while a checkpoint is read. Checkpoints are those of the unsplit model: any plan goes on from any
+// other.
+//
+// Allocates nothing in a step once every size of slice has occurred.
+
+#include <memory>
+#include <vector>
+
+#include "parallel/planned/norm_gather.h"
+#include "parallel/planned/plan_view.h"
+#include "parallel/planned/stage_compute.h"
+#include "parallel/planned/stage_messages.h"
+#include "parallel/planned/whole_model.h"
+#include "parallel/step/lock_step_engine.h"
+#include "parallel/step/loss_gather.h"
+#include "parallel/team/exchange_waits.h"
+
+namespace echelon {
+
+class PlannedEngine final : public LockStepEngine {
+ public:
+  // settings.plan is given, legal for this model and team (plan/spec.h), and has `data` filled in. Collective.
+  PlannedEngine(const EngineSettings& settings, Team& team);
+
+  const ParameterTable& table() const override { return table_; }
+  std::span<float> model() override { return model_.as<float>(); }
+  void read_model() override;
+
+  std::vector<StateSpan> state() override;
+  void gather() override;
+  void end_gather() override { state_.clear(); }
+  void scatter() override;
+
+  void adapt(data::LoaderOptions& options) const override;
+  int working_ranks() const override { return world_.size(); }
+  double flops_per_sample() override;
+  void watch(Watch watch) override { watch_ = std::move(watch); }
+  RankTimes times() const override { return times_; }
+  std::vector<Figure> figures() override;
+  RankBytes bytes() const;  // what this rank has allocated: view_plan() knows it before
+
+ private:
+  StepResult do_step(std::uint64_t step, double lr, const data::Batch& batch, bool asks_to_stop,
+                     double slowness) override;
+  void prepare(const data::Batch& batch);
+  void run_tasks(std::uint64_t step, const data::Batch& batch, double slowness);
+  void sum_over_ranks();
+  void update(std::uint64_t step, double lr);
+  void send_shared_weights();
+  [[noreturn]] void explain(std::uint64_t step);
+  StageCompute& stage_of(int stage, int shard);
+  using MoveSlot = std::function<void(std::span<float> whole, const WholeModel::Own& own)>;
+  void move_state(const std::vector<StateSpan>& all, const MoveSlot& visit);
+
+  PlanLayout layout_;
+  ParameterTable table_;  // of the whole model
+  Buffer model_;          // the same
+  StagePlans plans_;
+  std::vector<HostedStage> hosted_;
+  std::vector<std::unique_ptr<StageCompute>> stages_;  // that this rank has
+  std::vector<PlacedGraph::Copy> shared_weights_;
+  std::unique_ptr<WholeModel> whole_;
+  std::vector<std::unique_ptr<Group>> groups_;  // by stage here: the ranks that have it
+  std::unique_ptr<Group> replica_;              // the ranks of this rank's replica
+  std::unique_ptr<NormGather> norms_;
+  std::unique_ptr<StageMessages> messages_;
+  std::unique_ptr<LossGather> loss_gather_;
+  std::vector<ShardLoss> losses_;
+  std::vector<StopRequest> stops_;
+  std::int64_t loss_terms_ = 1;
+
+  struct WholeState {
+    std::string name;
+    Buffer memory;
+  };
+  std::vector<WholeState> state_;  // on rank 0, around a checkpoint
+  std::shared_ptr<std::vector<Buffer>> arena_;
+  Watch watch_;
+  ExchangeWaits waits_;
+  RankTimes times_;
+};
+
+}  // namespace echelon

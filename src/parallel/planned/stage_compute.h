@@ -1,0 +1,94 @@
+#pragma once
+// One stage of a split model on one rank: its parameters, the contributions of its micro-batches summed in the fixed
+// tree (collective/shard_tree.h), and as many places for activations as micro-batches are alive at once. It runs a pass
+// of a micro-batch when it is told to, and sums and updates what it owns.
+//
+// One thread drives it. Allocates nothing once every size of slice has been prepared.
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "collective/shard_tree.h"
+#include "data/loader.h"
+#include "optim/optim.h"
+#include "optim/update.h"
+#include "parallel/planned/plan_view.h"
+#include "parallel/planned/stage_plans.h"
+#include "parallel/step/compute_hooks.h"
+#include "parallel/step/shard_compute.h"
+#include "parallel/step/slow_down.h"
+#include "plan/layout.h"
+
+namespace echelon {
+
+class StageCompute {
+ public:
+  struct Settings {
+    HostedStage hosted;
+    int shards = 1;  // of a batch
+    int live = 1;    // micro-batches at once
+    bool splits_weights = false;
+    std::uint64_t seed = 1;
+    std::vector<data::Field> fields;
+  };
+  // `plans` has prepared the stage for its largest slice and outlives it; `arena` is shared by the stages of a rank.
+  StageCompute(World& world, const StagePlans& plans, const Settings& settings,
+               std::shared_ptr<std::vector<Buffer>> arena);
+
+  // After the parameters' owners are known: `segments` of the whole model, those of this stage at its own offsets,
+  // which make up so many blocks.
+  void set_update(Optim optim, std::vector<TrainedSpan> segments, std::size_t own_blocks);
+
+  void start_step();
+  // Losses are written by the stage that has them.
+  void run(const StageTask& task, const data::Batch& batch, const StepContext& context, std::span<ShardLoss> losses,
+           const Watch& watch, double slowness);
+
+  int stage() const { return settings_.hosted.stage; }
+  int part() const { return settings_.hosted.part; }
+  int line() const { return settings_.hosted.line; }
+  const ShardRange& shards() const { return settings_.hosted.shards; }
+  const ParameterTable& table() const { return table_; }
+  std::span<float> parameters() { return parameters_.as<float>(); }
+  std::span<float> of(std::span<float> flat, const std::string& parameter) const;  // in a flat buffer of the table
+  std::span<const PartialSum> partial_sums() const { return reducer_->partial_sums(); }
+  std::span<float> total() { return reducer_->total(); }
+  Update& update() { return *update_; }
+  std::size_t own_blocks() const { return own_blocks_; }  // of the update
+  CarryStore& carries() { return carries_; }
+  const Graph& graph() const;  // of the largest slice
+  bool reads_data() const;     // some input of the data set
+  const StagePlan& plan(std::int64_t slice) const;
+
+  void add_bytes(RankBytes& bytes) const;  // what it has allocated; the shared arena is not its own
+
+ private:
+  struct Place {  // for one micro-batch that is alive
+    int shard = -1;
+    std::vector<Buffer> kept;
+    std::map<std::int64_t, std::unique_ptr<Executor>> executors;
+  };
+  Place& place_of(const StageTask& task, int shard);
+  Executor& executor(Place& place, std::int64_t slice);
+  void load(Executor& executor, const data::Batch& batch, int shard);
+  void save_carries(const Executor& executor, int shard);
+  Pass last_pass() const { return settings_.splits_weights ? Pass::weights : Pass::backward; }
+  void run_nodes(Executor& executor, const StagePlan& plan, Pass pass, const StepContext& context, const Watch& watch,
+                 double slowness);
+
+  World& world_;
+  const StagePlans& plans_;
+  const Settings settings_;
+  ParameterTable table_;
+  Buffer parameters_, contributions_;
+  std::unique_ptr<ShardReducer> reducer_;
+  std::unique_ptr<Update> update_;
+  std::size_t own_blocks_ = 0;
+  CarryStore carries_;
+  std::shared_ptr<std::vector<Buffer>> arena_;
+  std::vector<Place> places_;
+  SlowDown slow_down_;
+};
+
+}  // namespace echelon

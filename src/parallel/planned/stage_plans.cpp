@@ -1,0 +1,46 @@
+#include "parallel/planned/stage_plans.h"
+
+namespace echelon {
+
+namespace {
+
+std::vector<StagePlan::NodeInfo> describe_nodes(const Graph& graph) {
+  using Kind = StagePlan::NodeInfo::Kind;
+  std::vector<StagePlan::NodeInfo> nodes;
+  for (const Node& node : graph.nodes())
+    nodes.push_back(
+        {node.op->flops(graph.types(node.in), graph.types(node.out)), node.op->name() == "send"      ? Kind::sends
+                                                                      : node.op->name() == "receive" ? Kind::receives
+                                                                                                     : Kind::computes});
+  return nodes;
+}
+
+}  // namespace
+
+StagePlans::StagePlans(const models::Model& model, const PlanLayout& layout, std::int64_t largest_slice)
+    : model_(model),
+      parts_(layout.parts()),
+      splits_weights_(layout.splits_weights()),
+      largest_slice_(largest_slice),
+      partition_(cut_into_stages(layer_work(whole(largest_slice)), layout.stages())) {}
+
+Graph StagePlans::whole(std::int64_t slice) const { return optimise(std::move(model_.training(slice).front().graph)); }
+
+const StagePlans::Slice& StagePlans::prepare(std::int64_t slice, const std::vector<HostedStage>& wanted) {
+  if (const auto it = slices_.find(slice); it != slices_.end()) return it->second;
+  const Graph graph = whole(slice);
+  Slice& made = slices_[slice];
+  made.placed = place_nodes(graph, partition_, parts_);
+  made.plans.resize(static_cast<std::size_t>(partition_.stages() * parts_));
+  for (const HostedStage& h : wanted) {
+    auto& stage = made.plans[static_cast<std::size_t>(h.stage * parts_ + h.part)];
+    if (stage) continue;
+    StageGraph cut = cut_stage(graph, made.placed, h.stage, h.part, splits_weights_);
+    std::vector<StagePlan::NodeInfo> nodes = describe_nodes(cut.graph);
+    stage = std::make_unique<const StagePlan>(StagePlan{
+        lay_out(std::move(cut.graph), true, std::span(cut.begin).subspan(1, 2)), cut.begin, std::move(nodes)});
+  }
+  return made;
+}
+
+}  // namespace echelon

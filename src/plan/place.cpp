@@ -1,0 +1,278 @@
+#include "plan/place.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "graph/ops/communication.h"
+#include "graph/ops/elementwise.h"
+
+namespace echelon {
+
+namespace {
+
+std::size_t id_of(Value v) { return static_cast<std::size_t>(v.id); }
+
+bool is_computed(const Graph& graph, Value v) { return graph.info(v).source == ValueInfo::Source::node; }
+
+const Node& producer_of(const Graph& graph, Value v) {
+  return graph.nodes()[static_cast<std::size_t>(graph.info(v).producer)];
+}
+
+std::vector<int> assign_stages(const Graph& graph, const StagePartition& partition) {
+  std::vector<int> stage_of(graph.nodes().size(), -1);
+  const int last = partition.stages() - 1;
+  const auto is_result = [&](Value v) {
+    return std::ranges::any_of(
+        graph.outputs(), [&](const auto& o) { return o.second == v && (o.first == "loss" || o.first == "correct"); });
+  };
+  for (std::size_t n = 0; n < stage_of.size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    const auto layer = partition.stage_of.find(node.layer);
+    const bool known = layer != partition.stage_of.end();
+    int stage = known ? layer->second : node.backward ? last : 0;
+    for (Value v : node.in) {
+      if (!is_computed(graph, v)) continue;
+      const int from = stage_of[static_cast<std::size_t>(graph.info(v).producer)];
+      if (!node.backward)
+        stage = std::max(stage, from);
+      else if (producer_of(graph, v).backward)
+        stage = std::min(stage, from);
+    }
+    // Whoever wants to know the loss asks one stage.
+    if (!node.backward && std::ranges::any_of(node.out, is_result)) stage = last;
+    stage_of[n] = stage;
+  }
+  return stage_of;
+}
+
+}  // namespace
+
+int slices_of(const Graph& graph) {
+  int slices = 1;
+  for (const Node& node : graph.nodes()) slices = std::max(slices, node.slice + 1);
+  return slices;
+}
+
+PlacedGraph place_nodes(const Graph& graph, const StagePartition& partition, int parts) {
+  PlacedGraph placed;
+  placed.parts = parts;
+  placed.stage_of = assign_stages(graph, partition);
+  const int slices = slices_of(graph);
+  invariant(slices % parts == 0 || parts == 1, "every part of a stage has equally many slices");
+  for (const Node& node : graph.nodes())
+    placed.part_of.push_back(node.slice < 0 || parts == 1 ? -1 : node.slice / (slices / parts));
+
+  std::set<std::tuple<int, int, int>> sent;  // value, to which stage and part
+  std::vector<std::set<std::pair<int, int>>> readers(graph.parameters().size());
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+    for (int part = 0; part < parts; ++part) {
+      const int to = placed.stage_of[n];
+      if (!placed.runs(n, to, part)) continue;
+      for (Value v : graph.nodes()[n].in) {
+        const ValueInfo& info = graph.info(v);
+        const auto producer = static_cast<std::size_t>(info.producer);
+        if (info.source == ValueInfo::Source::parameter) readers[producer].insert({to, part});
+        if (info.source != ValueInfo::Source::node || placed.runs(producer, to, part)) continue;
+        const int from = placed.stage_of[producer];
+        const int from_part = placed.part_of[producer] < 0 ? part : placed.part_of[producer];
+        if (!sent.insert({v.id, to, part}).second) continue;
+        const bool forward = from == to ? !graph.nodes()[producer].backward : from < to;
+        placed.messages.push_back({from, to, forward ? Pass::forward : Pass::backward,
+                                   static_cast<double>(graph.type(v).bytes()), from_part, part});
+        placed.message_values.push_back(v);
+      }
+    }
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    const Value c = graph.contributions()[i];
+    if (!c) continue;
+    const auto producer = static_cast<std::size_t>(graph.info(c).producer);
+    for (const auto& [stage, part] : readers[i])
+      if (!placed.runs(producer, stage, part))
+        placed.copies.push_back({graph.parameters()[i].name, placed.stage_of[producer],
+                                 placed.part_of[producer] < 0 ? part : placed.part_of[producer], stage, part});
+  }
+  return placed;
+}
+
+namespace {
+
+// Copies the nodes of one stage into a graph of their own.
+class StageCutter {
+ public:
+  StageCutter(const Graph& graph, const PlacedGraph& placed, int stage, int part, bool splits_weights)
+      : old_(graph),
+        placed_(placed),
+        stage_(stage),
+        part_(part),
+        splits_(splits_weights),
+        now_(graph.training()),
+        map_(static_cast<std::size_t>(graph.values())) {}
+
+  StageGraph run() {
+    declare();
+    std::vector<bool> waited_for = needed_by_others();
+    for (const Pass pass : {Pass::forward, Pass::backward, Pass::weights}) {
+      result_.begin[static_cast<std::size_t>(pass)] = now_.nodes().size();
+      now_.set_backward(pass != Pass::forward);
+      receive(pass);
+      if (pass == Pass::backward) send_kept();
+      for (std::size_t n = 0; n < old_.nodes().size(); ++n)
+        if (runs_here(n) && pass_of(n, waited_for) == pass) copy(n, pass);
+      receive_rest(pass);
+      if (pass == (splits_ ? Pass::weights : Pass::backward)) contribute();
+    }
+    result_.begin[3] = now_.nodes().size();
+    for (const auto& [name, v] : old_.outputs())
+      if (const Value mine = map_[id_of(v)]) now_.set_output(name, mine);
+    for (const auto& c : old_.carries())
+      if (const Value from = map_[id_of(c.from)]) {
+        if (!map_[id_of(c.to)]) bad_input("'{}' goes from step to step, and a stage begins in between", c.name);
+        now_.carry_on(from, map_[id_of(c.to)]);
+      }
+    now_.set_layer("");
+    now_.set_backward(false);
+    result_.graph = std::move(now_);
+    return std::move(result_);
+  }
+
+ private:
+  Value& mapped(Value v) { return map_[id_of(v)]; }
+  bool runs_here(std::size_t node) const { return placed_.runs(node, stage_, part_); }
+  bool sends(std::size_t message, Pass pass) const {
+    const StageMessage& m = placed_.messages[message];
+    return m.from == stage_ && m.from_part == part_ && m.pass == pass;
+  }
+  bool receives(std::size_t message, Pass pass) const {
+    const StageMessage& m = placed_.messages[message];
+    return m.to == stage_ && m.to_part == part_ && m.pass == pass;
+  }
+
+  // Inputs, carries and parameters that the stage's nodes read, in the order of the whole graph.
+  void declare() {
+    std::set<int> read;
+    for (std::size_t n = 0; n < old_.nodes().size(); ++n)
+      if (runs_here(n))
+        for (Value v : old_.nodes()[n].in) read.insert(v.id);
+    for (const auto& i : old_.inputs()) {
+      if (!read.contains(i.value.id)) continue;
+      const bool carried = std::ranges::any_of(old_.carries(), [&](const auto& c) { return c.from == i.value; });
+      mapped(i.value) = carried ? now_.carry(i.name, old_.type(i.value)) : now_.input(i.name, old_.type(i.value));
+    }
+    for (std::size_t p = 0; p < old_.parameters().size(); ++p) {
+      const Value v = old_.parameter_value(p), c = old_.contributions()[p];
+      const bool owns = c && runs_here(static_cast<std::size_t>(old_.info(c).producer));
+      if (owns || read.contains(v.id)) mapped(v) = now_.parameter(old_.parameters()[p]);
+    }
+  }
+
+  // Which backward nodes another stage waits for, in the end. On the first stage nobody waits; there the gradients of
+  // weights themselves are put off, and what leads to them is not.
+  std::vector<bool> needed_by_others() const {
+    const auto& nodes = old_.nodes();
+    std::vector<bool> needed(nodes.size(), !splits_);
+    if (!splits_) return needed;
+    std::vector<bool> contributes(static_cast<std::size_t>(old_.values()), false), sends = contributes;
+    for (Value c : old_.contributions())
+      if (c) contributes[id_of(c)] = true;
+    bool any = false;
+    for (std::size_t k = 0; k < placed_.messages.size(); ++k)
+      if (this->sends(k, Pass::backward)) {
+        sends[id_of(placed_.message_values[k])] = true;
+        any = any || !placed_.messages[k].inside_stage();
+      }
+    std::vector<bool> read_by_needed(static_cast<std::size_t>(old_.values()), false);
+    for (std::size_t n = nodes.size(); n-- > 0;) {
+      if (!runs_here(n)) continue;
+      for (Value v : nodes[n].out)
+        needed[n] = needed[n] || read_by_needed[id_of(v)] || sends[id_of(v)] || (!any && !contributes[id_of(v)]);
+      if (needed[n])
+        for (Value v : nodes[n].in) read_by_needed[id_of(v)] = true;
+    }
+    return needed;
+  }
+  Pass pass_of(std::size_t n, const std::vector<bool>& waited_for) const {
+    if (!old_.nodes()[n].backward) return Pass::forward;
+    return waited_for[n] ? Pass::backward : Pass::weights;
+  }
+
+  void receive_one(std::size_t message) {
+    const Value v = placed_.message_values[message];
+    now_.set_layer(producer_of(old_, v).layer);
+    mapped(v) = ops::receive(now_, old_.type(v), static_cast<int>(message));
+  }
+  // From other stages: what a pass needs is there before it begins.
+  void receive(Pass pass) {
+    for (std::size_t k = 0; k < placed_.messages.size(); ++k)
+      if (receives(k, pass) && !placed_.messages[k].inside_stage()) receive_one(k);
+  }
+  // From other parts of this stage, which are in the same pass: when it is needed, or at the end of the pass.
+  void receive_for(const Node& node, Pass pass) {
+    for (Value v : node.in)
+      for (std::size_t k = 0; v && !mapped(v) && k < placed_.messages.size(); ++k)
+        if (placed_.message_values[k] == v && receives(k, pass)) receive_one(k);
+  }
+  void receive_rest(Pass pass) {
+    for (std::size_t k = 0; k < placed_.messages.size(); ++k)
+      if (receives(k, pass) && !mapped(placed_.message_values[k])) receive_one(k);
+  }
+  // Backward messages that forward has computed.
+  void send_kept() {
+    for (std::size_t k = 0; k < placed_.messages.size(); ++k)
+      if (sends(k, Pass::backward) && !producer_of(old_, placed_.message_values[k]).backward) send(k);
+  }
+  void send(std::size_t message) {
+    const Value v = placed_.message_values[message];
+    now_.set_layer(producer_of(old_, v).layer);
+    ops::send(now_, mapped(v), static_cast<int>(message));
+  }
+
+  void copy(std::size_t n, Pass pass) {
+    const Node& node = old_.nodes()[n];
+    receive_for(node, pass);
+    std::vector<Value> in;
+    for (Value v : node.in) in.push_back(v ? mapped(v) : v);
+    now_.set_layer(node.layer);
+    now_.set_slice(node.slice);
+    const auto out = now_.add(node.op, in);
+    for (std::size_t o = 0; o < out.size(); ++o) {
+      mapped(node.out[o]) = out[o];
+      now_.set_layout(out[o], old_.type(node.out[o]).layout);
+    }
+    for (std::size_t k = 0; k < placed_.messages.size(); ++k)
+      if (sends(k, pass) && std::ranges::find(node.out, placed_.message_values[k]) != node.out.end()) send(k);
+  }
+
+  // A contribution is written in the last pass: before it, the memory belongs to the micro-batch before.
+  void contribute() {
+    const Pass last = splits_ ? Pass::weights : Pass::backward;
+    for (std::size_t p = 0; p < old_.parameters().size(); ++p) {
+      const Value c = old_.contributions()[p];
+      if (!c || !runs_here(static_cast<std::size_t>(old_.info(c).producer))) continue;
+      Value mine = mapped(c);
+      if (static_cast<std::size_t>(now_.info(mine).producer) < result_.begin[static_cast<std::size_t>(last)]) {
+        now_.set_layer(producer_of(old_, c).layer);
+        mine = ops::copy(now_, mine);
+      }
+      now_.set_contribution(mapped(old_.parameter_value(p)), mine);
+    }
+  }
+
+  const Graph& old_;
+  const PlacedGraph& placed_;
+  const int stage_, part_;
+  const bool splits_;
+  Graph now_;
+  std::vector<Value> map_;
+  StageGraph result_{.graph = Graph(true)};
+};
+
+}  // namespace
+
+StageGraph cut_stage(const Graph& graph, const PlacedGraph& placed, int stage, int part, bool splits_weights) {
+  return StageCutter(graph, placed, stage, part, splits_weights).run();
+}
+
+}  // namespace echelon

@@ -1,0 +1,54 @@
+#pragma once
+// The place pass: cuts a training graph, after all passes that could change its arithmetic, into one graph for each
+// stage, and for each part of a stage where slices of layers are on several ranks. The nodes stay what they are, so
+// they compute the same bits; only where they run is new. A value that a node somewhere else reads becomes a `send` and
+// a `receive` (graph/ops/communication.h).
+//
+// A forward node runs on its layer's stage, or on a later one if it reads something from there (fused ops); a backward
+// node on its layer's stage or on an earlier one. So forward messages go to later stages, and backward messages to
+// earlier ones. A node of a slice runs on the part that has the slice; a node of no slice on all parts of its stage,
+// which compute the same. A parameter belongs to the stage that computes its contribution; a stage that also reads it
+// (an embedding that is scored with at the end) has a copy, which it gets after every update. Pure functions.
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plan/replay.h"
+#include "plan/stages.h"
+
+namespace echelon {
+
+struct PlacedGraph {
+  int parts = 1;                       // of a stage
+  std::vector<int> stage_of, part_of;  // by node; part -1: all parts
+  std::vector<StageMessage> messages;  // by number
+  std::vector<Value> message_values;   // the same: what is sent
+  struct Copy {                        // of a parameter on a stage that reads it, but does not own it
+    std::string parameter;
+    int owner = 0, owner_part = 0, reader = 0, reader_part = 0;
+  };
+  std::vector<Copy> copies;
+
+  bool runs(std::size_t node, int stage, int part) const {
+    return stage_of[node] == stage && (part_of[node] < 0 || part_of[node] == part);
+  }
+};
+
+// The slices that a graph was made with; 1 if it has none.
+int slices_of(const Graph& graph);
+
+// `graph` as optimise() gives it (graph/program.h); `parts` divides its slices.
+PlacedGraph place_nodes(const Graph& graph, const StagePartition& partition, int parts = 1);
+
+// What one stage, or a part of it, runs: nodes by pass, in the order in which they run.
+struct StageGraph {
+  Graph graph;
+  std::array<std::size_t, 4> begin{};  // where each pass begins, and the end
+};
+
+// `splits_weights`: what no other stage waits for becomes the pass `weights`.
+StageGraph cut_stage(const Graph& graph, const PlacedGraph& placed, int stage, int part, bool splits_weights);
+
+}  // namespace echelon

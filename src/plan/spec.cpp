@@ -1,0 +1,177 @@
+#include "plan/spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+
+namespace echelon {
+
+namespace {
+
+constexpr int most_ranks = 1 << 16;
+
+void refuse_degrees(PlanSpec& plan, const PlanFacts& facts, std::vector<std::string>& why) {
+  const auto layers = static_cast<int>(facts.layers.size());
+  if (plan.stages() > layers)
+    why.push_back(fmt::format("pipeline={}{} makes {} stages, but the network has {} layer{}", plan.pipeline,
+                              plan.chunks > 1 ? fmt::format(",chunks={}", plan.chunks) : "", plan.stages(), layers,
+                              layers == 1 ? "" : "s"));
+  if (facts.slices % plan.tensor != 0)
+    why.push_back(fmt::format("tensor={} does not divide model.slices = {}", plan.tensor, facts.slices));
+  if (facts.workers == 0) return;
+  const int each = plan.pipeline * plan.tensor;  // ranks of a replica
+  const std::string replica = plan.tensor > 1 ? fmt::format("pipeline={} times tensor={}", plan.pipeline, plan.tensor)
+                                              : fmt::format("pipeline={}", plan.pipeline);
+  if (plan.data == 0 && facts.workers % each != 0)
+    why.push_back(fmt::format("{} does not divide {} workers", replica, facts.workers));
+  if (plan.data > 0 && plan.data * each != facts.workers)
+    why.push_back(fmt::format("data={} times {} is a plan for {} workers, and there {} {}", plan.data, replica,
+                              plan.data * each, facts.workers == 1 ? "is" : "are", facts.workers));
+  if (plan.data == 0) plan.data = std::max(1, facts.workers / each);
+}
+
+void refuse_schedule(const PlanSpec& plan, const PlanFacts& facts, std::vector<std::string>& why) {
+  if (plan.splits_model() && plan.data > facts.shards)
+    why.push_back(fmt::format("data={} is more than the {} micro-batch{} of a batch (train.shards)", plan.data,
+                              facts.shards, facts.shards == 1 ? "" : "es"));
+  if (plan.pipeline == 1) {
+    if (plan.chunks > 1) why.push_back(fmt::format("chunks={} needs a pipeline of two ranks or more", plan.chunks));
+    return;
+  }
+  const ScheduleKind* kind = find_schedule(plan.schedule);
+  if (!kind || plan.data == 0) return;
+  if ((plan.schedule == "interleaved" || plan.schedule == "bidirectional") && facts.shards % plan.data != 0)
+    why.push_back(
+        fmt::format("schedule={} needs replicas with equally many micro-batches, and data={} does not divide "
+                    "train.shards = {}",
+                    plan.schedule, plan.data, facts.shards));
+  if (const std::string refusal = kind->refusal({plan.pipeline, std::max(1, facts.shards / plan.data), plan.chunks});
+      !refusal.empty())
+    why.push_back(fmt::format("schedule={} {}", plan.schedule, refusal));
+}
+
+// How far one plan is from another: a changed degree counts by its ratio, a changed word as a factor of two.
+double distance(const PlanSpec& a, const PlanSpec& b) {
+  const auto ratio = [](int x, int y) { return std::abs(std::log2(std::max(x, 1)) - std::log2(std::max(y, 1))); };
+  return 2 * ratio(a.pipeline, b.pipeline) + 2 * ratio(a.tensor, b.tensor) + (a.data > 0 ? ratio(a.data, b.data) : 0) +
+         ratio(a.chunks, b.chunks) + (a.schedule == b.schedule ? 0 : 1);
+}
+
+}  // namespace
+
+std::string to_string(const PlanSpec& plan) {
+  std::string text = plan.data > 0 ? fmt::format("data={}", plan.data) : "";
+  const auto add = [&](const std::string& more) { text += (text.empty() ? "" : ",") + more; };
+  if (plan.tensor > 1) add(fmt::format("tensor={}", plan.tensor));
+  if (plan.pipeline > 1 || text.empty()) add(fmt::format("pipeline={}", plan.pipeline));
+  if (plan.pipeline > 1) add("schedule=" + plan.schedule);
+  if (plan.chunks > 1) add(fmt::format("chunks={}", plan.chunks));
+  return text;
+}
+
+Options plan_options(const std::string& text, Problems& problems) {
+  Options table;
+  table.where = "";
+  table.place = Place(0, "--plan " + text);
+  for (const std::string_view part : split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == part.size()) {
+      problems.add(table.place, fmt::format("'{}' is not key=value, as in data=2,pipeline=2", part));
+      continue;
+    }
+    const std::string key(part.substr(0, equals)), value(part.substr(equals + 1));
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    Option& option = table.items[key];
+    option.place = table.place;
+    if (error == std::errc() && end == value.data() + value.size())
+      option.value = number;
+    else
+      option.value = value;
+  }
+  return table;
+}
+
+PlanSpec read_plan(OptionReader& table) {
+  PlanSpec plan;
+  plan.data = static_cast<int>(table.integer("data", 0, 1, most_ranks));
+  plan.pipeline = static_cast<int>(table.integer("pipeline", 1, 1, most_ranks));
+  plan.tensor = static_cast<int>(table.integer("tensor", 1, 1, most_ranks));
+  plan.chunks = static_cast<int>(table.integer("chunks", 1, 1, 1024));
+  plan.schedule = table.choice("schedule", plan.chunks > 1 ? "interleaved" : "1f1b", pipeline_schedule_names());
+  table.done();
+  return plan;
+}
+
+std::vector<std::string> refusals(PlanSpec& plan, const PlanFacts& facts) {
+  std::vector<std::string> why;
+  refuse_degrees(plan, facts, why);
+  refuse_schedule(plan, facts, why);
+  if (!plan.splits_model()) return why;
+  if (facts.phases > 1)
+    why.push_back(fmt::format("a model with {} phases in a training step cannot be split", facts.phases));
+  if (!facts.system.empty())
+    why.push_back(
+        fmt::format("a plan splits exact training, and the system is {}: leave out one of them", facts.system));
+  if (facts.cores > 1)
+    why.push_back(
+        fmt::format("a rank of a split model has one core: leave out --cores {}, or take more workers", facts.cores));
+  return why;
+}
+
+std::vector<PlanSpec> legal_plans(const PlanFacts& facts) {
+  std::vector<PlanSpec> plans;
+  const auto add = [&](PlanSpec plan) {
+    if (refusals(plan, facts).empty()) plans.push_back(plan);
+  };
+  const auto add_schedules = [&](PlanSpec plan) {
+    for (const ScheduleKind& kind : schedule_kinds()) {
+      plan.schedule = kind.name;
+      const bool chunked = kind.name == "interleaved";
+      for (plan.chunks = chunked ? 2 : 1; plan.chunks == 1 || plan.stages() <= static_cast<int>(facts.layers.size());
+           ++plan.chunks) {
+        add(plan);
+        if (!chunked) break;
+      }
+    }
+  };
+  for (int each = 1; each <= facts.workers; ++each)  // ranks of a replica
+    for (int tensor = 1; tensor <= each; ++tensor) {
+      if (facts.workers % each != 0 || each % tensor != 0) continue;
+      const PlanSpec plan{.data = facts.workers / each, .pipeline = each / tensor, .tensor = tensor};
+      plan.pipeline == 1 ? add(plan) : add_schedules(plan);
+    }
+  return plans;
+}
+
+PlanSpec nearest_plan(const PlanSpec& plan, const PlanFacts& facts) {
+  PlanSpec nearest{.data = 1};
+  double least = std::numeric_limits<double>::infinity();
+  for (const PlanSpec& legal : legal_plans(facts))
+    if (const double d = distance(plan, legal); d < least) least = d, nearest = legal;
+  return nearest;
+}
+
+PlanSpec check_plan(PlanSpec plan, const PlanFacts& facts, Place place, Problems& problems) {
+  const PlanSpec asked = plan;
+  const std::vector<std::string> why = refusals(plan, facts);
+  for (std::size_t i = 0; i < why.size(); ++i) {
+    std::string text = "plan: " + why[i];
+    if (i + 1 == why.size() && facts.workers > 0) {
+      PlanFacts curable = facts;  // what no other plan would cure is said above
+      curable.cores = 1;
+      curable.system.clear();
+      if (!legal_plans(curable).empty())
+        text += fmt::format("; the nearest plan that works is --plan {}", to_string(nearest_plan(asked, curable)));
+    }
+    problems.add(place, text);
+  }
+  return plan;
+}
+
+}  // namespace echelon

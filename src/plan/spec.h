@@ -1,0 +1,66 @@
+#pragma once
+// A plan: where the pieces of a training run. It changes no bit of the result, except where it says so itself. People
+// write it as
+//   --plan data=2,pipeline=2,schedule=1f1b
+// or as a TOML file with the same keys. What is left out has its default; what is left of the workers is data parallel.
+//
+//   data      replicas, which split the micro-batches (logical shards) of a batch among them
+//   pipeline  ranks that a replica's layers are spread over, as stages
+//   tensor    ranks that the slices of each layer are spread over: divides model.slices
+//   schedule  in which order a rank works (plan/schedule.h)
+//   chunks    stages on each rank, for schedule interleaved
+//
+// Plain data; thread-safe.
+
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "plan/schedule.h"
+
+namespace echelon {
+
+struct PlanSpec {
+  int data = 0;  // 0: what is left of the workers
+  int pipeline = 1;
+  int tensor = 1;
+  int chunks = 1;
+  std::string schedule = "1f1b";
+
+  int stages() const { return pipeline * chunks; }
+  bool splits_model() const { return pipeline > 1 || tensor > 1; }
+  friend bool operator==(const PlanSpec&, const PlanSpec&) = default;
+};
+
+std::string to_string(const PlanSpec& plan);  // "data=2,pipeline=2,schedule=1f1b": what can be given to --plan
+
+// "data=2,pipeline=2" as a table; a word without '=' is a problem. Every key's place is the flag itself.
+Options plan_options(const std::string& text, Problems& problems);
+
+// Reads all keys; problems (unknown keys, numbers out of range) are added to the reader's.
+PlanSpec read_plan(OptionReader& table);
+
+// What decides whether a plan can be carried out.
+struct PlanFacts {
+  int workers = 0;                       // 0: not known yet, so nothing is said that depends on them
+  int shards = 1;                        // of a batch
+  int slices = 1;                        // of the model's layers
+  std::vector<std::string> layers = {};  // of the network, in order
+  int phases = 1;                        // of a training step
+  std::string system = {};               // under which the workers train together; empty: exact training
+  int cores = 1;                         // asked for on each worker
+};
+
+// Why the plan cannot be carried out, each with its cure; none if it can. `data` is filled in where it is the rest.
+std::vector<std::string> refusals(PlanSpec& plan, const PlanFacts& facts);
+
+// All plans that can be carried out, with `data` filled in; facts.workers is known.
+std::vector<PlanSpec> legal_plans(const PlanFacts& facts);
+
+// The legal plan that differs least; a plan of one replica alone if there is none.
+PlanSpec nearest_plan(const PlanSpec& plan, const PlanFacts& facts);
+
+// Adds every refusal to the problems, and with the last one the nearest plan that works.
+PlanSpec check_plan(PlanSpec plan, const PlanFacts& facts, Place place, Problems& problems);
+
+}  // namespace echelon

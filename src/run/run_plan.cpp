@@ -1,0 +1,51 @@
+#include "run/run_plan.h"
+
+#include "base/error.h"
+#include "graph/program.h"
+#include "plan/place.h"
+#include "plan/stages.h"
+#include "recipe/toml.h"
+
+namespace echelon {
+
+PlanSpec read_run_plan(Disk& disk, const Recipe& recipe, const std::string& flag, Problems& problems) {
+  Options table = recipe.plan;
+  if (flag.find('=') != std::string::npos) {
+    table = plan_options(flag, problems);
+  } else if (!flag.empty()) {
+    try {
+      if (!disk.exists(flag) || disk.is_directory(flag))
+        bad_input("--plan {}: there is no such file; a plan is key=value, as in data=2,pipeline=2, or a TOML file",
+                  flag);
+      table = parse_toml(read_text(disk, flag, TomlLimits{}.bytes), flag);
+    } catch (const Error& e) {
+      problems.add(Place(0, "--plan " + flag), e.what());
+      return {};
+    }
+  }
+  OptionReader reader(table, problems);
+  return read_plan(reader);
+}
+
+PlanFacts plan_facts(const PreparedRun& prepared, int workers, int cores) {
+  const auto phases = prepared.model->training(1);
+  PlanFacts facts{.workers = workers,
+                  .shards = static_cast<int>(prepared.recipe.train.shards),
+                  .phases = static_cast<int>(phases.size()),
+                  .cores = cores};
+  const Graph graph = optimise(phases.front().graph);
+  facts.slices = slices_of(graph);
+  for (const LayerWork& l : layer_work(graph)) facts.layers.push_back(l.layer);
+  const Recipe& r = prepared.recipe;
+  const bool exact = r.rule.items.empty() && r.exchange.items.empty() && r.sync.items.empty() && r.when.items.empty() &&
+                     r.codec.items.empty();
+  if (!exact) facts.system = r.system.empty() ? "composed" : r.system;
+  return facts;
+}
+
+PlanSpec check_run_plan(const PreparedRun& prepared, const PlanSpec& plan, int workers, int cores, Problems& problems) {
+  if (plan == PlanSpec{}) return {.data = workers};  // every rank has the whole model
+  return check_plan(plan, plan_facts(prepared, workers, cores), {}, problems);
+}
+
+}  // namespace echelon

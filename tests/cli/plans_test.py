@@ -1,0 +1,101 @@
+"""Training a model that is split over workers, as a user sees it: the same weights under every plan and in every world,
+also after a kill and under another plan; plans that cannot work are refused and leave nothing behind."""
+import json, os, signal, subprocess, sys, tempfile, time
+
+PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+SHORT = ["--set", "data.limit=600", "--set", "data.limit_test=100", "--set", "train.epochs=2", "--set", "train.shards=4",
+         "--set", "train.batch=60", "--set", "train.checkpoint_every_steps=5", "--set", "optim.clip_norm=1.0",
+         "--set", "schedule.name=constant"]
+
+
+def start(run, *flags):
+    return subprocess.Popen([PROGRAM, "train", "recipes/demo.toml", "--run", run, "--json", *flags], cwd=SOURCE, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def train(run, *flags):
+    child = start(run, *flags)
+    out, err = child.communicate()
+    assert child.returncode == 0, (flags, err[-2000:])
+    return json.loads(out.splitlines()[-1])
+
+
+def show(*flags):
+    done = subprocess.run([PROGRAM, "plan", "show", "recipes/demo.toml", *flags], cwd=SOURCE, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def same_weights_under_every_plan(folder):
+    wanted = train(f"{folder}/whole", *SHORT, "--cores", "1")
+    plans = [("4", "data=2,pipeline=2,schedule=1f1b", []), ("4", "pipeline=4,schedule=gpipe", ["--world", "threads"]),
+             ("2", "pipeline=2,schedule=zero_bubble", ["--world", "tcp"]),
+             ("2", "pipeline=2,schedule=bidirectional", ["--world", "sim"]),
+             ("2", "pipeline=2,chunks=2", [])]
+    for i, (workers, plan, flags) in enumerate(plans):
+        got = train(f"{folder}/plan{i}", *SHORT, "--workers", workers, "--plan", plan, *flags)
+        for key in ("weights_sha256", "test_loss", "test_accuracy", "train_loss"):
+            assert got[key] == wanted[key], (plan, flags, key, got[key], wanted[key])
+
+
+def bytes_are_known_before(folder):
+    plan = ["--plan", "data=2,pipeline=2,schedule=1f1b"]
+    shown = json.loads(show(*SHORT[:10], "--workers", "4", *plan, "--json"))
+    got = train(f"{folder}/bytes", *SHORT, "--workers", "4", *plan)
+    for rank in range(4):
+        assert got["system"][f"bytes_rank_{rank}"] == shown["ranks"][rank]["bytes"], (rank, got["system"], shown["ranks"])
+
+
+def a_killed_run_goes_on_under_another_plan(folder):
+    run = f"{folder}/killed"
+    child = start(run, *SHORT, "--set", "train.epochs=100000", "--workers", "4", "--plan", "data=2,pipeline=2")
+    path = f"{run}/checkpoints"
+    for _ in range(12000):
+        if os.path.isdir(path) and any(name.startswith("step-") for name in os.listdir(path)):
+            break
+        assert child.poll() is None, child.stderr.read()
+        time.sleep(0.01)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    # It may have got further than the short run does; a run of its own is what both are compared with.
+    step = max(int(name[5:]) for name in os.listdir(path) if name.startswith("step-"))
+    flags = [*SHORT, "--set", f"train.epochs={step // 10 + 2}"]
+    whole = train(f"{folder}/long", *flags, "--cores", "1")
+    got = train(run, *flags, "--workers", "2", "--plan", "pipeline=2,schedule=gpipe", "--resume")
+    assert got["weights_sha256"] == whole["weights_sha256"], step
+
+
+def bad_plans_are_refused(folder):
+    for workers, plan, words in (("4", "pipeline=3", ["pipeline=3 does not divide 4 workers", "nearest plan"]),
+                                 ("4", "pipeline=99,data=2", ["stages", "workers", "nearest plan"]),
+                                 ("2", "pipline=2,schedule=1f1", ["did you mean 'pipeline'", "1f1b"]),
+                                 ("2", "no-such-file.toml", ["no such file"]),
+                                 ("2", "tensor=2", ["tensor=2 does not divide model.slices = 1"]),
+                                 ("4", "data=3,pipeline=2", ["a plan for 6 workers, and there are 4"])):
+        run = f"{folder}/refused"
+        child = start(run, *SHORT, "--workers", workers, "--plan", plan)
+        _, err = child.communicate()
+        assert child.returncode == 2, (plan, child.returncode, err)
+        for word in words:
+            assert word in err, (plan, word, err)
+        assert not os.path.exists(run), plan
+        checked = subprocess.run([PROGRAM, "check", "recipes/demo.toml", *SHORT, "--workers", workers, "--plan", plan],
+                                 cwd=SOURCE, text=True, capture_output=True)
+        assert checked.returncode == 2, plan
+
+
+def plans_are_shown(folder):
+    text = show("--workers", "4", "--plan", "pipeline=2", "--svg", f"{folder}/schedule.svg")
+    for word in ("stage", "rank 1", "idle", "activations"):
+        assert word in text, (word, text)
+    svg = open(f"{folder}/schedule.svg").read()
+    assert svg.startswith("<svg") and svg.rstrip().endswith("</svg>") and "forward of stage 1" in svg
+
+
+with tempfile.TemporaryDirectory() as folder:
+    bad_plans_are_refused(folder)
+    plans_are_shown(folder)
+    same_weights_under_every_plan(folder)
+    bytes_are_known_before(folder)
+    a_killed_run_goes_on_under_another_plan(folder)
+    print("plans: fine")
