@@ -9,6 +9,7 @@
 #include "cli/verbs.h"
 #include "parallel/planned/plan_view.h"
 #include "plan/picture.h"
+#include "run/plan_file.h"
 #include "run/run_plan.h"
 #include "world/os/disk.h"
 #include "world/os/host.h"
@@ -118,18 +119,45 @@ void show_plan(const PlanSettings& s) {
     print_text(plan, layout, view, slice);
 }
 
+void list_plans(bool json) {
+  const auto disk = make_real_disk();
+  auto all = nlohmann::ordered_json::array();
+  for (const std::string& name : plan_names(*disk)) {
+    Problems problems;
+    const PlanFile f = read_plan_file(*disk, name, problems);
+    problems.throw_if_any(f.path);
+    all.push_back({{"name", f.name},
+                   {"title", f.title},
+                   {"paper", f.paper},
+                   {"plan", to_string(f.plan)},
+                   {"about", f.about},
+                   {"program", f.program},
+                   {"deviates", f.deviates}});
+    if (json) continue;
+    fmt::print("{}  {}\n  {}\n  --plan {}\n\n{}\n{}", f.name, f.title, f.paper, to_string(f.plan), f.about, f.program);
+    fmt::print("{}\n", f.deviates.empty() ? "" : "\ndeviates: " + f.deviates + "\n");
+  }
+  if (json) fmt::print("{}\n", all.dump());
+}
+
 }  // namespace
 
 void add_plan(Verb program) {
   const Verb verb = program.add_subcommand("plan", "Show how a model would be split over workers");
   verb.require_subcommand(1);
-  verb.footer("Example:\n  echelon plan show recipes/demo.toml --workers 4 --plan pipeline=2");
+  verb.footer("Examples:\n  echelon plan list\n  echelon plan show recipes/demo.toml --workers 4 --plan pipeline=2");
   auto s = std::make_shared<PlanSettings>();
+  const Verb listing = verb.add_subcommand("list", "Published ways to split a model that --plan knows by name");
+  listing.add_flag("--json", s->json, "Print JSON");
+  listing.footer("Example:\n  echelon plan list");
+  listing.action([s] { list_plans(s->json); });
   const Verb showing =
       verb.add_subcommand("show", "Who has which layers, bytes and messages, and the schedule as a picture");
   showing.add_option("recipe", s->recipe, "A recipe (TOML)").required();
   showing.add_option("--workers", s->workers, "Workers").show_default().range(1, 100000);
-  showing.add_option("--plan", s->plan, "data=2,pipeline=2,schedule=1f1b, or a file (default: the recipe's)");
+  showing.add_option(
+      "--plan", s->plan,
+      "data=2,pipeline=2,schedule=1f1b, a name of `echelon plan list`, or a file (default: the recipe's)");
   showing.add_option("--set", s->overrides, "Change one setting of the recipe first").one_each_time();
   showing.add_option("--svg", s->svg, "Also draw the schedule into this file");
   showing.add_flag("--json", s->json, "Print one JSON object");

@@ -4,25 +4,18 @@
 #include "graph/program.h"
 #include "plan/place.h"
 #include "plan/stages.h"
-#include "recipe/toml.h"
+#include "run/plan_file.h"
 
 namespace echelon {
 
 PlanSpec read_run_plan(Disk& disk, const Recipe& recipe, const std::string& flag, Problems& problems) {
-  Options table = recipe.plan;
-  if (flag.find('=') != std::string::npos) {
-    table = plan_options(flag, problems);
-  } else if (!flag.empty()) {
-    try {
-      if (!disk.exists(flag) || disk.is_directory(flag))
-        bad_input("--plan {}: there is no such file; a plan is key=value, as in data=2,pipeline=2, or a TOML file",
-                  flag);
-      table = parse_toml(read_text(disk, flag, TomlLimits{}.bytes), flag);
+  if (!flag.empty() && flag.find('=') == std::string::npos) try {
+      return read_plan_file(disk, flag, problems).plan;
     } catch (const Error& e) {
       problems.add(Place(0, "--plan " + flag), e.what());
       return {};
     }
-  }
+  const Options table = flag.empty() ? recipe.plan : plan_options(flag, problems);
   OptionReader reader(table, problems);
   return read_plan(reader);
 }

@@ -9,8 +9,8 @@
 
 namespace echelon {
 
-// What --plan says, or the recipe's [plan] where it says nothing. `flag`: "data=2,pipeline=2", or the path of a TOML
-// file with these keys. Problems are added, also where the file is missing or no TOML.
+// What --plan says, or the recipe's [plan] where it says nothing. `flag`: "data=2,pipeline=2", or a file
+// (run/plan_file.h). Problems are added, also where the file is missing or no TOML.
 PlanSpec read_run_plan(Disk& disk, const Recipe& recipe, const std::string& flag, Problems& problems);
 
 // Adds why the plan cannot be carried out, with the nearest one that can. Returns it with `data` filled in. `workers`

@@ -26,12 +26,16 @@ def show(*flags):
     return done.stdout
 
 
+def published():
+    return [p["name"] for p in json.loads(subprocess.check_output([PROGRAM, "plan", "list", "--json"], cwd=SOURCE, text=True))]
+
+
 def same_weights_under_every_plan(folder):
     wanted = train(f"{folder}/whole", *SHORT, "--cores", "1")
     plans = [("4", "data=2,pipeline=2,schedule=1f1b", []), ("4", "pipeline=4,schedule=gpipe", ["--world", "threads"]),
              ("2", "pipeline=2,schedule=zero_bubble", ["--world", "tcp"]),
              ("2", "pipeline=2,schedule=bidirectional", ["--world", "sim"]),
-             ("2", "pipeline=2,chunks=2", [])]
+             *[("2", name, []) for name in published()]]
     for i, (workers, plan, flags) in enumerate(plans):
         got = train(f"{folder}/plan{i}", *SHORT, "--workers", workers, "--plan", plan, *flags)
         for key in ("weights_sha256", "test_loss", "test_accuracy", "train_loss"):
@@ -69,7 +73,7 @@ def bad_plans_are_refused(folder):
     for workers, plan, words in (("4", "pipeline=3", ["pipeline=3 does not divide 4 workers", "nearest plan"]),
                                  ("4", "pipeline=99,data=2", ["stages", "workers", "nearest plan"]),
                                  ("2", "pipline=2,schedule=1f1", ["did you mean 'pipeline'", "1f1b"]),
-                                 ("2", "no-such-file.toml", ["no such file"]),
+                                 ("2", "no-such-file.toml", ["no such file"]), ("2", "gpip", ["did you mean 'gpipe'"]),
                                  ("2", "tensor=2", ["tensor=2 does not divide model.slices = 1"]),
                                  ("4", "data=3,pipeline=2", ["a plan for 6 workers, and there are 4"])):
         run = f"{folder}/refused"
@@ -94,6 +98,7 @@ def plans_are_shown(folder):
 
 with tempfile.TemporaryDirectory() as folder:
     bad_plans_are_refused(folder)
+    assert {"gpipe", "pipedream_flush", "interleaved", "zero_bubble", "chimera"} <= set(published())
     plans_are_shown(folder)
     same_weights_under_every_plan(folder)
     bytes_are_known_before(folder)
