@@ -24,7 +24,7 @@ void refuse_degrees(PlanSpec& plan, const PlanFacts& facts, std::vector<std::str
   if (facts.slices % plan.tensor != 0)
     why.push_back(fmt::format("tensor={} does not divide model.slices = {}", plan.tensor, facts.slices));
   if (facts.workers == 0) return;
-  const int each = plan.pipeline * plan.tensor;  // ranks of a replica
+  const std::int64_t each = std::int64_t{plan.pipeline} * plan.tensor;  // ranks of a replica
   const std::string replica = plan.tensor > 1 ? fmt::format("pipeline={} times tensor={}", plan.pipeline, plan.tensor)
                                               : fmt::format("pipeline={}", plan.pipeline);
   if (plan.data == 0 && facts.workers % each != 0)
@@ -32,7 +32,7 @@ void refuse_degrees(PlanSpec& plan, const PlanFacts& facts, std::vector<std::str
   if (plan.data > 0 && plan.data * each != facts.workers)
     why.push_back(fmt::format("data={} times {} is a plan for {} workers, and there {} {}", plan.data, replica,
                               plan.data * each, facts.workers == 1 ? "is" : "are", facts.workers));
-  if (plan.data == 0) plan.data = std::max(1, facts.workers / each);
+  if (plan.data == 0) plan.data = static_cast<int>(std::max<std::int64_t>(1, facts.workers / each));
 }
 
 void refuse_schedule(const PlanSpec& plan, const PlanFacts& facts, std::vector<std::string>& why) {
@@ -140,12 +140,14 @@ std::vector<PlanSpec> legal_plans(const PlanFacts& facts) {
       }
     }
   };
-  for (int each = 1; each <= facts.workers; ++each)  // ranks of a replica
-    for (int tensor = 1; tensor <= each; ++tensor) {
-      if (facts.workers % each != 0 || each % tensor != 0) continue;
+  for (int each = 1; each <= facts.workers; ++each) {  // ranks of a replica
+    if (facts.workers % each != 0) continue;
+    for (int tensor = 1; tensor <= std::min(each, facts.slices); ++tensor) {
+      if (each % tensor != 0) continue;
       const PlanSpec plan{.data = facts.workers / each, .pipeline = each / tensor, .tensor = tensor};
       plan.pipeline == 1 ? add(plan) : add_schedules(plan);
     }
+  }
   return plans;
 }
 
