@@ -43,6 +43,7 @@ void add_check(Verb program) {
     if (std::ranges::any_of(s->world_flags, &Flag::given)) {
       const ExpectedWorld world = expected_world(s->world);
       workers = {world.workers, world.shares_memory};
+      if (world.simulated) check_simulated_workers(prepared, world.workers, problems);
     }
     check_system(prepared, workers, problems);
     const PlanSpec plan = read_run_plan(*disk, prepared.recipe, s->plan, problems);

@@ -6,7 +6,9 @@
 #include "base/error.h"
 #include "cli/report.h"
 #include "cli/run_encoder.h"
+#include "run/job.h"
 #include "run/weights.h"
+#include "world/os/folder_disk.h"
 
 namespace echelon::cli {
 
@@ -21,6 +23,9 @@ Checkpoint find_checkpoint(Disk& disk, const RunFolder& folder, const std::strin
       for (const std::string& s : search.skipped) why += "\n  " + s;
       bad_input("{} has no checkpoint that can be used{}", folder.path, why);
     }
+    for (const std::string& s : search.skipped) fmt::print(stderr, "skipped a checkpoint: {}\n", s);
+    if (!search.skipped.empty())
+      fmt::print(stderr, "using the checkpoint of step {} instead\n", search.found->manifest.position.step);
     return std::move(*search.found);
   }
   const std::string digits = which.starts_with("step-") ? which.substr(5) : which;
@@ -50,26 +55,44 @@ std::string in_words(const LoadedRun& run, const std::string& which) {
   return fmt::format("{}, the best ({})", step, rule_of_best(fmt::format("{}_{}", p.evaluated_part(), metric)));
 }
 
+// The weights mean what the recipe says only if it is the one that they were trained with.
+void expect_same_recipe(const LoadedRun& run) {
+  const TrainingJob job = make_job(run.prepared);
+  const TrainingPosition& saved = run.manifest.position;
+  if (saved.model != job.model_fingerprint || saved.recipe != job.recipe_fingerprint || saved.seed != job.seed)
+    bad_input(
+        "{} is not the recipe that the weights of step {} were trained with: it has been changed since. Put the old "
+        "one back, or train anew",
+        run.folder.recipe(), saved.step);
+  if (saved.data != job.data_fingerprint)
+    fmt::print(stderr, "note: the training data are not those that the weights of step {} were trained with\n",
+               saved.step);
+}
+
 }  // namespace
 
 LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which, bool average) {
-  LoadedRun loaded{.folder = open_run(disk, "runs", run),
+  LoadedRun loaded{.disk = {},
+                   .folder = open_run(disk, "runs", run),
                    .prepared = {},
                    .table = {},
                    .parameters = {},
                    .manifest = {},
                    .which = {}};
+  loaded.disk = make_folder_disk(loaded.folder.path);
   Problems problems;
-  loaded.prepared = prepare_run(disk, loaded.folder.recipe(), with_kept_encoder(disk, loaded.folder), problems);
+  loaded.prepared =
+      prepare_run(*loaded.disk, loaded.folder.recipe(), with_kept_encoder(*loaded.disk, loaded.folder), problems);
   problems.throw_if_any(loaded.folder.recipe());
   for (const auto& phase : loaded.prepared.model->training(1)) loaded.table.include(phase.graph);
   loaded.table.include(loaded.prepared.model->evaluation(1));
   loaded.parameters = Buffer(loaded.table.floats() * sizeof(float));
-  Checkpoint checkpoint = find_checkpoint(disk, loaded.folder, which);
+  Checkpoint checkpoint = find_checkpoint(*loaded.disk, loaded.folder, which);
   load_weights(checkpoint.weights, loaded.table, loaded.parameters.as<float>());
   if (average) load_average(checkpoint.state, loaded.table, *loaded.prepared.model, loaded.parameters.as<float>());
   loaded.manifest = checkpoint.manifest;
   loaded.which = in_words(loaded, which);
+  expect_same_recipe(loaded);
   return loaded;
 }
 

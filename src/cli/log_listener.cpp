@@ -9,11 +9,30 @@
 namespace echelon::cli {
 
 LogListener::LogListener(Disk& disk, Clock& clock, const RunFolder& folder, int rank)
-    : clock_(clock), log_(disk, folder.log(rank)) {
+    : disk_(disk), clock_(clock), folder_(folder.path + "/logs"), log_(disk, folder.log(rank)) {}
+
+void LogListener::begin() {
+  mutex_.take([&] {
+    try {
+      disk_.make_directories(folder_);
+    } catch (const DiskError&) {
+      // The first line will find the same.
+    }
+    begun_ = true;
+    append(kept_);
+    kept_.clear();
+  });
+}
+
+void LogListener::append(std::string_view lines) {
+  if (!begun_) {
+    kept_ += lines;
+    return;
+  }
   try {
-    disk.make_directories(folder.path + "/logs");
+    log_.append(lines);
   } catch (const DiskError&) {
-    // The first line will find the same.
+    // Kept by the log, and written once the disk takes it; the checkpoints and metrics complain for all of us.
   }
 }
 
@@ -27,11 +46,7 @@ void LogListener::write(std::string_view kind, std::string_view text) {
     lines += fmt::format("{} {:<6} {}\n", time, kind, text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  try {
-    mutex_.take([&] { log_.append(lines); });
-  } catch (const DiskError&) {
-    // Kept by the log, and written once the disk takes it; the checkpoints and metrics complain for all of us.
-  }
+  mutex_.take([&] { append(lines); });
 }
 
 void LogListener::on_evaluation(const EvaluationEvent& e) { write(e.part, in_words(e)); }

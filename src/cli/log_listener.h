@@ -5,7 +5,8 @@
 //
 //   2026-11-15 22:44:08.123 note   resuming after step 70 of 190
 //
-// A disk that refuses costs lines, never the run. Tasks may write at the same time.
+// A disk that refuses costs lines, never the run. Lines are kept until `begin`: a run that is refused leaves the file
+// as it was. Tasks may write at the same time.
 
 #include <string_view>
 
@@ -20,6 +21,7 @@ namespace echelon::cli {
 class LogListener : public RunListener {
  public:
   LogListener(Disk& disk, Clock& clock, const RunFolder& folder, int rank);
+  void begin();  // writes what was kept, and from now on each line at once
   // `kind` is a word such as "start"; each line of `text` becomes a line.
   void write(std::string_view kind, std::string_view text);
 
@@ -28,9 +30,15 @@ class LogListener : public RunListener {
   void on_note(const std::string& note) override { write("note", note); }
 
  private:
+  void append(std::string_view lines);
+
+  Disk& disk_;
   Clock& clock_;
+  const std::string folder_;
   AppendLog log_;
-  Mutex mutex_;  // to append
+  Mutex mutex_;  // guards what follows, and appending
+  bool begun_ = false;
+  std::string kept_;
 };
 
 }  // namespace echelon::cli

@@ -14,15 +14,19 @@ constexpr std::size_t jobs_ahead = 64;
 MetricsListener::MetricsListener(Disk& disk, Clock& clock, const RunFolder& folder, std::int64_t resumed_step,
                                  std::int64_t every, TellNote tell)
     : clock_(clock), every_(every), tell_(std::move(tell)) {
-  const auto kept = cut_metrics(disk, folder.metrics(), resumed_step);
-  for (const MetricPoint& p : kept)
+  const MetricsFile kept = cut_metrics(disk, folder.metrics(), resumed_step);
+  if (kept.damaged > 0)
+    tell_(fmt::format("{}: {} damaged line{} removed", folder.metrics(), kept.damaged,
+                      kept.damaged == 1 ? " was" : "s were"));
+  if (!kept.points.empty()) last_step_ = kept.points.back().step;
+  for (const MetricPoint& p : kept.points)
     for (const auto& [name, field] : {std::pair("seconds", &before_.seconds), std::pair("samples", &before_.samples),
                                       std::pair("bytes", &before_.bytes)})
       if (const double* value = p.find(name)) *field = *value;
   now_ = before_;
   std::vector<MetricsWriter::Output> outputs;
   outputs.push_back(jsonl_output(disk, folder.metrics()));
-  outputs.push_back(event_output(disk, folder.tensorboard(), clock.unix_seconds(), kept));
+  outputs.push_back(event_output(disk, folder.tensorboard(), clock.unix_seconds(), kept.points));
   writer_ = std::make_unique<MetricsWriter>(make_background("metrics", jobs_ahead), std::move(outputs));
 }
 
@@ -41,7 +45,10 @@ void MetricsListener::on_step(const StepEvent& e) {
   loss_sum_ += e.result.loss * static_cast<double>(e.result.terms);
   correct_sum_ += e.result.correct;
   terms_ += static_cast<double>(e.result.terms);
-  if (e.step % every_ != 0 && e.step != e.total_steps) return;
+  // Where workers go at their own pace, a step may be reported in pieces, and several steps at once.
+  const bool due = e.step / every_ > last_step_ / every_ || e.step == e.total_steps;
+  if (!due || e.step <= last_step_) return;
+  last_step_ = e.step;
   MetricPoint p = point(e.step, e.epoch);
   p.values.emplace_back("train_loss", loss_sum_ / terms_);
   p.values.emplace_back("lr", e.lr);

@@ -37,6 +37,7 @@ class MetricsListener : public RunListener {
   std::unique_ptr<MetricsWriter> writer_;
   double loss_sum_ = 0, correct_sum_ = 0, terms_ = 0, samples_ = 0;  // since the last point
   double seconds_ = 0;                                               // in steps, at the last point
+  std::int64_t last_step_ = 0;                                       // of the last point of a training step
   // What the training has cost so far: seconds of its own clock, samples, bytes sent (-1: not counted).
   struct Cost {
     double seconds = 0, samples = 0, bytes = -1;

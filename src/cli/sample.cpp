@@ -69,7 +69,7 @@ void sample(const SampleSettings& s) {
   const models::Task task = run.prepared.model->task();
   if (task == models::Task::generate || task == models::Task::reconstruct) {
     const std::string path = s.png.empty() ? run.folder.path + "/samples.png" : s.png;
-    sample_pictures(*disk, run, path, s.seed);
+    sample_pictures(*run.disk, run, path, s.seed);
     if (s.json)
       fmt::print("{}\n", nlohmann::ordered_json{{"run_dir", run.folder.path}, {"png", path}}.dump());
     else

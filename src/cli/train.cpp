@@ -15,6 +15,8 @@ namespace echelon::cli {
 namespace {
 
 void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::string>& world_words) {
+  if (s.restart && s.resume == Resume::no)
+    bad_input("--restart says what --resume does if every checkpoint is damaged: add --resume");
   const auto disk = make_real_disk();
   Problems problems;
   PreparedRun prepared = prepare_run(*disk, s.recipe, s.overrides, problems, data::usual_places(), s.system);
@@ -25,14 +27,20 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
   const auto initial = initial_weights(*disk, s, prepared, problems);
   const PlanSpec plan = read_run_plan(*disk, prepared.recipe, s.plan, problems);
   if (problems.empty()) check_run_plan(prepared, plan, known_workers(s.world), s.world.cores, problems);
+  if (s.world.world == "sim") check_simulated_workers(prepared, expected_world(s.world).workers, problems);
   problems.throw_if_any(s.recipe);
   TrainingJob job = make_job(prepared);
   job.initial = initial;
   if (s.find_lr) return find_lr(*disk, s, prepared, job);
   job.stragglers = s.world.stragglers;
   job.plan = plan;
-  run_on_world(s.world, {.seed = prepared.recipe.train.seed, .hears_signals = true},
-               [&](World& world) { train_rank(world, s, prepared, job); });
+  try {
+    run_on_world(s.world, {.seed = prepared.recipe.train.seed, .hears_signals = true},
+                 [&](World& world) { train_rank(world, s, prepared, job); });
+  } catch (const Error&) {
+    if (s.world.world == "sim") fmt::print(stderr, "the same happens again with: {}\n", s.command());
+    throw;
+  }
 }
 
 }  // namespace
@@ -62,6 +70,8 @@ void add_train(Verb program) {
       "is none");
   verb.add_flag("--find-lr", s->find_lr, "Do not train: try rising learning rates for 100 steps, and suggest one");
   verb.add_option("--svg", s->svg, "Where --find-lr draws its curve (default: RECIPE-find-lr.svg)");
+  verb.add_flag("--restart", s->restart,
+                "With --resume: if every checkpoint is damaged, begin again at the first step instead of refusing");
   verb.add_flag("--trace", s->trace, "Write trace.json for Perfetto or chrome://tracing into the run's folder");
   verb.add_flag("--json", s->json, "Print one JSON object with the result as the last line");
   verb.footer(
@@ -79,7 +89,7 @@ void add_train(Verb program) {
       "weights\n"
       "  echelon train recipes/demo.toml --workers 4 --link 100mbit --straggler rank=1,factor=4\n"
       "  echelon train recipes/demo.toml --find-lr          which learning rate to take\n"
-      "Ctrl-C and SIGTERM save and stop; a second one stops at once.");
+      "Ctrl-C, SIGTERM and SIGHUP save and stop; a second one stops at once.");
   verb.action([s, resume, folds, world_flags] {
     if (*resume != "" && *resume != "true" && *resume != "auto")
       bad_input("--resume={}: it is --resume, or --resume=auto to start where there is no run yet", *resume);

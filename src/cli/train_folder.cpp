@@ -161,6 +161,7 @@ TrainFolder open_train_folder(Disk& disk, const TrainSettings& s, const Prepared
   TrainFolder opened;
   const std::optional<RunFolder> existing = s.resume == Resume::no ? std::nullopt : existing_run(disk, s);
   if (!existing && s.resume == Resume::yes) nothing_to_resume(disk, s);
+  if (existing) expect_files(disk, *existing);
   opened.resumes = existing.has_value();
   opened.folder = existing ? *existing : new_run(disk, s, resolved_toml(prepared.recipe));
   opened.lock = lock_folder(opened.folder.path);
@@ -173,18 +174,21 @@ TrainFolder open_train_folder(Disk& disk, const TrainSettings& s, const Prepared
 bool resume_training(Training& training, Disk& disk, const RunFolder& folder, const TrainSettings& s,
                      const PreparedRun& prepared, const TrainingJob& job, bool first,
                      const std::function<void(const std::string&)>& note) {
-  if (!first) return training.resume();
+  const auto if_damaged = s.restart ? Training::AllDamaged::restart : Training::AllDamaged::refuse;
+  if (!first) return training.resume(if_damaged);
   const Options was = recipe_in(disk, folder);
   const std::vector<Difference> changed = differences(was, parse_toml(resolved_toml(prepared.recipe), ""));
   bool found = false;
   try {
-    found = training.resume();
+    found = training.resume(if_damaged);
     if (!found) expect_recipe_of(disk, folder, job);
   } catch (const BadInput& problem) {
     std::string text = problem.what();
     for (const Difference& d : changed)
       text += fmt::format("\n  {} = {} in {}, {} here", d.key, d.first, folder.recipe(), d.second);
     throw BadInput(text + "\n" + way_on(disk, folder, s));
+  } catch (const AllCheckpointsDamaged& problem) {
+    bad_input("{}\nTo begin again at the first step: {} --restart", problem.what(), resuming_command(folder));
   }
   expect_same_rates(was, prepared, training.next_step(), folder, s);
   adopt_recipe(disk, folder, prepared, changed, note);

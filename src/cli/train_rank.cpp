@@ -18,7 +18,9 @@
 #include "run/job.h"
 #include "run/run_plan.h"
 #include "track/run.h"
+#include "world/os/folder_disk.h"
 #include "world/os/signals.h"
+#include "world/sim/disk_with_room_of.h"
 #include "world/wrappers/metered.h"
 
 namespace echelon::cli {
@@ -31,6 +33,7 @@ std::string TrainSettings::command() const {
   text += world.command();
   if (!run.empty()) text += " --run " + shell_quoted(run);
   if (resume != Resume::no) text += resume == Resume::yes ? " --resume" : " --resume=auto";
+  if (restart) text += " --restart";
   return text;
 }
 
@@ -182,7 +185,7 @@ class Narrator {
     progress_.finish();
     metrics_->finish();
     const auto json = to_json(summary, folder_, prepared_, world);
-    write_summary(disk_, folder_, Json(json));
+    const std::string unwritten = try_to_write_summary(Json(json));
     log_.write("end", json.dump());
     if (summary.stopped_by == "signal")
       fmt::print(stderr, "stopped by a signal: saved at step {}. Go on with: {}\n", summary.steps,
@@ -195,11 +198,19 @@ class Narrator {
     if (!summary.not_saved.empty())
       fail("the weights at the end were not saved ({}). Make room, then: {}", summary.not_saved,
            resuming_command(folder_));
+    if (!unwritten.empty()) fail("the weights are saved, but the summary is not ({})", unwritten);
   }
 
   RunListener& progress() { return progress_; }
 
  private:
+  std::string try_to_write_summary(const Json& summary) try {
+    write_summary(disk_, folder_, summary);
+    return "";
+  } catch (const DiskError& problem) {  // whether the weights are saved is more important
+    return problem.what();
+  }
+
   const TrainSettings& settings_;
   const PreparedRun& prepared_;
   Disk& disk_;
@@ -218,7 +229,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   std::optional<StopSignals> signals;  // one for each process
   if (world.rank() == 0 || !shares_process(world.place())) signals.emplace();
   const std::atomic<bool> never = false;
-  const auto disk = make_real_disk();  // a simulated world's own disks are for its inhabitants
+  const auto outer_disk = make_real_disk();  // a simulated world's own disks are for its inhabitants
   Clock& clock = world.clock();
   const auto real_clock = make_real_clock();  // files and people live in real time, also if the ranks do not
   check_system(job, world.size(), world.shared_memory() != nullptr, s.recipe);
@@ -230,10 +241,17 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   const auto meter = world.size() > 1 && !world.sent() ? make_metered(world) : nullptr;  // unless it counts already
   Team team(meter ? *meter : world, cores, composed || job.plan.splits_model());
   const bool first = world.rank() == 0;
+  team.timeout = s.world.stopped_after;
+  if (world.size() > 1) {
+    WaitOptions waits = team.group().wait_policy().options();
+    waits.limit = s.world.stopped_after;
+    team.group().wait_policy().set_options(std::move(waits));
+  }
 
   // Whatever could be refused has been refused: from here on there is a run folder.
-  const TrainFolder opened = agree_on_folder(team, *disk, s, prepared);  // rank 0 holds its lock until the end
+  const TrainFolder opened = agree_on_folder(team, *outer_disk, s, prepared);  // rank 0 holds its lock until the end
   const RunFolder& folder = opened.folder;
+  const auto disk = make_folder_disk(folder.path);
 
   LogListener log(*disk, *real_clock, folder, world.rank());
   log.write("start", s.command());
@@ -246,12 +264,21 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
       fmt::print(stderr, "rank {}: {}\n", world.rank(), late.text);
   };
 
-  Training training(job, *disk, clock, team, folder.checkpoints(), static_cast<int>(prepared.recipe.train.keep));
+  std::unique_ptr<Disk> planned;  // checkpoints meet the full disks of a simulation's plan
+  if (world.place().world == "sim") planned = make_disk_with_room_of(world.disk(), *disk);
+  Training training(job, planned ? *planned : *disk, clock, team, folder.checkpoints(),
+                    static_cast<int>(prepared.recipe.train.keep));
   training.add(log);
   if (first) training.add(narrator->progress());
   if (opened.resumes && !resume_training(training, *disk, folder, s, prepared, job, first, note))
     note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
+  if (first && opened.resumes) try {
+      remove_remains(*disk, folder);
+    } catch (const DiskError& problem) {
+      note(fmt::format("what earlier saves have left is not removed: {}", problem.what()));
+    }
   if (first) keep_encoder(*disk, folder, prepared.train->info());
+  log.begin();
   std::optional<TraceListener> trace;
   if (s.trace) training.add(trace.emplace(team, training.engine()));
   if (first) narrator->before(training, job, world, cores);

@@ -21,7 +21,7 @@ struct TrainSettings {
   WorldFlags world;
   std::string run, root = "runs";
   Resume resume = Resume::no;
-  bool json = false, trace = false;
+  bool restart = false, json = false, trace = false;
   bool find_lr = false;
   std::string svg;  // of find_lr; empty: after the recipe
 

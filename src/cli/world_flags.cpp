@@ -1,5 +1,7 @@
 #include "cli/world_flags.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -73,6 +75,17 @@ ClusterFile sim_cluster(const WorldFlags& flags) {
   return file;
 }
 
+// Which events of the plan have happened; a run in which one did not has not shown what it was to show.
+void tell_faults(const FaultPlan& plan, const SimReport& report) {
+  const FaultAccount account = account_for(plan, report.fired);
+  for (const std::string& fault : account.fired) fmt::print(stderr, "planned fault: {}: happened\n", fault);
+  for (const std::string& fault : account.unfired) fmt::print(stderr, "planned fault: {}: did not happen\n", fault);
+  report.throw_if_failed();
+  if (!account.unfired.empty())
+    fail("{} of {} planned faults did not happen before the end at {:.6g} s: {}", account.unfired.size(),
+         account.unfired.size() + account.fired.size(), report.seconds, fmt::join(account.unfired, "; "));
+}
+
 void check_stragglers(const WorldFlags& flags, int ranks) {
   for (std::size_t i = 0; i < flags.stragglers.size(); ++i)
     if (flags.stragglers[i].rank >= ranks)
@@ -89,6 +102,8 @@ std::string WorldFlags::command() const {
   if (nodes != "1") text += fmt::format(" --nnodes {} --rdzv-endpoint {}", nodes, tcp.endpoint);
   if (!cluster.empty()) text += " --cluster " + cluster;
   if (cores > 0) text += fmt::format(" --cores {}", cores);
+  if (tcp.silence_seconds != TcpOptions().silence_seconds) text += fmt::format(" --lost-after {}", tcp.silence_seconds);
+  if (stopped_after != WorldFlags().stopped_after) text += fmt::format(" --stopped-after {}", stopped_after);
   if (!link_text.empty()) text += " --link " + link_text;
   for (const std::string& straggler : straggler_texts) text += " --straggler " + straggler;
   return text;
@@ -150,6 +165,16 @@ std::vector<Flag> add_world_flags(Verb verb, WorldFlags& f) {
           },
           "An experiment: every worker's link has only this speed, and latency if you like: 100mbit or 100mbit,1ms")
       .group(group);
+  verb.add_option("--lost-after", f.tcp.silence_seconds,
+                  "tcp, sim: seconds without a sign of life after which a worker is lost")
+      .show_default()
+      .range(0.1, 86400.0)
+      .group(group);
+  verb.add_option("--stopped-after", f.stopped_after,
+                  "Seconds to wait for a worker that lives but does not get on (stopped, or stuck)")
+      .show_default()
+      .range(0.1, 86400.0)
+      .group(group);
   const char* network = "Several machines (docs/cluster.md, docs/security.md)";
   verb.add_option("--nnodes", f.nodes, "Machines: N, or MIN:MAX").show_default().group(network);
   verb.add_option("--rdzv-endpoint", f.tcp.endpoint, "Where they meet: the first machine's HOST:PORT")
@@ -188,7 +213,8 @@ Flag add_straggler_flag(Verb verb, WorldFlags& f) {
 ExpectedWorld expected_world(const WorldFlags& flags) {
   const std::string world = choose(flags, read_rank_environment());
   ExpectedWorld e{.workers = flags.workers, .shares_memory = world != "sim" && flags.link_text.empty()};
-  if (world == "sim") e.workers = sim_cluster(flags).cluster.ranks();
+  e.simulated = world == "sim";
+  if (e.simulated) e.workers = sim_cluster(flags).cluster.ranks();
   if (world == "tcp") {
     const TcpOptions o = tcp_options(flags);
     e.workers = o.min_nodes * o.per_node;
@@ -227,7 +253,10 @@ void run_on_world(const WorldFlags& flags, const LaunchOptions& options, const P
     if (flags.cores > 1)
       bad_input("a simulated worker has one core, as fast as the cluster file says: leave out --cores");
     const ClusterFile file = sim_cluster(flags);
-    run_in_simulation(file.cluster, {.seed = options.seed, .faults = file.faults}, program).throw_if_failed();
+    const SimReport report = run_in_simulation(
+        file.cluster, {.seed = options.seed, .faults = file.faults, .detection_seconds = flags.tcp.silence_seconds},
+        program);
+    tell_faults(file.faults, report);
   } else if (world == "mpi") {
     join_mpi(options, program);
   } else if (place.known() && place.size > 1) {

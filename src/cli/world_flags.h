@@ -21,7 +21,8 @@ struct WorldFlags {
   std::string cluster;      // sim: a file that describes the cluster
   std::string nodes = "1";  // tcp: N or MIN:MAX
   TcpOptions tcp;
-  std::string link_text;  // as it was written; empty: as fast as the world is
+  double stopped_after = 900;  // seconds: how long a worker that lives, but does not get on, is waited for
+  std::string link_text;       // as it was written; empty: as fast as the world is
   LinkLimit link;
   std::vector<std::string> straggler_texts;
   std::vector<Straggler> stragglers;
@@ -46,6 +47,7 @@ std::string in_words(const WorldFlags& flags, const World& world);  // "4 worker
 struct ExpectedWorld {
   int workers = 1;
   bool shares_memory = false;  // all of them: one machine, whose links are not slowed down
+  bool simulated = false;
 };
 ExpectedWorld expected_world(const WorldFlags& flags);
 // The workers, where they are known before the world is made; else 0 (machines that may still come, mpirun).

@@ -3,10 +3,10 @@
 // the call returns when this member's part is done and its memory may be used again. With n members and B bytes in all
 // (docs/collectives.md has the table):
 //
-//   broadcast       binomial tree, ceil(log2 n) steps; above 64 KiB scattered and then gathered in a ring
+//   broadcast       binomial tree, ceil(log2 n) steps; above 64 KiB (and 4 KiB a member) scattered, gathered in a ring
 //   reduce          binomial tree; above 64 KiB reduced and scattered in a ring, then gathered
 //   reduce_scatter  ring, n - 1 steps of B/n
-//   all_gather      ring, n - 1 steps of one member's part
+//   all_gather      ring, n - 1 steps of one member's part; small parts of more than 64 members: gather, broadcast
 //   gather, scatter one message per member, to or from the root
 //   all_to_all      pairwise exchange, n - 1 steps of B/n
 //   barrier         in shared memory, or dissemination, ceil(log2 n) steps of empty messages

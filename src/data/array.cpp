@@ -224,8 +224,6 @@ std::shared_ptr<const Dataset> array_dataset(Array x, std::optional<Array> y, co
   DatasetInfo info;
   info.size = x.count;
   info.fields.push_back(array_input(x, options, channels_last));
-  Fingerprint print;
-  print.add(fingerprint_of(*x.source)).add(to_string(info.fields[0]));
   if (y) {
     if (y->count != x.count)
       bad_input("{} has {} samples, but {} has {} labels", x.source->name(), x.count, y->source->name(), y->count);
@@ -240,8 +238,10 @@ std::shared_ptr<const Dataset> array_dataset(Array x, std::optional<Array> y, co
       info.classes = count_classes(*y, declared);
       info.class_names = options.class_names;
     }
-    if (y->source != x.source) print.add(fingerprint_of(*y->source));
   }
+  Fingerprint print;  // last: it reads all of both
+  print.add(fingerprint_of(*x.source)).add(to_string(info.fields[0]));
+  if (y && y->source != x.source) print.add(fingerprint_of(*y->source));
   info.fingerprint = print.hex();
   const float scale =
       options.scale.value_or(x.element == Element::u8 && info.fields[0].dtype == DType::f32 ? 1.0f / 255 : 1.0f);

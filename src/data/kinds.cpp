@@ -75,7 +75,8 @@ OpenSplit read_idx_kind(OptionReader& table, const Path& fallback) {
     const std::string path = where(disk);
     std::optional<Array> y;
     if (!labels.empty()) y = open_idx_file(disk, path + "/" + labels);
-    return array_dataset(open_idx_file(disk, path + "/" + images), std::move(y), options);
+    Array x = open_idx_file(disk, path + "/" + images, y ? std::optional(y->count) : std::nullopt);
+    return array_dataset(std::move(x), std::move(y), options);
   };
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/fingerprint.h"
+#include "data/hash_cache.h"
 #include "data/inflate.h"
 #include "world/os/host.h"
 
@@ -48,8 +49,11 @@ class LoadedSource : public Source {
 
 class FileSource : public Source {
  public:
-  FileSource(std::string name, std::uint64_t size, std::unique_ptr<File> file)
-      : Source(std::move(name), size), file_(std::move(file)) {}
+  FileSource(Disk& disk, std::string name, std::uint64_t size, std::unique_ptr<File> file)
+      : Source(std::move(name), size), disk_(disk), file_(std::move(file)) {}
+  std::string content_hash() const override {
+    return cached_hash(disk_, usual_hash_cache(), {name()}, [this] { return Source::content_hash(); });
+  }
 
  private:
   void do_read(std::uint64_t offset, std::span<std::byte> into) const override {
@@ -57,6 +61,7 @@ class FileSource : public Source {
     if (got < into.size())
       bad_input("{}: the file became shorter while it was read: it had {} bytes, now {}", name(), size(), offset + got);
   }
+  Disk& disk_;
   std::unique_ptr<File> file_;
 };
 
@@ -108,7 +113,7 @@ SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_
   const std::uint64_t size = file->size();
   std::array<std::byte, 2> magic{};
   const bool gzipped = file->read_at(0, magic) == 2 && magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b};
-  if (size > memory_limit && !gzipped) return std::make_shared<FileSource>(path, size, std::move(file));
+  if (size > memory_limit && !gzipped) return std::make_shared<FileSource>(disk, path, size, std::move(file));
   if (size > memory_limit)
     bad_input("{}: {} MiB gzipped are too much to unpack into memory: unpack it on disk (gunzip)", path, size >> 20);
   const auto source = std::make_shared<LoadedSource>(path, size, *file);
@@ -123,19 +128,23 @@ SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_
   throw;
 }
 
-std::string fingerprint_of(const Source& source) {
-  Fingerprint print;
-  print.add(source.size());
-  if (source.in_memory()) return print.add(std::span(source.at(0, source.size()), source.size())).hex();
-  constexpr std::uint64_t blocks = 4096, block = 4096;
-  std::array<std::byte, block> bytes;
-  const std::uint64_t step = std::max(block, source.size() / blocks);
-  for (std::uint64_t offset = 0; offset < source.size(); offset += step) {
-    const auto piece = std::span(bytes).first(std::min(block, source.size() - offset));
-    source.read(offset, piece);
-    print.add(std::span<const std::byte>(piece));
+std::string Source::content_hash() const {
+  Sha256 hash;
+  if (memory_) {
+    hash.update({memory_, size_});
+    return hash.hex();
   }
-  return print.hex();
+  std::vector<std::byte> piece(1u << 20);
+  for (std::uint64_t at = 0; at < size_; at += piece.size()) {
+    const auto part = std::span(piece).first(std::min<std::uint64_t>(piece.size(), size_ - at));
+    do_read(at, part);
+    hash.update(part);
+  }
+  return hash.hex();
+}
+
+std::string fingerprint_of(const Source& source) {
+  return Fingerprint().add(source.size()).add(source.content_hash()).hex();
 }
 
 void corrupt(const Source& source, std::uint64_t offset, std::string_view expected, std::string_view found) {

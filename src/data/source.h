@@ -27,6 +27,7 @@ class Source {
   // The same bytes without copying them, or null if the source is not in memory.
   const std::byte* at(std::uint64_t offset, std::uint64_t count) const;
   bool in_memory() const { return memory_ != nullptr; }
+  virtual std::string content_hash() const;  // SHA-256 of all bytes
 
  protected:
   void set_memory(const std::byte* memory) { memory_ = memory; }
@@ -54,7 +55,7 @@ SourcePtr part_of(SourcePtr whole, std::uint64_t offset, std::uint64_t size, std
 SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_limit = default_memory_limit,
                       const std::function<std::uint64_t(const Source& beginning)>& declared = {});
 
-// A hash of the content: of all of it if it is in memory, else of its size and of 4,096 blocks spread over it.
+// A hash of the whole content, which for large files is kept (data/hash_cache.h).
 std::string fingerprint_of(const Source& source);
 
 // "data/train.idx: at byte 4: expected a count of at most 10, found 11"

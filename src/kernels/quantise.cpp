@@ -15,7 +15,8 @@ namespace {
 HWY_INLINE V forth(const Steps& s, V x) { return hn::Add(hn::Mul(x, set(s.in_scale)), set(s.in_offset)); }
 HWY_INLINE V back(const Steps& s, V level) {
   const V inside = hn::Min(set(s.most), hn::Max(set(s.least), level));  // in this order a NaN stays one
-  return hn::Add(hn::Mul(inside, set(s.out_scale)), set(s.out_offset));
+  const V overflow = hn::Sub(level, level);                             // 0; no number for an infinity
+  return hn::Add(hn::Add(hn::Mul(inside, set(s.out_scale)), set(s.out_offset)), overflow);
 }
 HWY_INLINE V with_sign_of(V x, V size) {
   const V y = hn::IfThenElse(hn::Lt(x, hn::Zero(D())), hn::Neg(size), size);

@@ -3,8 +3,8 @@
 // is kept), signs, three values, and the mask that straight-through gradients need. No fused multiply-add, ties to
 // even: SSE4, AVX2 and the ref_ twins give the same bits.
 //
-// What is no number stays none, so that training still notices. Thread-safe, allocates nothing. y may be x, dx may be
-// dy.
+// What is no number stays none, and rounding makes an infinity none, so that training still notices. Thread-safe,
+// allocates nothing. y may be x, dx may be dy.
 
 #include <cstddef>
 

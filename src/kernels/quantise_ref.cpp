@@ -9,7 +9,10 @@ namespace {
 
 float with_sign_of(float x, float size) { return std::isnan(x) ? x : x < 0 ? -size : size; }
 
-float back(const Steps& s, float level) { return std::clamp(level, s.least, s.most) * s.out_scale + s.out_offset; }
+float back(const Steps& s, float level) {
+  if (!std::isfinite(level)) return level - level;  // no number
+  return std::clamp(level, s.least, s.most) * s.out_scale + s.out_offset;
+}
 
 }  // namespace
 

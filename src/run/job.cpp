@@ -1,7 +1,12 @@
 #include "run/job.h"
 
+#include <algorithm>
+
 #include "base/sha256.h"
+#include "base/text.h"
+#include "models/memory.h"
 #include "recipe/toml.h"
+#include "world/os/host.h"
 
 namespace echelon {
 
@@ -21,25 +26,23 @@ std::string model_fingerprint(const PreparedRun& p) {
   return sha256_hex(text);
 }
 
+// What does not decide about the weights after a step, or has a fingerprint of its own. All other settings of a recipe,
+// also those that are added one day, belong to it.
+void forget(Options& tree, const std::string& table, std::initializer_list<const char*> keys) {
+  const auto found = tree.items.find(table);
+  if (found == tree.items.end()) return;
+  if (auto* options = std::get_if<Option::Table>(&found->second.value))
+    for (const char* key : keys) (*options)->items.erase(key);
+}
+
 std::string recipe_fingerprint(const Recipe& r) {
-  const TrainSpec& t = r.train;
-  Options optim = r.optim;  // with the rate that a resolved recipe says and this one may leave to the rule
-  optim.items.try_emplace("lr", Option{r.lr});
-  std::string text = write_toml(optim);
-  const auto schedule = r.tree.items.find("schedule");
-  if (schedule != r.tree.items.end())
-    if (const auto* table = std::get_if<std::shared_ptr<Options>>(&schedule->second.value)) text += write_toml(**table);
-  for (const auto& [axis, table] :
-       {std::pair("rule", &r.rule), std::pair("exchange", &r.exchange), std::pair("when", &r.when),
-        std::pair("sync", &r.sync), std::pair("codec", &r.codec), std::pair("order", &r.order)})
-    if (!table->items.empty()) text += fmt::format("[{}]\n{}", axis, write_toml(*table));
-  if (const auto transform = r.data.items.find("transform"); transform != r.data.items.end()) {
-    Options only;
-    only.items["transform"] = transform->second;
-    text += write_toml(only);
-  }
-  if (!r.loss.items.empty()) text += "[loss]\n" + write_toml(r.loss);
-  return sha256_hex(text + fmt::format("batch {} shards {} drop {}", t.batch, t.shards, t.drop_partial));
+  Options tree = parse_toml(resolved_toml(r), r.path);
+  for (const char* key : {"title", "system", "composed_from", "model", "metrics", "plan"}) tree.items.erase(key);
+  forget(tree, "train",
+         {"epochs", "steps", "seed", "evaluate", "target_accuracy", "target_loss", "patience", "eval_every_epochs",
+          "eval_every_steps", "checkpoint_every_epochs", "checkpoint_every_steps", "keep", "log_every"});
+  forget(tree, "data", {"path", "encoder", "limit_test", "cache", "cache_mib"});
+  return sha256_hex(write_toml(tree));
 }
 
 // Null for the exact synchronous training that needs no composition, and where there are problems.
@@ -82,6 +85,31 @@ void check_system(const PreparedRun& prepared, const ExpectedWorkers& world, Pro
   const auto composition = read_system(prepared.recipe, problems);
   if (composition && complete)
     check_fit(*composition, *prepared.model, make_optim(prepared.recipe), prepared.total_steps, world, problems);
+}
+
+void check_simulated_workers(const PreparedRun& prepared, int workers, Problems& problems) {
+  if (!problems.empty() || !prepared.model || prepared.batches.empty()) return;
+  const Recipe& recipe = prepared.recipe;
+  Problems elsewhere;  // check_system tells of them
+  const bool exact = !read_system(recipe, elsewhere);
+  std::uint64_t batch = 0;
+  for (const data::BatchPhase& phase : prepared.batches) batch = std::max(batch, phase.batch);
+  const auto shards = static_cast<std::uint64_t>(recipe.train.shards);
+  const auto parts = shards * (exact ? 1 : static_cast<std::uint64_t>(workers));
+  const std::size_t available = usable_memory_bytes();
+  const models::StepMemory step = models::step_memory(
+      *prepared.model, static_cast<std::int64_t>(std::max<std::uint64_t>(1, batch / parts)), available);
+  const auto slots = static_cast<double>(make_optim(recipe).rule->slots().size());
+  // Weights, the gradient's sum and the optimizer's state; a replica has the model as others see it, a mean and what an
+  // exchange keeps besides. In exact training only as many compute as a batch has shards.
+  constexpr double of_its_own = 256 << 10;  // a worker's stack, groups and messages
+  const double copies = (exact ? 2 : 7) + slots, computing = exact ? std::min<double>(workers, shards) : workers;
+  const double bytes = workers * (copies * static_cast<double>(step.parameters) + of_its_own) +
+                       computing * static_cast<double>(step.arena + step.parameters);
+  if (bytes > static_cast<double>(available))
+    problems.add({}, fmt::format("{} simulated workers of this model take about {} of memory, and this machine has {}: "
+                                 "simulate fewer",
+                                 workers, human_bytes(bytes), human_bytes(static_cast<double>(available))));
 }
 
 void check_system(const TrainingJob& job, int workers, bool shares_memory, const std::string& file) {

@@ -8,7 +8,8 @@ namespace echelon {
 
 // `prepared` must outlive the job. The job's fingerprints are what a checkpoint is compared with on resuming: the model
 // (parameters by name and shape, and the model's table), the data's content, and everything in the recipe that decides
-// about the weights (batch, shards, seed, update rule, schedule), but not how long to train or how often to save.
+// about the weights (batch, shards, seed, update rule, schedule, transforms of the data), but not how long to train or
+// how often to save.
 // BadInput if the recipe's system has settings that make no sense.
 TrainingJob make_job(const PreparedRun& prepared);
 
@@ -23,5 +24,8 @@ struct ExpectedWorkers {
   bool share_memory = true;
 };
 void check_system(const PreparedRun& prepared, const ExpectedWorkers& world, Problems& problems);
+
+// A problem if so many simulated workers do not fit into this machine's memory: each has weights of its own.
+void check_simulated_workers(const PreparedRun& prepared, int workers, Problems& problems);
 
 }  // namespace echelon

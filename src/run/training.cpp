@@ -1,11 +1,12 @@
 #include "run/training.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
+#include "base/crc32c.h"
 #include "base/error.h"
+#include "collective/collectives.h"
 #include "kernels/peak.h"
 #include "run/training_memory.h"
 #include "run/weights.h"
@@ -105,7 +106,7 @@ bool Training::due(const Duration& every, std::int64_t step) const {
 }
 
 // Rank 0 loads; the others get the tensors and what else a checkpoint remembers from it.
-bool Training::resume() {
+bool Training::resume(AllDamaged if_so) {
   struct Found {  // what rank 0 has found
     std::int64_t found = 0, step = 0, memory_bytes = 0;
   } head;
@@ -114,6 +115,8 @@ bool Training::resume() {
     CheckpointSearch search = latest_valid(disk_, directory_);
     for (const std::string& problem : search.skipped)
       tell([&](RunListener& l) { l.on_note("skipped a checkpoint: " + problem); });
+    if (!search.found && !search.skipped.empty() && if_so == AllDamaged::refuse)
+      throw AllCheckpointsDamaged(fmt::format("no checkpoint in {} can be used", directory_));
     if (search.found) {
       load(*search.found);
       memory = memory_->to_json().dump();
@@ -177,6 +180,7 @@ TrainingPosition Training::position() const {
 void Training::save(Checkpointer::IfBusy if_busy) {
   // A finished run is saved once more even if its last step was: the reason why it ended belongs to it.
   if (directory_.empty() || (last_saved_ == next_ && memory_->stopped_by.empty())) return;
+  expect_agreement();
   engine_->gather();
   if (checkpointer_) {
     const auto weights = weight_views(engine_->table(), engine_->model());
@@ -329,7 +333,7 @@ RunSummary Training::summarise(double waited_for_input) {
   s.working = engine_->working_ranks();
   s.bytes = engine_->bytes_sent();
   gather_times(s, waited_for_input);
-  check_agreement(s.weights_sha256);
+  expect_agreement();
   return s;
 }
 
@@ -338,13 +342,19 @@ void Training::gather_times(RunSummary& summary, double waited_for_input) {
     double input, compute, exchange;
   };
   const RankTimes mine = engine_->times();
-  const auto ranks = static_cast<std::size_t>(team_.world().size()),
-             rank = static_cast<std::size_t>(team_.world().rank());
-  std::vector<double> waits(ranks * ranks);  // of each rank, for each rank
-  std::ranges::copy(mine.waiting_for, waits.begin() + static_cast<std::ptrdiff_t>(rank * ranks));
-  team_.all_gather_structs(std::span(waits), std::vector<std::size_t>(ranks, ranks));
+  const auto ranks = static_cast<std::size_t>(team_.world().size());
+  const bool first = team_.world().rank() == 0;
+  // Of each rank, for each rank: too much for everybody to have in a world of thousands.
+  std::vector<double> own(ranks), waits(first ? ranks * ranks : 0);
+  std::ranges::copy(mine.waiting_for, own.begin());
+  if (ranks > 1)
+    gather(team_.group(), const_typed_span(std::as_bytes(std::span(own))),
+           typed_span(std::as_writable_bytes(std::span(waits))), 0, "waiting times");
+  else
+    waits = own;
   std::span<const double> rest = waits;
   for (const Times& t : team_.all_gather_struct(Times{waited_for_input, mine.compute, mine.exchange})) {
+    if (!first) break;
     summary.ranks.push_back(
         {.input = t.input,
          .times = {.compute = t.compute,
@@ -354,16 +364,27 @@ void Training::gather_times(RunSummary& summary, double waited_for_input) {
   }
 }
 
-// Ranks that were given the same recipe have the same bits. If they do not, the run must not end as if they had.
-void Training::check_agreement(const std::string& hash) {
-  struct Hash {
-    std::array<char, 64> hex{};
-  } mine;
-  hash.copy(mine.hex.data(), mine.hex.size());
-  const auto hashes = team_.all_gather_struct(mine);
-  for (std::size_t r = 1; r < hashes.size(); ++r)
-    if (hashes[r].hex != hashes[0].hex)
-      fail("rank {} has other weights than rank 0 after step {}: do all ranks run the same program?", r, next_);
+// Ranks that were given the same recipe have the same bits, unless one of them computes wrongly. What they disagree on
+// is not saved, and the run does not end as if they had agreed.
+void Training::expect_agreement() {
+  if (team_.world().size() == 1) return;
+  const std::uint32_t mine = crc32c(std::as_bytes(engine_->model()));  // finds every single flipped bit
+  const std::vector<std::uint32_t> all = team_.all_gather_struct(mine);
+  const auto holders = [&](std::uint32_t hash) { return std::ranges::count(all, hash); };
+  const std::uint32_t usual = *std::ranges::max_element(all, {}, holders);
+  if (holders(usual) == std::ssize(all)) return;
+  if (2 * holders(usual) <= std::ssize(all))
+    fail(
+        "the {} ranks hold different weights after step {}, and no majority tells whose are right. Nothing was saved "
+        "of it: resume from the last checkpoint",
+        all.size(), next_);
+  std::string others;
+  for (std::size_t r = 0; r < all.size(); ++r)
+    if (all[r] != usual) others += fmt::format("{}rank {} holds", others.empty() ? "" : ", ", r);
+  fail(
+      "{} other weights than the {} other ranks after step {}: its memory or arithmetic is not to be trusted, or it "
+      "runs another program. Nothing was saved of it: resume from the last checkpoint without that machine",
+      others, holders(usual), next_);
 }
 
 double Training::peak_share(double samples_per_s) const {

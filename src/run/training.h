@@ -78,8 +78,12 @@ struct RunSummary {
     double input = 0;  // seconds waited for samples
     RankTimes times;
   };
-  std::vector<Rank> ranks = {};
+  std::vector<Rank> ranks = {};  // on rank 0
   int working = 1;  // ranks that had samples: exact training has work for at most as many as a batch has shards
+};
+
+class AllCheckpointsDamaged : public Failure {
+  using Failure::Failure;
 };
 
 class Training {
@@ -97,8 +101,10 @@ class Training {
   // Called at each save; returns what has to be on disk before the checkpoint. The save waits for it in the background.
   void save_after(std::function<std::shared_future<void>()> first) { before_save_ = std::move(first); }
   // Goes on from the newest checkpoint that verifies; false if there is none. BadInput if it belongs to another
-  // training (track/manifest.h). Tells which newer ones were skipped.
-  bool resume();
+  // training (track/manifest.h), AllCheckpointsDamaged if there are some and none verifies. Tells which newer ones were
+  // skipped.
+  enum class AllDamaged { refuse, restart };
+  bool resume(AllDamaged if_so = AllDamaged::refuse);
   std::int64_t next_step() const { return next_; }
   RunSummary run(const StopFlag& stop);
 
@@ -119,6 +125,7 @@ class Training {
   TrainingPosition position() const;  // where the training stands
   void load(Checkpoint& checkpoint);
   void run_steps(data::Loader& loader, const StopFlag& stop);
+  void carry_out_steps(data::Loader& loader, const StopFlag& stop);
   void account(const StepProgress& progress, double started, double ended);
   std::int64_t enough_samples(std::int64_t step) const;  // from that step on, with which its epoch may end
   std::int64_t next_pause() const;  // the step after which all ranks meet, because something is due
@@ -130,7 +137,7 @@ class Training {
   void save(Checkpointer::IfBusy if_busy);
   RunSummary summarise(double waited_for_input);
   void gather_times(RunSummary& summary, double waited_for_input);
-  void check_agreement(const std::string& hash);
+  void expect_agreement();  // between all ranks about the weights; Failure naming those that differ
   bool due(const Duration& every, std::int64_t step) const;  // after the step (counted from 0)
   double rate(std::int64_t step) const;                      // the schedule's, lowered at a plateau
   double epochs_after(std::int64_t step) const;

@@ -4,11 +4,31 @@
 #include <cmath>
 #include <limits>
 
+#include "parallel/step/not_finite.h"
 #include "run/training_memory.h"
 
 namespace echelon {
 
-void Training::run_steps(data::Loader& loader, const StopFlag& stop) {
+// What ends the run is told to the other ranks before anything is torn down: whatever else goes wrong because of it is
+// not the cause.
+void Training::run_steps(data::Loader& loader, const StopFlag& stop) try {
+  carry_out_steps(loader, stop);
+} catch (const PeerLost&) {
+  throw;
+} catch (const NotFinite& problem) {
+  std::string text = problem.what();
+  if (const auto& sample = problem.sample())
+    text += fmt::format(": '{}' of sample {} of the training data (counted from 0)", sample->field,
+                        job_.train->origin(sample->index, {.seed = job_.seed, .epoch = sample->epoch}));
+  if (team_.world().size() > 1) text = fmt::format("rank {}: {}", team_.world().rank(), text);
+  team_.world().abort(text, FailureKind::bad_input);
+  throw BadInput(text);
+} catch (const std::exception& problem) {
+  team_.world().abort(problem.what(), kind_of(problem));
+  throw;
+}
+
+void Training::carry_out_steps(data::Loader& loader, const StopFlag& stop) {
   const std::int64_t from = next_, to = next_pause();
   if (batch_sequence_.at(static_cast<std::uint64_t>(from)).batch == 0)
     memory_->epoch_loss = memory_->epoch_correct = memory_->epoch_terms = 0;

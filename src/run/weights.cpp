@@ -1,6 +1,7 @@
 #include "run/weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -29,6 +30,14 @@ void load_weights(SafetensorsFile& file, const ParameterTable& table, std::span<
     slots.push_back({e.parameter.name, DType::f32, e.parameter.shape,
                      std::as_writable_bytes(parameters.subspan(e.offset, e.size))});
   file.read_all(slots);
+  std::string problems;
+  for (const auto& e : table.entries()) {
+    const auto values = parameters.subspan(e.offset, e.size);
+    const auto bad = std::ranges::count_if(values, [](float x) { return !std::isfinite(x); });
+    if (bad > 0)
+      problems += fmt::format("{} {} ({} of {})", problems.empty() ? "" : ",", e.parameter.name, bad, e.size);
+  }
+  if (!problems.empty()) bad_input("{}: weights that are not finite numbers in{}", file.path(), problems);
 }
 
 void load_average(SafetensorsFile& state, const ParameterTable& table, const models::Model& model,

@@ -15,7 +15,8 @@ namespace echelon {
 std::vector<TensorView> weight_views(const ParameterTable& table, std::span<const float> parameters);
 std::vector<TensorView> state_views(const std::vector<StateSpan>& state);
 
-// BadInput naming what is missing, left over or of another shape; then nothing has been changed.
+// BadInput naming what is missing, left over or of another shape; then nothing has been changed. Weights must be
+// finite numbers.
 void load_weights(SafetensorsFile& file, const ParameterTable& table, std::span<float> parameters);
 // The average that optim.ema kept in a checkpoint's state (optim/rules/ema.cpp), over the weights; statistics stay as
 // they are, and so do weights that `model` does not train. BadInput if it kept none.

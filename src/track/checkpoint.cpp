@@ -91,9 +91,17 @@ SavedCheckpoint write_checkpoint(Disk& disk, const std::string& parent, const Tr
 Checkpoint open_checkpoint(Disk& disk, const std::string& path) {
   if (!disk.is_directory(path)) bad_input("{}: there is no checkpoint", path);
   Manifest manifest = read_manifest(disk, path);
-  for (const char* name : {model_file, state_file}) verify_file(disk, path, manifest, name);
-  return {path, std::move(manifest), SafetensorsFile(disk, path + "/" + model_file),
-          SafetensorsFile(disk, path + "/" + state_file)};
+  const std::string_view name = std::string_view(path).substr(path.find_last_of('/') + 1);
+  for (const char* suffix : {"", ".old"})
+    if (const auto step = step_of(name, suffix); step && *step != manifest.position.step)
+      bad_input("{}: its manifest is that of step {}", path, manifest.position.step);
+  for (const char* file : {model_file, state_file}) verify_file(disk, path, manifest, file);
+  Checkpoint checkpoint{path, std::move(manifest), SafetensorsFile(disk, path + "/" + model_file),
+                        SafetensorsFile(disk, path + "/" + state_file)};
+  if (const std::string hash = weights_hash(checkpoint.weights); hash != checkpoint.manifest.weights_sha256)
+    bad_input("{}: its manifest says that the weights have the hash {}, but it is {}", path,
+              checkpoint.manifest.weights_sha256, hash);
+  return checkpoint;
 }
 
 std::vector<CheckpointEntry> list_checkpoints(Disk& disk, const std::string& parent) {
@@ -115,10 +123,7 @@ CheckpointSearch first_valid(Disk& disk, const std::vector<CheckpointEntry>& ent
   CheckpointSearch search;
   for (const auto& entry : entries) {
     try {
-      Checkpoint checkpoint = open_checkpoint(disk, entry.path);
-      if (checkpoint.manifest.position.step != entry.step)
-        bad_input("{}: its manifest is that of step {}", entry.path, checkpoint.manifest.position.step);
-      search.found = std::move(checkpoint);
+      search.found = open_checkpoint(disk, entry.path);
       return search;
     } catch (const Error& e) {
       search.skipped.push_back(e.what());
@@ -135,13 +140,17 @@ struct Merit {
   auto operator<=>(const Merit&) const = default;
 };
 
+Merit merit_of(const TrainingPosition& p) {
+  if (p.score) return {true, *p.score, -p.loss.value_or(std::numeric_limits<double>::infinity()), -p.step};
+  return {.order = p.step};
+}
+
 Merit merit_of(Disk& disk, const CheckpointEntry& entry) {
   try {
-    const TrainingPosition p = read_manifest(disk, entry.path).position;
-    if (p.score) return {true, *p.score, -p.loss.value_or(std::numeric_limits<double>::infinity()), -entry.step};
+    return merit_of(read_manifest(disk, entry.path).position);
   } catch (const BadInput&) {  // but a disk that fails must not make the best one look worthless
+    return {.order = entry.step};
   }
-  return {.order = entry.step};
 }
 
 }  // namespace
@@ -152,15 +161,24 @@ CheckpointSearch latest_valid(Disk& disk, const std::string& parent) {
 
 CheckpointSearch best_valid(Disk& disk, const std::string& parent) {
   std::vector<std::pair<Merit, CheckpointEntry>> ranked;
-  for (auto& entry : list_checkpoints(disk, parent)) ranked.emplace_back(merit_of(disk, entry), entry);
+  std::vector<std::string> unreadable;  // any of them may be the best
+  for (auto& entry : list_checkpoints(disk, parent)) {
+    try {
+      ranked.emplace_back(merit_of(read_manifest(disk, entry.path).position), entry);
+    } catch (const BadInput& e) {
+      unreadable.push_back(e.what());
+    }
+  }
   std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<CheckpointEntry> entries;
   for (auto& [merit, entry] : ranked) entries.push_back(entry);
-  return first_valid(disk, entries);
+  CheckpointSearch search = first_valid(disk, entries);
+  search.skipped.insert(search.skipped.begin(), unreadable.begin(), unreadable.end());
+  return search;
 }
 
-void prune_checkpoints(Disk& disk, const std::string& parent, std::int64_t current_step, int keep_last,
-                       bool keep_best) {
+void remove_remains(Disk& disk, const std::string& parent) {
+  if (!disk.is_directory(parent)) return;
   for (const std::string& name : disk.list(parent)) {
     const std::string path = parent + "/" + name;
     if (step_of(name, ".new") || step_of(name, ".gone")) disk.remove_all(path);
@@ -171,6 +189,11 @@ void prune_checkpoints(Disk& disk, const std::string& parent, std::int64_t curre
         disk.rename(path, folder(parent, *step));
     }
   }
+}
+
+void prune_checkpoints(Disk& disk, const std::string& parent, std::int64_t current_step, int keep_last,
+                       bool keep_best) {
+  remove_remains(disk, parent);
   const auto entries = list_checkpoints(disk, parent);
   const CheckpointEntry* best = nullptr;
   Merit best_merit;

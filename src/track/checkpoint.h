@@ -37,7 +37,7 @@ SavedCheckpoint write_checkpoint(Disk& disk, const std::string& parent, const Tr
                                  std::span<const TensorView> weights, std::span<const TensorView> state,
                                  const std::function<void()>& before_publishing = {});
 
-// A checkpoint whose every byte was verified when it was opened.
+// A checkpoint whose every byte was verified when it was opened, and whose folder is named after its step.
 struct Checkpoint {
   std::string path;
   Manifest manifest;
@@ -55,14 +55,17 @@ std::vector<CheckpointEntry> list_checkpoints(Disk& disk, const std::string& par
 
 struct CheckpointSearch {
   std::optional<Checkpoint> found;
-  std::vector<std::string> skipped;  // one message for every newer (or better) one that could not be used
+  std::vector<std::string> skipped;  // one message for every newer one, or one that may be better, that cannot be used
 };
 CheckpointSearch latest_valid(Disk& disk, const std::string& parent);
 // The one with the best score; of equal ones that with the lowest loss, then the earliest. The newest if none has a score.
 CheckpointSearch best_valid(Disk& disk, const std::string& parent);
 
-// Removes what is older than the `keep_last` newest up to `current_step`, but never the one with the best score if
-// `keep_best`, and the remains of saves and removals that were cut short.
+// Removes the remains of saves and removals that were cut short, and gives a replaced checkpoint its name back.
+void remove_remains(Disk& disk, const std::string& parent);
+
+// The same, and removes what is older than the `keep_last` newest up to `current_step`, but never the one with the best
+// score if `keep_best`.
 void prune_checkpoints(Disk& disk, const std::string& parent, std::int64_t current_step, int keep_last, bool keep_best);
 
 }  // namespace echelon

@@ -54,7 +54,7 @@ void expect_same_training(const TrainingPosition& saved, const TrainingPosition&
   compare("model", saved.model, wanted.model);
   compare("data", saved.data, wanted.data);
   compare("seed", fmt::to_string(saved.seed), fmt::to_string(wanted.seed));
-  compare("batch, shards, optim, schedule, transforms or system", saved.recipe, wanted.recipe);
+  compare("settings of the recipe", saved.recipe, wanted.recipe);
   if (saved.workers && wanted.workers)
     compare("workers, each of which goes on from a state of its own", fmt::to_string(*saved.workers),
             fmt::to_string(*wanted.workers));

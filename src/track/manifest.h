@@ -21,7 +21,7 @@ struct TrainingPosition {
   std::int64_t cursor = 0;          // samples of this epoch that were used already
   std::uint64_t seed = 0;           // all random numbers follow from it and from the step
   std::string model;                // fingerprints: resuming with another model, data set or
-  std::string data;                 // recipe (batch, shards, update rule, schedule, but not how
+  std::string data;                 // recipe (batch, update rule, schedule, transforms, but not how
   std::string recipe;               // long to train) is refused by comparing them
   std::optional<int> workers = {};  // where each has its own state: as many must go on; none: any number may
   std::optional<double> score;      // how good the weights are, higher is better; none if not measured

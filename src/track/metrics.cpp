@@ -95,19 +95,20 @@ MetricsFile read_metrics(Disk& disk, const std::string& path) {
   return found;
 }
 
-std::vector<MetricPoint> cut_metrics(Disk& disk, const std::string& path, std::int64_t step) {
-  std::vector<MetricPoint> kept;
+MetricsFile cut_metrics(Disk& disk, const std::string& path, std::int64_t step) {
+  MetricsFile kept;
   if (!disk.exists(path)) return kept;
   std::string text;  // the lines as they are
   bool changes = false;
   for_each_line(disk, path, [&](std::string_view line, bool whole) {
     auto point = whole ? parse_metric(line) : std::nullopt;
+    if (!point) ++kept.damaged;
     if (!point || point->step > step) {
       changes = true;
       return;
     }
     text.append(line) += '\n';
-    kept.push_back(std::move(*point));
+    kept.points.push_back(std::move(*point));
   });
   if (changes) write_file_atomically(disk, path, text);
   return kept;

@@ -39,8 +39,9 @@ struct MetricsFile {
 
 MetricsFile read_metrics(Disk& disk, const std::string& path);  // nothing if there is no such file
 
-// Forgets every point after `step`, and damaged lines: what a run does that goes on from there. Returns what is left.
-std::vector<MetricPoint> cut_metrics(Disk& disk, const std::string& path, std::int64_t step);
+// Forgets every point after `step`, and damaged lines: what a run does that goes on from there. Returns what is left,
+// and how many lines were damaged.
+MetricsFile cut_metrics(Disk& disk, const std::string& path, std::int64_t step);
 
 class MetricsWriter {
  public:

@@ -5,6 +5,8 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "track/checkpoint.h"
+#include "world/os/folder_disk.h"
 #include "world/os/host.h"
 
 namespace echelon {
@@ -44,22 +46,41 @@ bool claim(Disk& disk, const std::string& staged, const std::string& path) {
   return true;
 }
 
+std::int64_t positive_number(std::string_view digits) {
+  std::int64_t n = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
+  return error == std::errc() && end == digits.data() + digits.size() && n > 0 ? n : 0;
+}
+
+// A folder beside the runs that becomes one by renaming. Those of processes that have died are removed.
 std::string stage(Disk& disk, const std::string& parent, const std::string& file, const std::string& text) {
   make_durably(disk, parent);
-  const std::string staged = fmt::format("{}/{}{}-{}", parent, staging, host_name(), process_id());
-  disk.remove_all(staged);
-  disk.make_directories(staged);
-  write_file_atomically(disk, staged + "/" + file, text);
+  const std::string mine = fmt::format("{}{}-", staging, host_name());
+  for (const std::string& name : disk.list(parent))
+    if (name.starts_with(mine))
+      if (const auto process = positive_number(std::string_view(name).substr(mine.size()));
+          process > 0 && !process_exists(process))
+        disk.remove_all(parent + "/" + name);
+  const std::string staged = fmt::format("{}/{}{}", parent, mine, process_id());
+  try {
+    disk.remove_all(staged);
+    disk.make_directories(staged);
+    write_file_atomically(disk, staged + "/" + file, text);
+  } catch (const DiskError&) {
+    try {
+      disk.remove_all(staged);
+    } catch (const DiskError&) {
+      // What there was first is what to tell.
+    }
+    throw;
+  }
   return staged;
 }
 
 // The number N of a name STEM-N.
 std::int64_t number_of(std::string_view name, std::string_view stem) {
   if (!name.starts_with(stem) || name.size() < stem.size() + 2 || name[stem.size()] != '-') return 0;
-  const auto digits = name.substr(stem.size() + 1);
-  std::int64_t n = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-  return error == std::errc() && end == digits.data() + digits.size() && n > 0 ? n : 0;
+  return positive_number(name.substr(stem.size() + 1));
 }
 
 // "demo-1", and in a folder that is no run itself "compare-1/bsp".
@@ -111,6 +132,23 @@ RunFolder create_run_at(Disk& disk, const std::string& path, const std::string& 
     refuse();
   }
   return run;
+}
+
+void expect_files(Disk& disk, const RunFolder& folder) {
+  refuse_special_files(folder.path);
+  std::string problems;
+  for (const std::string& file : {folder.recipe(), folder.metrics(), folder.summary(), folder.trace(), folder.log(0)})
+    if (disk.is_directory(file)) problems += fmt::format("\n  {}", file);
+  if (!problems.empty()) bad_input("{}: folders in place of files:{}", folder.path, problems);
+}
+
+void remove_remains(Disk& disk, const RunFolder& folder) {
+  remove_remains(disk, folder.checkpoints());
+  for (const std::string& directory : {folder.path, folder.tensorboard()}) {
+    if (!disk.is_directory(directory)) continue;
+    for (const std::string& name : disk.list(directory))
+      if (name.ends_with(".new")) disk.remove_all(directory + "/" + name);
+  }
 }
 
 RunFolder open_run(Disk& disk, const std::string& root, const std::string& path_or_name) {

@@ -49,6 +49,13 @@ RunFolder create_run_at(Disk& disk, const std::string& path, const std::string& 
 // An existing run, by its path or by its name in `root`. BadInput (with the nearest name) if there is none.
 RunFolder open_run(Disk& disk, const std::string& root, const std::string& path_or_name);
 
+// BadInput naming every file of the run that is none: links, pipes and devices anywhere in the folder
+// (world/os/folder_disk.h), folders in place of files.
+void expect_files(Disk& disk, const RunFolder& folder);
+
+// Removes what saves that were cut short have left in the folder.
+void remove_remains(Disk& disk, const RunFolder& folder);
+
 struct RunInfo {
   RunFolder folder;
   std::string name;                        // its path below the folder of runs: "demo-1", "compare-1/bsp"

@@ -18,7 +18,7 @@ class Alone : public MachineWorld {
   void set_status(std::string_view) override {}
   void set_waiting_for(Rank) override {}
   RankStatus status_of(Rank) override { return {}; }
-  void abort(std::string_view) override {}
+  void abort(std::string_view, FailureKind) override {}
 
  private:
   static Work nobody(const Label& label) { fail("{}: there is no other rank", to_string(label)); }

@@ -131,8 +131,9 @@ class World {
   virtual RankStatus status_of(Rank rank) = 0;
 
   // Ends the job: all others' waits throw PeerLost with this rank and the reason. A rank whose program throws does this
-  // by itself.
-  virtual void abort(std::string_view reason) = 0;
+  // by itself; to tell the cause before anything is torn down, it is called earlier.
+  virtual void abort(std::string_view reason, FailureKind kind) = 0;
+  void abort(std::string_view reason) { abort(reason, FailureKind::failure); }
 };
 
 }  // namespace echelon

@@ -78,7 +78,7 @@ class Files:
 def _sizes_make_sense(text, outcome):
     """No message speaks of a negative size that the recipe did not say: that is an overflow which went unnoticed."""
     said = text.decode(errors="replace") if isinstance(text, bytes) else text or ""
-    strange = [number for number in re.findall(r"-\d{5,}", outcome.err + outcome.out) if number not in said]
+    strange = [number for number in re.findall(r"(?<!\w)-\d{5,}", outcome.err + outcome.out) if number not in said]
     return Verdict("sizes in messages are no overflows", 5, not strange, f"{strange[:2]} in: {outcome.last_line()[:200]}",
                    outcome.command())
 

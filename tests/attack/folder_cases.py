@@ -52,7 +52,9 @@ def checkpoint_files():
                 for step in (6, 4):
                     for verb in ("resume", *READERS):
                         reads = name != "state.safetensors" or verb == "resume"
-                        wanted = "said" if reads and step == used_step(verb) else "same"
+                        # Which one is the best depends on the run: another answer than the untouched run's is told.
+                        used = step == used_step(verb) and verb != "eval-best"
+                        wanted = "said" if reads and used else "same"
                         path = f"checkpoints/step-{step}/{name}"
                         yield Case(f"{verb.split('-')[0]}: {row} checkpoint file", item, "digits", verb, wanted,
                                    (f"step-{step}", name), on_file(path, how))

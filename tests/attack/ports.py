@@ -1,5 +1,6 @@
 """Hostile connections to every port of a job over TCP."""
 import os
+import signal
 import struct
 import threading
 import time
@@ -11,7 +12,8 @@ from table import Verdict
 
 CLOSED_SECONDS, SLACK = 2.0, 0.7  # two cores may be busy with other things
 MOST_DESCRIPTORS, MOST_SOCKET_MIB = 200, 64
-CONNECTIONS, FLOOD = 1000, 6000   # of each try
+CONNECTIONS, FLOOD = 3400, 6000   # of each try: three tries make ten thousand at each port in each phase
+CONNECTING_SECONDS = 12           # of the twenty that ranks have to connect
 PARKED = 40                       # connections that send megabytes to nobody
 LONG = 30                         # epochs of a job that trains for some seconds
 
@@ -132,13 +134,25 @@ class Ports:
         second.finish(10)
 
     def _while_connecting(self, dice):
-        """From the first moment on, whatever port the job opens."""
-        job = self._job("connecting", "--world", "tcp", "--workers", 3)
-        ports = {}
-        job.wait_until(lambda: ports.update(listeners(job.pid)) or ports, 20)
-        watch = Watch(job)
-        results = self._siege(sorted(ports) or [free_port()], dice, until=job.training)
+        """The ranks' own ports, which are open for milliseconds: so one rank is stopped before it connects, and the others
+        go on listening."""
+        for attempt in range(20):
+            job = self._job(f"connecting{attempt}", "--world", "tcp", "--workers", 3, "--lost-after", 60)
+            job.wait_until(lambda: len(processes(job.pid)) == 4, 20)
+            late = processes(job.pid)[-1]
+            os.kill(late, signal.SIGSTOP)
+            job.wait_until(lambda: len(listeners(job.pid)) > 1 or job.training(), 5)
+            ports = sorted(port for port, pid in listeners(job.pid).items() if pid != late)
+            if ports and not job.training():
+                break
+            job.close()  # it was connected before it could be stopped
+        else:
+            self.table.note("ports: no rank could be stopped before it was connected")
+            return
+        watch, end = Watch(job), time.monotonic() + CONNECTING_SECONDS
+        results = self._siege(ports, dice, until=lambda: time.monotonic() > end)
         watch.stop()
+        os.kill(late, signal.SIGCONT)
         command = "echelon " + " ".join(map(str, job.words))
         yield from self._in_time("connecting", results, command)
         yield Verdict("connecting: descriptors are bounded", 1, watch.most < MOST_DESCRIPTORS,

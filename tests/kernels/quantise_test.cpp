@@ -53,6 +53,20 @@ TEST(Quantise, WhatIsNoNumberStaysNone) {
   });
 }
 
+// An infinity is an overflow that has happened before: taken for the largest number it would go unnoticed.
+TEST(Quantise, RoundingDoesNotHideAnOverflow) {
+  on_every_target([] {
+    for (const float sign : {1.0f, -1.0f}) {
+      const Fenced x(9, sign * std::numeric_limits<float>::infinity());
+      Fenced a(9), b(9), want(9);
+      round_to_steps({.most = 3}, x.data(), a.data(), 9);
+      round_by_chance({.most = 3}, Stream({}), x.data(), b.data(), 9);
+      ref_round_to_steps({.most = 3}, x.data(), want.data(), 9);
+      for (std::size_t i = 0; i < 9; ++i) EXPECT_TRUE(std::isnan(a[i]) && std::isnan(b[i]) && std::isnan(want[i])) << i;
+    }
+  });
+}
+
 TEST(Quantise, SumsHaveTheSameBitsOnEveryTarget) {
   const Fenced x = fenced_values(9001, 3);
   std::vector<double> sums;

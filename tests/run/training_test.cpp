@@ -311,6 +311,59 @@ TEST(Training, AComposedRunIsResumedWithAsManyWorkersOnly) {
   EXPECT_NO_THROW(train(3, true));
 }
 
+// One rank's memory goes wrong after some steps: the majority names it, and nothing is saved that the ranks disagree
+// on.
+TEST(Training, WeightsThatRanksDisagreeOnAreNotSavedAndTheRankIsNamed) {
+  for (const int culprit : {0, 2}) {
+    const test::TempDir dir;
+    TestRun run(
+        dir, {"name = \"mlp\"\nhidden = [9]\n", digits, "name = \"sgd\"\n", "checkpoint_every_steps = 3\nkeep = 99\n"},
+        1);
+    struct Flip : RunListener {
+      Training* training = nullptr;
+      void on_step(const StepEvent& e) override {
+        if (training && e.step == 5) training->engine().model()[0] += 1;
+      }
+    };
+    const auto train = [&] {
+      run_in_threads(3, {}, [&](World& world) {
+        Cores cores(1);
+        Team team(world, cores, true);  // each rank has weights of its own
+        const auto disk = make_real_disk();
+        Training training(run.job(), *disk, world.clock(), team, dir.path("c"), 99);
+        Flip flip;
+        if (world.rank() == culprit) flip.training = &training;
+        training.add(flip);
+        const Training::StopFlag never{false};
+        training.run(never);
+      });
+    };
+    std::string text;
+    try {
+      train();
+    } catch (const RankFailed& e) {
+      text = e.what();
+    }
+    EXPECT_TRUE(
+        test::says(text, fmt::format("rank {} holds other weights than the 2 other ranks after step 6", culprit)));
+    const auto saved = list_checkpoints(*make_real_disk(), dir.path("c"));
+    ASSERT_EQ(saved.size(), 1u);
+    EXPECT_EQ(saved[0].step, 3);
+  }
+}
+
+TEST(Training, RefusesWhenEveryCheckpointIsDamagedUnlessToldToRestart) {
+  const test::TempDir dir;
+  TestRun run(dir, {"name = \"mlp\"\nhidden = [9]\n", digits, "name = \"sgd\"\n", ""}, 1);
+  const Training::StopFlag never{false};
+  run.training(dir.path("c"))->run(never);
+  const auto disk = make_real_disk();
+  for (const auto& entry : list_checkpoints(*disk, dir.path("c")))
+    disk->append_to(entry.path + "/model.safetensors")->append(std::as_bytes(std::span("x", 1)));
+  EXPECT_THROW(run.training(dir.path("c"))->resume(), AllCheckpointsDamaged);
+  EXPECT_FALSE(run.training(dir.path("c"))->resume(Training::AllDamaged::restart));
+}
+
 TEST(Training, StopsAtATargetAndAfterPatience) {
   const RecipeText target{"name = \"mlp\"\nhidden = [32]\n", digits, "name = \"adam\"\nlr = 0.01\n",
                           "target_accuracy = 0.3\n"};

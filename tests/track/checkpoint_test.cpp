@@ -183,7 +183,7 @@ TEST(Checkpoint, ResumingAnotherTrainingNamesEveryDifference) {
   EXPECT_TRUE(says(text, "runs/a/step-7"));
   EXPECT_TRUE(says(text, "model: the checkpoint has m, this run m2"));
   EXPECT_TRUE(says(text, "seed: the checkpoint has 18446744073709551615, this run 5"));
-  EXPECT_TRUE(says(text, "batch, shards, optim, schedule, transforms or system: "));
+  EXPECT_TRUE(says(text, "settings of the recipe: "));
   EXPECT_EQ(text.find("data:"), std::string::npos);
 }
 

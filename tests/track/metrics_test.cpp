@@ -106,7 +106,9 @@ TEST(Metrics, ATornLastLineIsForgottenAndTheRestIsThere) {
     const MetricsFile found = read_metrics(*disk, dir.path("m"));
     EXPECT_EQ(found.points.size(), 2u);
     EXPECT_EQ(found.damaged, n == two ? 0 : 1);
-    EXPECT_EQ(cut_metrics(*disk, dir.path("m"), 100).size(), 2u);
+    const MetricsFile cut = cut_metrics(*disk, dir.path("m"), 100);
+    EXPECT_EQ(cut.points.size(), 2u);
+    EXPECT_EQ(cut.damaged, n == two ? 0 : 1);
     EXPECT_EQ(read_text(*disk, dir.path("m")), text.substr(0, two));
   }
 }
@@ -127,7 +129,7 @@ TEST(Metrics, AfterAResumeEveryStepIsThereOnce) {
   const test::TempDir dir;
   const auto disk = make_real_disk();
   const auto run = [&](std::int64_t from, std::int64_t to, double time) {
-    const auto kept = cut_metrics(*disk, dir.path("m.jsonl"), from);
+    const auto kept = cut_metrics(*disk, dir.path("m.jsonl"), from).points;
     MetricsWriter writer(make_background("metrics", 4), outputs(jsonl_output(*disk, dir.path("m.jsonl")),
                                                                 event_output(*disk, dir.path("tb"), time, kept)));
     for (auto step = from + 1; step <= to; ++step) writer.record(point(step));

@@ -5,7 +5,9 @@
 
 #include <cerrno>
 
+#include "tests/support/temp_dir.h"
 #include "tests/world/sim_support.h"
+#include "world/sim/disk_with_room_of.h"
 #include "world/sim/simulation.h"
 
 namespace echelon {
@@ -77,6 +79,38 @@ TEST(SimFaults, EachKindOfFrameFaultHappensAndIsCured) {
     const double share = static_cast<double>(outcome.report.faults.*count) / static_cast<double>(outcome.report.frames);
     EXPECT_NEAR(share, 0.2, 0.06);
   }
+}
+
+// Of two events of each kind the first happens, the second would come when all is over.
+TEST(SimFaults, TheReportSaysWhichPlannedEventsHappened) {
+  FaultPlan plan;
+  plan.pauses = {{1, 0.001, 0.1}, {1, 1e6, 1}};
+  plan.slow = {{2, 3, 0, 1}, {2, 3, 1e6, 1e7}};
+  plan.partitions = {{.one = {0}, .other = {1}, .begin = 0.002, .end = 0.01},
+                     {.one = {0}, .other = {1}, .begin = 1e6, .end = 1e7}};
+  plan.crashes = {{5, 1e6}};
+  const FaultAccount account = account_for(plan, run(1, plan).report.fired);
+  EXPECT_EQ(account.fired.size(), 3u);
+  EXPECT_EQ(account.unfired.size(), 4u);
+  EXPECT_EQ(account.unfired[0], "crash rank 5 at 1000000 s");
+}
+
+TEST(SimFaults, AFullDiskHasHappenedWhenItRefused) {
+  FaultPlan plan;
+  plan.full_disks = {{0, 0, 1}, {0, 5, 6}};
+  const auto real = make_real_disk();
+  const test::TempDir dir;
+  const SimReport report = run_in_simulation(SimCluster::uniform(1, 1e-5, 1e9), {.faults = plan}, [&](World& world) {
+    world.sleep(0.5);
+    const auto disk = make_disk_with_room_of(world.disk(), *real);
+    EXPECT_THROW(write_file_atomically(*disk, dir.path("a"), "text"), DiskError);
+    world.sleep(1);
+    write_file_atomically(*disk, dir.path("a"), "text");
+    world.sleep(9);
+  });
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(report.fired.full_disks, (std::vector<char>{1, 0}));
+  EXPECT_EQ(real->list(dir.path()), std::vector<std::string>{"a"});
 }
 
 TEST(SimFaults, FineWeatherNeedsNoFrames) { EXPECT_EQ(run(1, {}).report.frames, 0u); }

@@ -98,6 +98,14 @@ TEST(TcpSecret, AFileThatOthersMayReadIsRefused) {
   EXPECT_NE(test::complaint_of([&] { read_secret_file(link); }), "");
 }
 
+TEST(TcpSecret, WhatAnybodyCouldGuessIsRefused) {
+  for (const std::string& weak : {std::string(64, '0'), std::string(64, 'f'),
+                                  std::string("0123456789abcdef0123456789abcdef"
+                                              "0123456789abcdef0123456789abcdef")})
+    EXPECT_TRUE(test::says(test::complaint_of([&] { parse_secret(weak, "x"); }), "anybody could guess"));
+  for (int i = 0; i < 100; ++i) EXPECT_NO_THROW(parse_secret(to_hex(make_secret()), "x"));
+}
+
 TEST(TcpSecret, AnythingButSixtyFourDigitsIsRefusedWithoutRepeatingIt) {
   const std::string good = to_hex(make_secret());
   EXPECT_EQ(to_hex(parse_secret(good, "x")), good);

@@ -6,6 +6,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
 
 #include "tests/support/says.h"
 #include "tests/support/temp_dir.h"
@@ -131,6 +135,58 @@ TEST(TcpJoin, FewerNodesThanTheMostBeginAfterTheLastCall) {
        })) {
     EXPECT_EQ(text, "fine");
   }
+}
+
+// While a job lives, its rendezvous is held: a node that comes too late does not begin a second job of that name.
+TEST(TcpJoin, ANodeThatComesTooLateIsRefusedByName) {
+  const test::TempDir dir;
+  const std::string secret = dir.path() + "/secret";
+  make_job_secret_file(secret);
+  TcpOptions options = meeting(free_port(), secret);
+  options.min_nodes = 1;
+  options.max_nodes = 2;
+  options.last_call_seconds = 0;
+  options.job_id = "held";
+  const auto said = run_nodes({options}, [&](World& w) {
+    if (w.size() != 1) fail("{} ranks", w.size());
+    const std::string late = test::complaint_of([&] { run_on_tcp(options, {}, [](World&) { ::_exit(9); }); });
+    if (late.find("the job 'held' at 127.0.0.1") == std::string::npos || late.find("too late") == std::string::npos)
+      fail("the late one heard: {}", late);
+  });
+  EXPECT_EQ(said[0], "fine");
+}
+
+int listening_sockets_of(pid_t process) {
+  std::set<std::string> listening;
+  std::ifstream table("/proc/self/net/tcp");
+  std::string line;
+  while (std::getline(table, line)) {
+    std::istringstream words(line);
+    std::vector<std::string> fields;
+    for (std::string word; words >> word;) fields.push_back(word);
+    if (fields.size() > 9 && fields[3] == "0A") listening.insert("socket:[" + fields[9] + "]");
+  }
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", process))) {
+    std::error_code gone;
+    count += listening.contains(std::filesystem::read_symlink(entry.path(), gone).string());
+  }
+  return count;
+}
+
+// Neither a rank nor the launcher, which has made the ranks' sockets, listens any more.
+TEST(TcpJoin, OnceAllAreConnectedNobodyListens) {
+  TcpOptions options;
+  options.per_node = 3;
+  run_on_tcp(options, {}, [](World& w) {
+    exchange(w);
+    for (const pid_t process : {::getpid(), ::getppid()}) {
+      const double end = w.now() + 60;  // the launcher closes its copies when it gets to run
+      while (listening_sockets_of(process) > 0 && w.now() < end) w.sleep(0.01);
+      if (const int open = listening_sockets_of(process)) fail("process {} listens at {} ports", process, open);
+    }
+    exchange(w);
+  });
 }
 
 TEST(TcpJoin, PlacesThatWereAskedForAreGiven) {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <mutex>
@@ -67,7 +68,7 @@ Credentials make_credentials(bool tls) {
 // A listener with somebody who counts the friends that come in.
 class House {
  public:
-  explicit House(const Credentials& credentials) {
+  explicit House(const Credentials& credentials, std::function<void(const std::string&)> tell = {}) {
     asio::ip::tcp::acceptor acceptor(io_);
     acceptor.assign(asio::ip::tcp::v4(), listen_on_loopback(port_));
     listener_ = std::make_unique<Listener>(
@@ -75,7 +76,8 @@ class House {
         [this](Wire wire, const Hello&) {
           ++friends_;
           inside_.push_back(std::move(wire));
-        });
+        },
+        std::move(tell));
     thread_ = std::thread([this] { io_.run(); });
   }
   ~House() {
@@ -234,15 +236,111 @@ TEST_P(TcpStrangers, WhoHasAnotherSecretOrJobIsToldAndStaysOutside) {
   EXPECT_EQ(house.friends(), 0);
 }
 
-TEST(TcpStrangersMixed, PlainAndTlsDoNotUnderstandEachOther) {
-  Credentials credentials = make_credentials(true);
-  credentials.handshake_seconds = 0.2;
+// What the listener tells its user.
+class Told {
+ public:
+  std::function<void(const std::string&)> teller() {
+    return [this](const std::string& text) {
+      const std::lock_guard lock(mutex_);
+      told_ += text + "\n";
+      ++times_;
+    };
+  }
+  std::string text() {
+    const std::lock_guard lock(mutex_);
+    return told_;
+  }
+  int times() {
+    const std::lock_guard lock(mutex_);
+    return times_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string told_;
+  int times_ = 0;
+};
+
+TEST(TcpStrangersMixed, PlainAndTlsSayToEachOtherWhyTheyDoNotMeet) {
+  const Credentials credentials = make_credentials(true);
   Credentials plain = credentials;
   plain.tls = nullptr;
-  House with(credentials), without(plain);
-  EXPECT_NE(knock(with.port(), plain, 0.5), "");
-  EXPECT_NE(knock(without.port(), credentials, 0.5), "");
+  Told told_with, told_without;
+  House with(credentials, told_with.teller()), without(plain, told_without.teller());
+  EXPECT_TRUE(test::says(knock(with.port(), plain), "it encrypts its connections with TLS and this side does not"));
+  EXPECT_TRUE(test::says(knock(without.port(), credentials), "it does not encrypt its connections and this side does"));
+  wait_for([&] { return told_with.times() == 1 && told_without.times() == 1; });
+  EXPECT_TRUE(test::says(told_with.text(), "127.0.0.1 connects without TLS, which this job uses"));
+  EXPECT_TRUE(test::says(told_without.text(), "127.0.0.1 connects with TLS, which this job does not use"));
   EXPECT_EQ(with.friends() + without.friends(), 0);
+}
+
+TEST_P(TcpStrangers, TheListenerTellsOfAnotherSecretOrJobOnceInAWhile) {
+  const Credentials credentials = make_credentials(GetParam());
+  Told told;
+  House house(credentials, told.teller());
+  for (int i = 0; i < 5; ++i) {
+    Credentials other = credentials;
+    other.secret = make_secret();
+    knock(house.port(), other);
+    other = credentials;
+    other.job = sha256("another");
+    knock(house.port(), other);
+  }
+  ASSERT_EQ(knock(house.port(), credentials), "");
+  EXPECT_TRUE(test::says(told.text(), "127.0.0.1 does not have this job's secret"));
+  EXPECT_TRUE(test::says(told.text(), "127.0.0.1 asks for another job"));
+  EXPECT_LT(told.times(), 10);  // not for each of them
+}
+
+// The oldest of the same address makes room, also if there is room for others.
+TEST_P(TcpStrangers, OneAddressHasOnlySoManyPlaces) {
+  Credentials credentials = make_credentials(GetParam());
+  credentials.handshake_seconds = 1000;
+  credentials.max_strangers = 1000;
+  credentials.max_per_address = 4;
+  House house(credentials);
+  std::vector<Stranger> crowd;
+  for (int i = 0; i < 10; ++i) crowd.emplace_back(house.port());
+  wait_for([&] { return std::ranges::count_if(crowd, [](Stranger& s) { return s.hung_up(); }) == 6; });
+  ASSERT_EQ(knock(house.port(), credentials), "");
+}
+
+TEST(TcpStrangersLimits, AStrangerHasTwoSecondsAndOneAddressHasNotAllPlaces) {
+  const Credentials credentials;
+  EXPECT_LE(credentials.handshake_seconds, 2);
+  EXPECT_LT(credentials.max_per_address, credentials.max_strangers);
+}
+
+// An address that is held and closed is given up after a while; the others are tried until the end.
+TEST(TcpDial, WhereNobodyListensItGivesUpEarlyOnlyIfAskedTo) {
+  std::uint16_t port = 0;
+  const int socket = listen_on_loopback(port);
+  ::shutdown(socket, SHUT_RDWR);
+  const Credentials credentials = make_credentials(false);
+  const auto dial_for = [&](double closed_seconds) {
+    asio::io_context io;
+    std::string kind = "nothing";
+    asio::co_spawn(
+        io,
+        [&]() -> asio::awaitable<void> {
+          try {
+            const asio::ip::tcp::endpoint at(asio::ip::make_address("127.0.0.1"), port);
+            co_await dial(at, credentials, {}, std::chrono::steady_clock::now() + std::chrono::milliseconds(500),
+                          closed_seconds);
+          } catch (const NobodyListens&) {
+            kind = "nobody";
+          } catch (const Failure&) {
+            kind = "too late";
+          }
+        },
+        asio::detached);
+    io.run();
+    return kind;
+  };
+  EXPECT_EQ(dial_for(0.1), "nobody");
+  EXPECT_EQ(dial_for(1000), "too late");
+  ::close(socket);
 }
 
 // Somebody in the middle: connects to the house for everyone who connects to him.

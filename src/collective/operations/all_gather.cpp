@@ -1,5 +1,6 @@
-// Every member gets every member's part: in a ring (Thakur, Rabenseifner and Gropp, IJHPCA 19, 2005), or, where all
-// data lies in shared memory, by copying it from there.
+// Every member gets every member's part: in a ring (Thakur, Rabenseifner and Gropp, IJHPCA 19, 2005); small parts of
+// many members by way of one of them, in 2 n messages instead of n squared; or, where all data lies in shared memory,
+// by copying it from there.
 
 #include <cstring>
 
@@ -10,6 +11,11 @@
 #include "collective/transfers/plans.h"
 
 namespace echelon {
+
+namespace {
+constexpr int most_in_a_ring = 64;             // members
+constexpr std::size_t least_in_a_ring = 4096;  // bytes of one part
+}  // namespace
 
 void all_gather(Group& group, ConstTypedSpan mine, TypedSpan all, std::string_view name) {
   invariant(mine.count * static_cast<std::size_t>(group.size()) == all.count && mine.type == all.type,
@@ -34,7 +40,12 @@ void all_gather(Group& group, TypedSpan all, std::span<const Range> parts, std::
     view.leave();
   } else {
     MessageRunner runner(group, operation, all, Reduction::sum);
-    plan_ring_all_gather(n, index, parts, 0, runner);
+    if (n > most_in_a_ring && all.bytes() / static_cast<std::size_t>(n) < least_in_a_ring) {
+      const int step = plan_flat_gather(n, index, 0, parts, 0, runner);
+      plan_binomial_broadcast(n, index, 0, {0, all.count}, step, runner);
+    } else {
+      plan_ring_all_gather(n, index, parts, 0, runner);
+    }
     runner.finish();
   }
 }

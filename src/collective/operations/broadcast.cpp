@@ -9,13 +9,17 @@
 
 namespace echelon {
 
+namespace {
+constexpr std::size_t least_part = 4096;  // bytes: a ring of smaller ones would only be latency
+}  // namespace
+
 void broadcast(Group& group, TypedSpan data, int root, std::string_view name) {
   const int n = group.size(), index = group.index();
   invariant(root >= 0 && root < n, "the root is a member of the group");
   CollectiveOperation operation(group, OperationKind::broadcast, data.type, Reduction::sum, data.count, name);
   if (n == 1) return;
   MessageRunner runner(group, operation, data, Reduction::sum);
-  if (data.bytes() <= 65536 || n == 2) {
+  if (data.bytes() <= 65536 || n == 2 || data.bytes() / static_cast<std::size_t>(n) < least_part) {
     plan_binomial_broadcast(n, index, root, {0, data.count}, 0, runner);
   } else {
     const auto parts = group.state().equal_parts(data.count);

@@ -4,7 +4,9 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "data/fingerprint.h"
+#include "data/hash_cache.h"
 #include "data/source.h"
 
 namespace echelon::data {
@@ -24,6 +26,22 @@ void read_picture(Disk& disk, const std::string& path, Scratch& into) {
   if (size > largest_file) bad_input("{}: {} MiB are too much for a picture", path, size >> 20);
   into.resize(size);
   if (file->read_at(0, into.bytes()) != size) bad_input("{}: the file became shorter while it was read", path);
+}
+
+// Of the content of all pictures.
+std::string hash_of_files(Disk& disk, const std::vector<Picture>& pictures) {
+  std::vector<std::string> files;
+  for (const Picture& picture : pictures) files.push_back(picture.path);
+  return cached_hash(disk, usual_hash_cache(), files, [&] {
+    Sha256 hash;
+    Scratch file;
+    for (const Picture& picture : pictures) {
+      read_picture(disk, picture.path, file);
+      hash.update_u64(file.bytes().size());
+      hash.update(file.bytes());
+    }
+    return hash.hex();
+  });
 }
 
 // The directories in it, by name; hidden ones are not classes.
@@ -113,7 +131,7 @@ std::shared_ptr<const Dataset> open_image_folder(Disk& disk, const std::string& 
   info.classes = static_cast<std::int64_t>(info.class_names.size());
   info.fields = {{"image", DType::f32, Shape{options.channels, resolved.extent->height, resolved.extent->width}},
                  {"label", DType::i32, Shape{}}};
-  info.fingerprint = print.add(to_string(info.fields[0])).hex();
+  info.fingerprint = print.add(to_string(info.fields[0])).add(hash_of_files(disk, pictures)).hex();
   return std::make_shared<ImageFolder>(std::move(info), disk, std::move(pictures), resolved);
 }
 

@@ -20,7 +20,7 @@ struct ImageOptions {
 // True if a file of this name is taken for a picture.
 bool is_picture(std::string_view name);
 
-// `disk` must outlive the data set. The fingerprint covers the names, not the pixels.
+// `disk` must outlive the data set. The fingerprint covers names and files.
 std::shared_ptr<const Dataset> open_image_folder(Disk& disk, const std::string& path, const std::string& split,
                                                  const ImageOptions& options);
 

@@ -50,9 +50,12 @@ Array read_idx(SourcePtr source) {
   return dense_array(std::move(source), header.element, /*big_endian=*/true, header.extents, header.bytes);
 }
 
-Array open_idx_file(Disk& disk, const std::string& path) {
-  return read_idx(open_source(disk, path, default_memory_limit, [](const Source& beginning) {
+Array open_idx_file(Disk& disk, const std::string& path, std::optional<std::uint64_t> samples) {
+  return read_idx(open_source(disk, path, default_memory_limit, [&](const Source& beginning) {
     const IdxHeader header = read_idx_header(beginning);
+    if (samples && header.extents[0] != *samples)
+      corrupt(beginning, 4, fmt::format("{} samples, as there are labels", *samples),
+              fmt::to_string(header.extents[0]));
     return declared_bytes(beginning, header.element, header.extents, header.bytes);
   }));
 }
@@ -60,11 +63,11 @@ Array open_idx_file(Disk& disk, const std::string& path) {
 std::shared_ptr<const Dataset> open_idx(Disk& disk, const std::string& directory, const std::string& split,
                                         const ArrayOptions& options) {
   const std::string stem = directory + "/" + (split == "test" ? "t10k" : split);
-  const auto open = [&](const char* name) { return open_idx_file(disk, existing(disk, stem + name)); };
-  Array images = open("-images-idx3-ubyte");
+  Array labels = open_idx_file(disk, existing(disk, stem + "-labels-idx1-ubyte"));  // first: they say how many
+  Array images = open_idx_file(disk, existing(disk, stem + "-images-idx3-ubyte"), labels.count);
   ArrayOptions named = options;
   if (named.class_names.empty()) named.class_names = read_class_names(disk, directory + "/classes.txt");
-  return array_dataset(std::move(images), open("-labels-idx1-ubyte"), named);
+  return array_dataset(std::move(images), std::move(labels), named);
 }
 
 }  // namespace echelon::data

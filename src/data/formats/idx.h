@@ -10,7 +10,8 @@ namespace echelon::data {
 Array read_idx(SourcePtr source);
 
 // The same from a file that is there, packed or not: no more is unpacked than its header declares.
-Array open_idx_file(Disk& disk, const std::string& path);
+// With `samples`, BadInput before anything is unpacked if its header says that it has another number of them.
+Array open_idx_file(Disk& disk, const std::string& path, std::optional<std::uint64_t> samples = {});
 
 // Images and labels under the names that MNIST gave them: DIR/train-images-idx3-ubyte and so on ("t10k" for the split
 // "test"), each also with .gz. Class names from DIR/classes.txt, if it is there.

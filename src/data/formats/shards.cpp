@@ -207,6 +207,7 @@ std::shared_ptr<const Dataset> open_shards(Disk& disk, const std::string& path, 
   if (labelled) info.classes = options.classes > 0 ? options.classes : counter.classes(path);
   if (labelled) info.fields.push_back({"label", DType::i32, Shape{}});
   info.size = entries.size();
+  for (const SourcePtr& shard : shards) print.add(fingerprint_of(*shard));  // last: it reads all of it
   info.fingerprint = print.add(to_string(info.fields[0])).hex();
   return std::make_shared<ShardDataset>(std::move(info), std::move(shards), std::move(entries), resolved);
 }

@@ -18,7 +18,7 @@ struct ShardOptions {
 };
 
 // `path` is one archive, or a directory: then its *.tar in the order of their names; those that begin with the split's
-// name, if any does. `disk` must outlive the data set. The fingerprint covers names, sizes and labels.
+// name, if any does. `disk` must outlive the data set. The fingerprint covers all bytes.
 std::shared_ptr<const Dataset> open_shards(Disk& disk, const std::string& path, const std::string& split,
                                            const ShardOptions& options);
 

@@ -1,6 +1,10 @@
 #pragma once
 // A loss that is not a number: the recipe asks for what cannot be trained.
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "base/error.h"
 #include "parallel/step/shard_compute.h"
 
@@ -8,7 +12,18 @@ namespace echelon {
 
 // The weights are those from before the step.
 class NotFinite : public BadInput {
-  using BadInput::BadInput;
+ public:
+  struct BadSample {          // that is no number itself
+    std::uint64_t index = 0;  // in the order of its epoch
+    std::uint32_t epoch = 0;
+    std::string field;
+  };
+  explicit NotFinite(const std::string& text, std::optional<BadSample> sample = {})
+      : BadInput(text), sample_(std::move(sample)) {}
+  const std::optional<BadSample>& sample() const { return sample_; }  // which brought it; none if no sample did
+
+ private:
+  std::optional<BadSample> sample_;
 };
 
 // The first shard of the phase whose loss is not finite.

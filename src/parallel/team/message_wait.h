@@ -42,7 +42,7 @@ void serve_messages(World& world, Mailbox& mailbox, int tag, const Handle& handl
   try {
     for (Message message; mailbox.take(tag, message, std::numeric_limits<double>::infinity());) handle(message);
   } catch (const std::exception& failure) {
-    world.abort(failure.what());
+    world.abort(failure.what(), kind_of(failure));
   }
 }
 

@@ -49,7 +49,7 @@ void Team::meet_ranks(const char* what) {
       say_late(late);
     }
   } catch (const PeerLost& lost) {
-    throw PeerLost(lost.rank(), lost.reason(), what);
+    throw PeerLost(lost.rank(), lost.reason(), what, lost.kind());
   }
   std::size_t last = static_cast<std::size_t>(world_.rank());
   double latest = begin;

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "world/os/real_file.h"
+
 namespace echelon {
 
 namespace fs = std::filesystem;
@@ -19,63 +21,12 @@ DiskError::DiskError(std::string_view call, std::string_view path, int error_num
 
 namespace {
 
-class RealFile : public File {
- public:
-  RealFile(const std::string& path, int flags) : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
-    if (fd_ < 0) throw DiskError("open", path_, errno);
-  }
-  ~RealFile() override { ::close(fd_); }
-
-  void refuse_unless_regular() const {
-    const mode_t mode = status().st_mode;
-    if (S_ISREG(mode)) return;
-    if (S_ISDIR(mode)) throw DiskError("open", path_, EISDIR);
-    bad_input("{}: is {}, not a regular file", path_,
-              S_ISFIFO(mode)   ? "a pipe"
-              : S_ISSOCK(mode) ? "a socket"
-                               : "a device");
-  }
-  std::uint64_t size() override { return static_cast<std::uint64_t>(status().st_size); }
-  std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) override {
-    std::size_t done = 0;
-    while (done < into.size()) {
-      const ssize_t n = ::pread(fd_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) throw DiskError("read", path_, errno);
-      if (n == 0) break;
-      done += static_cast<std::size_t>(n);
-    }
-    return done;
-  }
-  void append(std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) throw DiskError("write", path_, errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
-  }
-  void sync() override {
-    if (::fsync(fd_) != 0) throw DiskError("sync", path_, errno);
-  }
-
- private:
-  struct stat status() const {
-    struct stat s {};
-    if (::fstat(fd_, &s) != 0) throw DiskError("stat", path_, errno);
-    return s;
-  }
-
-  std::string path_;
-  int fd_;
-};
-
 class RealDisk : public Disk {
  public:
   std::unique_ptr<File> open(const std::string& path) override {
     // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. Regular files do not know the flag.
     try {
-      auto file = std::make_unique<RealFile>(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+      auto file = std::make_unique<RealFile>(path, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
       file->refuse_unless_regular();
       return file;
     } catch (const DiskError& e) {
@@ -84,10 +35,10 @@ class RealDisk : public Disk {
     }
   }
   std::unique_ptr<File> create(const std::string& path) override {
-    return std::make_unique<RealFile>(path, O_RDWR | O_CREAT | O_TRUNC);
+    return std::make_unique<RealFile>(path, AT_FDCWD, path, O_RDWR | O_CREAT | O_TRUNC);
   }
   std::unique_ptr<File> append_to(const std::string& path) override {
-    return std::make_unique<RealFile>(path, O_RDWR | O_CREAT | O_APPEND);
+    return std::make_unique<RealFile>(path, AT_FDCWD, path, O_RDWR | O_CREAT | O_APPEND);
   }
   void rename(const std::string& from, const std::string& to) override {
     if (::rename(from.c_str(), to.c_str()) != 0) throw DiskError("rename", from, errno);
@@ -120,11 +71,22 @@ class RealDisk : public Disk {
     std::ranges::sort(names);
     return names;
   }
+  std::optional<FileStamp> stamp(const std::string& path) override {
+    struct stat s {};
+    if (::stat(path.c_str(), &s) != 0 || !S_ISREG(s.st_mode)) return std::nullopt;
+    const auto ns = [](const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
+    return FileStamp{.size = static_cast<std::uint64_t>(s.st_size),
+                     .device = s.st_dev,
+                     .inode = s.st_ino,
+                     .modified_ns = ns(s.st_mtim),
+                     .changed_ns = ns(s.st_ctim)};
+  }
 
  private:
   static fs::file_status status(const std::string& path) {
     std::error_code e;
     const fs::file_status s = fs::status(path, e);
+    if (e == std::errc::filename_too_long) return fs::file_status(fs::file_type::not_found);
     if (s.type() == fs::file_type::none) throw DiskError("stat", path, e.value());
     return s;
   }
@@ -141,10 +103,17 @@ std::unique_ptr<Disk> make_real_disk() { return std::make_unique<RealDisk>(); }
 
 void write_file_atomically(Disk& disk, const std::string& path, std::span<const std::byte> bytes) {
   const std::string beside = path + ".new";
-  {
+  try {
     const auto file = disk.create(beside);
     file->append(bytes);
     file->sync();
+  } catch (const DiskError&) {
+    try {
+      disk.remove_all(beside);
+    } catch (const DiskError&) {
+      // What there was first is what to tell.
+    }
+    throw;
   }
   disk.rename(beside, path);
   disk.sync_directory(parent_of(path));

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,12 @@ class File {
   virtual void sync() = 0;                                    // returns when the bytes are on the medium
 };
 
+// What tells a file from one that has been changed or replaced since. A user cannot set `changed_ns`.
+struct FileStamp {
+  std::uint64_t size = 0, device = 0, inode = 0;
+  std::int64_t modified_ns = 0, changed_ns = 0;  // since 1970
+};
+
 class Disk {
  public:
   virtual ~Disk() = default;
@@ -50,6 +57,7 @@ class Disk {
   virtual bool exists(const std::string& path) = 0;
   virtual bool is_directory(const std::string& path) = 0;
   virtual std::vector<std::string> list(const std::string& path) = 0;  // names, sorted; not "." and ".."
+  virtual std::optional<FileStamp> stamp(const std::string&) { return std::nullopt; }  // none: nobody knows
 };
 
 // The operating system's disk.

@@ -1,11 +1,13 @@
 #include "world/os/host.h"
 
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -42,6 +44,8 @@ std::size_t usable_memory_bytes() {
 }
 
 int process_id() { return ::getpid(); }
+
+bool process_exists(std::int64_t id) { return ::kill(static_cast<pid_t>(id), 0) == 0 || errno != ESRCH; }
 
 std::string program_directory() {
   std::error_code unknown;

@@ -15,8 +15,7 @@ std::atomic<bool> stop_wanted{false};
 std::atomic<int> first_signal{0};
 std::atomic<double> first_time{0};
 std::atomic<bool> launcher_counts{false};
-constexpr std::array<int, 3> handled{SIGINT, SIGTERM, SIGUSR1};
-std::array<struct sigaction, 3> before;
+std::array<struct sigaction, stop_signals.size()> before;
 
 double seconds_now() {
   timespec now{};
@@ -36,6 +35,11 @@ void on_signal(int signal) {
 
 }  // namespace
 
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return signal == SIGHUP && sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 StopSignals::StopSignals() {
   stop_wanted = false;
   first_signal = 0;
@@ -45,16 +49,17 @@ StopSignals::StopSignals() {
   action.sa_flags = SA_RESTART;
   sigset_t set;
   sigemptyset(&set);
-  for (std::size_t i = 0; i < handled.size(); ++i) {
-    sigaction(handled[i], &action, &before[i]);
-    sigaddset(&set, handled[i]);
+  for (std::size_t i = 0; i < stop_signals.size(); ++i) {
+    sigaction(stop_signals[i], nullptr, &before[i]);
+    if (!is_ignored(stop_signals[i])) sigaction(stop_signals[i], &action, nullptr);
+    sigaddset(&set, stop_signals[i]);
   }
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 StopSignals::~StopSignals() {
   if (launcher_counts) return;
-  for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i], &before[i], nullptr);
+  for (std::size_t i = 0; i < stop_signals.size(); ++i) sigaction(stop_signals[i], &before[i], nullptr);
 }
 
 const std::atomic<bool>& StopSignals::flag() const { return stop_wanted; }
@@ -64,6 +69,7 @@ std::string StopSignals::name() const {
     case SIGINT: return "SIGINT";
     case SIGTERM: return "SIGTERM";
     case SIGUSR1: return "SIGUSR1";
+    case SIGHUP: return "SIGHUP";
     default: return {};
   }
 }

@@ -46,16 +46,17 @@ Connections::Connections(Scheduler& scheduler, Network& network, const SimOption
       outgoing_(static_cast<std::size_t>(ranks)),
       incoming_(static_cast<std::size_t>(ranks)) {}
 
-bool Connections::cut(int from, int to) const {
+int Connections::partition_between(int from, int to) const {
   const auto has = [](const std::vector<int>& ranks, int rank) {
     return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
   };
-  for (const auto& p : options_.faults.partitions) {
+  for (std::size_t i = 0; i < options_.faults.partitions.size(); ++i) {
+    const auto& p = options_.faults.partitions[i];
     if (scheduler_.now() < p.begin || scheduler_.now() >= p.end) continue;
-    if (has(p.one, from) && has(p.other, to)) return true;
-    if (!p.one_way && has(p.other, from) && has(p.one, to)) return true;
+    if ((has(p.one, from) && has(p.other, to)) || (!p.one_way && has(p.other, from) && has(p.one, to)))
+      return static_cast<int>(i);
   }
-  return false;
+  return -1;
 }
 
 // ---- the sender
@@ -87,8 +88,9 @@ bool Connections::put_on_wire(const Frame& frame) {
   const FaultPlan& faults = options_.faults;
   FaultCounts& counts = report_.faults;
   const int from = frame.message->from, to = frame.message->to;
-  if (cut(from, to)) {
+  if (const int partition = partition_between(from, to); partition >= 0) {
     ++counts.cut;
+    report_.fired.partitions[static_cast<std::size_t>(partition)] = 1;
     return false;
   }
   const bool answers = !callbacks_.crashed(to) && !cut(to, from);

@@ -34,7 +34,7 @@ class Connections {
               Callbacks callbacks);
 
   void send(SimMessage message);
-  bool cut(int from, int to) const;  // by a partition, now
+  bool cut(int from, int to) const { return partition_between(from, to) >= 0; }  // by a partition, now
 
  private:
   struct Frame {
@@ -52,6 +52,7 @@ class Connections {
     std::map<std::uint64_t, std::shared_ptr<const SimMessage>> ahead;  // arrived too early; null: delivered (a bug)
   };
 
+  int partition_between(int from, int to) const;  // its number in the plan; -1: none
   void transmit(const Frame& frame, int tries);
   bool put_on_wire(const Frame& frame);  // false if the sender gets no acknowledgement
   void fly(Frame frame, double late);

@@ -35,6 +35,47 @@ FaultPlan random_faults(std::uint64_t seed, int ranks, double seconds, bool fata
   return plan;
 }
 
+namespace {
+
+std::string in_words(const FaultPlan::Crash& c) {
+  return fmt::format("crash rank {} at {} s{}", c.rank, c.at, c.power ? " by loss of power" : "");
+}
+std::string in_words(const FaultPlan::Pause& c) {
+  return fmt::format("pause rank {} at {} s for {} s", c.rank, c.at, c.seconds);
+}
+std::string in_words(const FaultPlan::Slow& c) {
+  return fmt::format("rank {} slower by {} from {} s to {} s", c.rank, c.factor, c.begin, c.end);
+}
+std::string in_words(const FaultPlan::Partition& c) {
+  return fmt::format("partition {}{}{} from {} s to {} s", c.one, c.one_way ? " -> " : " | ", c.other, c.begin, c.end);
+}
+std::string in_words(const FaultPlan::DiskFull& c) {
+  return fmt::format("disk of machine {} full from {} s to {} s", c.machine, c.begin, c.end);
+}
+
+}  // namespace
+
+FiredFaults::FiredFaults(const FaultPlan& plan)
+    : crashes(plan.crashes.size()),
+      pauses(plan.pauses.size()),
+      slow(plan.slow.size()),
+      partitions(plan.partitions.size()),
+      full_disks(plan.full_disks.size()) {}
+
+FaultAccount account_for(const FaultPlan& plan, const FiredFaults& fired) {
+  FaultAccount account;
+  const auto sort_out = [&](const auto& planned, const std::vector<char>& happened) {
+    for (std::size_t i = 0; i < planned.size(); ++i)
+      (happened[i] ? account.fired : account.unfired).push_back(in_words(planned[i]));
+  };
+  sort_out(plan.crashes, fired.crashes);
+  sort_out(plan.pauses, fired.pauses);
+  sort_out(plan.slow, fired.slow);
+  sort_out(plan.partitions, fired.partitions);
+  sort_out(plan.full_disks, fired.full_disks);
+  return account;
+}
+
 std::string to_text(const FaultPlan& p) {
   std::string text;
   const auto line = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
@@ -45,12 +86,11 @@ std::string to_text(const FaultPlan& p) {
                                                     {"corrupt", p.corrupt}, {"stale", p.stale}};
   for (const auto& [name, chance] : chances)
     if (chance > 0) line("{} = {}", name, chance);
-  for (const auto& c : p.crashes) line("crash rank {} at {} s{}", c.rank, c.at, c.power ? " by loss of power" : "");
-  for (const auto& c : p.pauses) line("pause rank {} at {} s for {} s", c.rank, c.at, c.seconds);
-  for (const auto& c : p.slow) line("rank {} slower by {} from {} s to {} s", c.rank, c.factor, c.begin, c.end);
-  for (const auto& c : p.partitions)
-    line("partition {}{}{} from {} s to {} s", c.one, c.one_way ? " -> " : " | ", c.other, c.begin, c.end);
-  for (const auto& c : p.full_disks) line("disk of machine {} full from {} s to {} s", c.machine, c.begin, c.end);
+  for (const auto& c : p.crashes) line("{}", in_words(c));
+  for (const auto& c : p.pauses) line("{}", in_words(c));
+  for (const auto& c : p.slow) line("{}", in_words(c));
+  for (const auto& c : p.partitions) line("{}", in_words(c));
+  for (const auto& c : p.full_disks) line("{}", in_words(c));
   return text.empty() ? "no faults\n" : text;
 }
 

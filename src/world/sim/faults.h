@@ -64,12 +64,25 @@ struct FaultCounts {
   std::uint64_t crashes = 0, pauses = 0, slowed = 0, full_disks = 0;
 };
 
+// Whether each planned event has had an effect, in the order of the plan.
+struct FiredFaults {
+  std::vector<char> crashes, pauses, slow, partitions, full_disks;
+  explicit FiredFaults(const FaultPlan& plan = {});
+};
+
 // Some of the faults above, drawn from the seed, for a run of about that many seconds: mild enough that a run often
 // ends well. With `fatal`, also crashes and partitions that never heal.
 FaultPlan random_faults(std::uint64_t seed, int ranks, double seconds, bool fatal = true);
 
 // One line a fault, as in a cluster file's [faults].
 std::string to_text(const FaultPlan& plan);
+
+// The planned events that have happened, and those that have not, one line each as in to_text. Probabilities of frames
+// are no events.
+struct FaultAccount {
+  std::vector<std::string> fired, unfired;
+};
+FaultAccount account_for(const FaultPlan& plan, const FiredFaults& fired);
 
 // BadInput naming ranks and machines that are not there, and probabilities that are none.
 void check(const FaultPlan& plan, int ranks, int machines);

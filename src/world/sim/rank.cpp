@@ -191,10 +191,12 @@ RankStatus SimRank::status_of(Rank rank) {
   return other.status_;
 }
 
-void SimRank::abort(std::string_view reason) {
+void SimRank::abort(std::string_view reason, FailureKind kind) {
   if (state_ == State::crashed) return;  // it can say nothing; destructors ask, so it must not throw
-  machinery_.failed(place_.rank, std::string(reason), false, nullptr);
-  machinery_.tell_everybody(place_.rank, place_.rank, std::string(reason));
+  const std::string text(reason);
+  machinery_.failed(place_.rank, text, false,
+                    kind == FailureKind::bad_input ? std::make_exception_ptr(BadInput(text)) : nullptr);
+  machinery_.tell_everybody(place_.rank, place_.rank, text);
 }
 
 // ---- the disk

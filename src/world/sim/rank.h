@@ -39,7 +39,8 @@ class SimRank final : public World {
   }
   void set_waiting_for(Rank rank) override { status_.waiting_for = rank; }
   RankStatus status_of(Rank rank) override;
-  void abort(std::string_view reason) override;
+  using World::abort;
+  void abort(std::string_view reason, FailureKind kind) override;
 
   // For Machinery.
   enum class State { running, ended, failed, crashed };
@@ -99,6 +100,7 @@ class Machinery {
   std::vector<std::shared_ptr<MemoryDisk>> disks_;
   Transport transport_;
   std::vector<std::unique_ptr<SimRank>> ranks_;
+  std::vector<std::function<void()>> fullness_;  // of each planned full disk: has it refused a write?
   bool told_ = false;
 };
 

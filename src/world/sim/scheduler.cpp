@@ -42,21 +42,31 @@ void Scheduler::resume(Strand& strand) {
   if (alive_ * 2 < strands_.size()) std::erase_if(strands_, [](const auto& s) { return s->ended(); });
 }
 
+// A strand has one event for its deadlines, however often it waits: most waits end long before, and thousands of ranks
+// that each had left an event behind for each of them would fill the memory.
+void Scheduler::set_alarm(Strand& strand, double time) {
+  strand.alarm_ = time;
+  at(time, strand.owner_, What::deadline, [this, me = strand.shared_from_this(), time] {
+    if (me->alarm_ != time) return;  // an earlier one has taken its place
+    me->alarm_ = never;
+    if (me->state_ != Strand::State::blocked || me->deadline_ == never) return;
+    if (me->deadline_ > now_) return set_alarm(*me, me->deadline_);
+    me->timed_out_ = true;
+    resume(*me);
+  });
+}
+
 bool Scheduler::block_quietly(double deadline, const Describe& waits_for) {
   invariant(current_ != nullptr, "only a rank of the simulation waits");
   Strand& me = *current_;
-  const std::uint64_t wait = ++me.waits_;
   me.state_ = Strand::State::blocked;
   me.timed_out_ = false;
   me.stuck_ = nullptr;
   me.waits_for_ = &waits_for;
-  if (deadline < never)
-    at(deadline, me.owner_, What::deadline, [this, strand = me.shared_from_this(), wait] {
-      if (strand->state_ != Strand::State::blocked || strand->waits_ != wait) return;
-      strand->timed_out_ = true;
-      resume(*strand);
-    });
+  me.deadline_ = deadline;
+  if (deadline < me.alarm_) set_alarm(me, deadline);
   me.fiber_.suspend();
+  me.deadline_ = never;
   me.waits_for_ = nullptr;
   return !me.timed_out_;
 }

@@ -41,7 +41,8 @@ class Strand : public std::enable_shared_from_this<Strand> {
   std::string name_;
   Fiber fiber_;
   State state_ = State::ready;
-  std::uint64_t waits_ = 0;  // tells a deadline whether it is still wanted
+  double deadline_ = never;  // of the wait under way
+  double alarm_ = never;     // when it will be looked at: at its deadline, or for an earlier wait's sake before
   bool timed_out_ = false;
   const std::function<std::string()>* waits_for_ = nullptr;
   std::exception_ptr stuck_;  // thrown by the wait that can never end
@@ -85,6 +86,7 @@ class Scheduler {
     bool operator<(const Event& o) const { return time != o.time ? time > o.time : number > o.number; }
   };
   void resume(Strand& strand);
+  void set_alarm(Strand& strand, double time);
   void everybody_is_stuck();
 
   StackPool pool_;

@@ -29,6 +29,7 @@ Machinery::Machinery(const SimCluster& cluster, const SimOptions& options, const
   for (auto& disk : disks_)
     if (!disk) disk = std::make_shared<MemoryDisk>(~std::uint64_t{0}, options.bugs);
   report_.ranks.resize(static_cast<std::size_t>(ranks));
+  report_.fired = FiredFaults(options.faults);
   RankPlace place{
       .world = "sim", .rank = 0, .size = ranks, .host = machine_of_, .seed = options.seed, .threads = false};
   for (int r = 0; r < ranks; ++r) {
@@ -47,6 +48,7 @@ SimReport Machinery::run() {
   std::vector<std::uint64_t> refused;
   for (const auto& disk : disks_) refused.push_back(disk->refused());
   scheduler_.run();
+  for (const auto& look : fullness_) look();
   for (std::size_t m = 0; m < disks_.size(); ++m) report_.faults.full_disks += disks_[m]->refused() - refused[m];
   for (const auto& rank : report_.ranks) report_.messages += rank.messages_sent, report_.bytes += rank.bytes_sent;
   report_.events = scheduler_.events();
@@ -100,11 +102,14 @@ void Machinery::tell_everybody(int teller, int lost, const std::string& reason) 
 
 double Machinery::slowness(int r) {
   double factor = 1;
-  for (const auto& slow : options_.faults.slow)
+  for (std::size_t i = 0; i < options_.faults.slow.size(); ++i) {
+    const auto& slow = options_.faults.slow[i];
     if (slow.rank == r && scheduler_.now() >= slow.begin && scheduler_.now() < slow.end) {
       factor *= slow.factor;
+      report_.fired.slow[i] = 1;
       ++report_.faults.slowed;
     }
+  }
   return factor;
 }
 
@@ -120,29 +125,45 @@ void Machinery::crash(int r, const std::string& reason) {
 }
 
 void Machinery::schedule_faults() {
-  for (const auto& fault : options_.faults.crashes)
-    scheduler_.at(fault.at, nobody, What::fault, [this, fault] {
+  for (std::size_t i = 0; i < options_.faults.crashes.size(); ++i)
+    scheduler_.at(options_.faults.crashes[i].at, nobody, What::fault, [this, i] {
+      const FaultPlan::Crash& fault = options_.faults.crashes[i];
       const int machine = machine_of_[static_cast<std::size_t>(fault.rank)];
       for (const auto& rank : ranks_) {
         const bool hit =
             fault.power ? machine_of_[static_cast<std::size_t>(rank->rank())] == machine : rank->rank() == fault.rank;
         if (!hit || rank->state() != SimRank::State::running) continue;
         ++report_.faults.crashes;
+        report_.fired.crashes[i] = 1;
         crash(rank->rank(), fmt::format("{} at {:.6f} s", fault.power ? "lost power" : "crashed", scheduler_.now()));
       }
       if (fault.power) disks_[static_cast<std::size_t>(machine)]->lose_power();
     });
-  for (const auto& fault : options_.faults.pauses)
-    scheduler_.at(fault.at, nobody, What::fault, [this, fault] {
+  for (std::size_t i = 0; i < options_.faults.pauses.size(); ++i)
+    scheduler_.at(options_.faults.pauses[i].at, nobody, What::fault, [this, i] {
+      const FaultPlan::Pause& fault = options_.faults.pauses[i];
+      report_.fired.pauses[i] = rank(fault.rank).state() == SimRank::State::running;
       ++report_.faults.pauses;
       log(fmt::format("rank {} pauses for {} s", fault.rank, fault.seconds));
       scheduler_.hold(fault.rank, fault.at + fault.seconds);
     });
-  for (const auto& fault : options_.faults.full_disks) {
+  for (std::size_t i = 0; i < options_.faults.full_disks.size(); ++i) {
+    const FaultPlan::DiskFull& fault = options_.faults.full_disks[i];
     const auto disk = disks_[static_cast<std::size_t>(fault.machine)];
-    scheduler_.at(fault.begin, nobody, What::fault, [disk] { disk->set_full(true); });
+    const auto before = std::make_shared<std::uint64_t>(~std::uint64_t{0});  // writes refused before it was full
+    scheduler_.at(fault.begin, nobody, What::fault, [disk, before] {
+      *before = disk->refused();
+      disk->set_full(true);
+    });
+    fullness_.push_back([this, i, disk, before] {
+      if (disk->refused() > *before) report_.fired.full_disks[i] = 1;
+    });
     if (fault.end < FaultPlan::forever)
-      scheduler_.at(fault.end, nobody, What::fault, [disk] { disk->set_full(false); });
+      scheduler_.at(fault.end, nobody, What::fault, [disk, before, look = fullness_.back()] {
+        look();
+        *before = ~std::uint64_t{0};  // what is refused later is another fault's
+        disk->set_full(false);
+      });
   }
 }
 

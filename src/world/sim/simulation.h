@@ -80,6 +80,7 @@ struct SimReport {
   std::uint64_t frames = 0, frame_bytes = 0;  // on the wire, with repetitions; 0 without faults on messages
   std::vector<SimRankReport> ranks;
   FaultCounts faults;  // that did happen
+  FiredFaults fired;   // of the plan's events
   std::uint64_t events = 0;
   std::uint64_t trace_hash = 0;
   std::vector<SimFailure> failures;  // in the order in which they happened

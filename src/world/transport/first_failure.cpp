@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "world/failure.h"
-
 namespace echelon {
 
 bool FirstFailure::set(int rank, std::string_view reason, FailureKind kind, bool writer_is_dead) {
@@ -19,7 +17,9 @@ bool FirstFailure::set(int rank, std::string_view reason, FailureKind kind, bool
   return true;
 }
 
-void FirstFailure::throw_peer_lost(const std::string& operation) const { throw PeerLost(rank_, reason(), operation); }
+void FirstFailure::throw_peer_lost(const std::string& operation) const {
+  throw PeerLost(rank_, reason(), operation, kind_);
+}
 
 void FirstFailure::throw_to_launcher() const {
   if (!known()) return;

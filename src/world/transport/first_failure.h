@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-namespace echelon {
+#include "world/failure.h"
 
-enum class FailureKind : std::uint32_t { failure, bad_input };
+namespace echelon {
 
 class FirstFailure {
  public:

@@ -25,6 +25,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "world/failure.h"
 #include "world/label.h"
 
 namespace echelon {
@@ -35,12 +36,20 @@ enum class FrameKind : std::uint8_t {
   ack,      // how much of the channel's short messages was taken
   alive,    // the sender lives
   status,   // payload: the sender's RankStatus
-  abort,    // payload: why the sender aborts the job
-  lost,     // payload: why the rank `sequence` is lost
+  abort,    // payload: why the sender aborts the job; sequence as for `lost`
+  lost,     // payload: why a rank is lost; sequence: which, and of what kind the failure is (lost_sequence)
   bye,      // nothing more will be sent
   control,  // the payload says what (world/transport/tcp/frame_sender.h)
 };
 constexpr int frame_kinds = 9;
+
+constexpr std::uint64_t lost_sequence(int rank, FailureKind kind) {
+  return static_cast<std::uint64_t>(kind) << 32 | static_cast<std::uint32_t>(rank);
+}
+constexpr int lost_rank_of(std::uint64_t sequence) { return static_cast<int>(sequence & 0xffffffffu); }
+constexpr FailureKind lost_kind_of(std::uint64_t sequence) {
+  return sequence >> 32 == 1 ? FailureKind::bad_input : FailureKind::failure;
+}
 
 struct FrameHeader {
   FrameKind kind = FrameKind::data;

@@ -15,6 +15,7 @@ void as_rank(int rank, Body&& body) {
   } catch (const RankFailed&) {
     throw;
   } catch (const PeerLost& e) {
+    if (e.kind() == FailureKind::bad_input) throw BadInput(e.reason());
     throw RankFailed(e.rank(), e.reason());
   } catch (const std::exception& e) {
     throw RankFailed(rank, e.what());

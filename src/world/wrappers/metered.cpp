@@ -43,7 +43,7 @@ class Metered : public World {
   void set_status(std::string_view activity) override { inner_.set_status(activity); }
   void set_waiting_for(Rank rank) override { inner_.set_waiting_for(rank); }
   RankStatus status_of(Rank rank) override { return inner_.status_of(rank); }
-  void abort(std::string_view reason) override { inner_.abort(reason); }
+  void abort(std::string_view reason, FailureKind kind) override { inner_.abort(reason, kind); }
 
  private:
   Work over_link(Rank from, Channel channel, Label label, Work inner, std::size_t bytes) {

@@ -45,7 +45,7 @@ class MemoryWorld : public MachineWorld {
     segment_.rank(rank()).status.write(status_);
   }
   RankStatus status_of(Rank rank) override { return segment_.rank(rank).status.read(); }
-  void abort(std::string_view reason) override { segment_.fail_world(rank(), reason); }
+  void abort(std::string_view reason, FailureKind kind) override { segment_.fail_world(rank(), reason, kind); }
 
  private:
   Segment& segment_;
@@ -65,10 +65,8 @@ std::unique_ptr<World> make_memory_world(const std::string& world, Segment& segm
 void run_rank(const std::string& world, Segment& segment, int rank, std::uint64_t seed, const Program& program) {
   try {
     program(*make_memory_world(world, segment, rank, seed));
-  } catch (const BadInput& error) {
-    segment.fail_world(rank, error.what(), FailureKind::bad_input);
   } catch (const std::exception& error) {
-    segment.fail_world(rank, error.what());
+    segment.fail_world(rank, error.what(), kind_of(error));
   } catch (...) {
     segment.fail_world(rank, "it threw something that is no exception");
   }

@@ -34,7 +34,7 @@ void run(EchelonMpiApi& api, const LaunchOptions& launch, const Program& program
       world.abort(e.what());
       throw Failure(e.what());
     } catch (const std::exception& e) {
-      world.abort(e.what());
+      world.abort(e.what(), kind_of(e));
       throw;
     }
     world.finish();

@@ -150,8 +150,8 @@ RankStatus MpiWorld::status_of(Rank rank) {
   return rank == this->rank() ? status_ : told_[static_cast<std::size_t>(rank)];
 }
 
-void MpiWorld::abort(std::string_view reason) {
-  if (failure_.set(rank(), reason)) tell_all(FrameKind::abort, bytes_of(reason));
+void MpiWorld::abort(std::string_view reason, FailureKind kind) {
+  if (failure_.set(rank(), reason, kind)) tell_all(FrameKind::abort, bytes_of(reason), lost_sequence(rank(), kind));
   tell_host_ranks();
 }
 
@@ -169,7 +169,7 @@ void MpiWorld::finish() {
 void MpiWorld::end_after_failure(double grace_seconds) {
   tell_host_ranks();
   if (failure_.rank() != rank())
-    tell_all(FrameKind::lost, bytes_of(failure_.reason()), static_cast<std::uint64_t>(failure_.rank()));
+    tell_all(FrameKind::lost, bytes_of(failure_.reason()), lost_sequence(failure_.rank(), failure_.kind()));
   if (host_ranks_) host_ranks_->end();
   if (transport_.wait_for(now() + grace_seconds,
                           [&] { return transport_.all_have_ended() && transport_.nothing_left(); }))

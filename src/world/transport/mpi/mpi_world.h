@@ -34,7 +34,8 @@ class MpiWorld final : public MachineWorld {
   void set_status(std::string_view activity) override;
   void set_waiting_for(Rank rank) override;
   RankStatus status_of(Rank rank) override;
-  void abort(std::string_view reason) override;
+  using World::abort;
+  void abort(std::string_view reason, FailureKind kind) override;
 
   bool failed() const { return failure_.known() || (host_ranks_ && host_ranks_->segment().failure().known()); }
   void finish();  // after the program: waits for the others' end; throws PeerLost

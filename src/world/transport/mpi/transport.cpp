@@ -203,11 +203,11 @@ void MpiTransport::handle(Rank from, std::span<const std::byte> message) {
     case FrameKind::bye: ended_[static_cast<std::size_t>(from)] = 1; break;
     case FrameKind::abort:
       ended_[static_cast<std::size_t>(from)] = 1;
-      failure_.set(from, text);
+      failure_.set(from, text, lost_kind_of(h.sequence));
       break;
     case FrameKind::lost:  // it ends because it heard of another's failure
       ended_[static_cast<std::size_t>(from)] = 1;
-      failure_.set(static_cast<int>(h.sequence), text);
+      failure_.set(lost_rank_of(h.sequence), text, lost_kind_of(h.sequence));
       break;
     default: fail("rank {} sent a frame of kind {}, which no rank sends through MPI", from, static_cast<int>(h.kind));
   }

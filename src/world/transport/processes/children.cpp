@@ -22,7 +22,6 @@ namespace echelon {
 
 namespace {
 
-constexpr std::array<int, 3> passed_on{SIGINT, SIGTERM, SIGUSR1};
 constexpr int exit_ended = 0, exit_failed = 1;
 
 // Blocks the signals that are to be passed on and makes them readable from a descriptor. The destructor unblocks them.
@@ -31,7 +30,8 @@ class CaughtSignals {
   CaughtSignals() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : passed_on) sigaddset(&set, signal);
+    for (const int signal : stop_signals)
+      if (!is_ignored(signal)) sigaddset(&set, signal);
     pthread_sigmask(SIG_BLOCK, &set, &before_);
     descriptor_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (descriptor_ < 0) {
@@ -177,6 +177,7 @@ void run_children(Segment& segment, const ChildOptions& options, const std::func
   const CaughtSignals signals;
   ChildProcesses children(segment, options);
   children.start(signals, body);
+  if (options.started) options.started();
   children.watch(signals);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // Ranks as child processes of this process, which only watches them. If it dies, they are killed. The first SIGINT,
-// SIGTERM or SIGUSR1 that it gets is passed on to them; a second one ends them and this process at once
+// SIGTERM, SIGUSR1 or SIGHUP that it gets is passed on to them; a second one ends them and this process at once
 // (world/os/signals.h). Nothing is thrown for what happens to the children: the first failure is recorded in the
 // segment, by the rank that fails, or here if that rank was killed.
 
@@ -11,9 +11,10 @@
 namespace echelon {
 
 struct ChildOptions {
-  int first_rank = 0;          // what the first child is called in messages
-  double grace_seconds = 5;    // after a failure the other ranks have that long to end before they are killed
-  bool hears_signals = false;  // as world/launch.h has it
+  int first_rank = 0;                  // what the first child is called in messages
+  double grace_seconds = 5;            // after a failure the other ranks have that long to end before they are killed
+  bool hears_signals = false;          // as world/launch.h has it
+  std::function<void()> started = {};  // called here once all children exist: what only they need can be closed
 };
 
 // Forks one child for each rank of the segment (call it while this process has one thread), each of which runs

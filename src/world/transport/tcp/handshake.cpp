@@ -54,7 +54,7 @@ Challenge decode_challenge(std::span<const std::byte, challenge_bytes> bytes) {
   c.version = in.get<std::uint16_t>();
   const auto verdict = in.get<std::uint8_t>();
   const auto zero = in.get<std::uint8_t>();
-  if (verdict > static_cast<std::uint8_t>(Verdict::too_many) || zero != 0) {
+  if (verdict > static_cast<std::uint8_t>(Verdict::no_tls) || zero != 0) {
     throw BadHandshake(fmt::format("unknown verdict {}.{}", verdict, zero));
   }
   c.verdict = static_cast<Verdict>(verdict);

@@ -7,6 +7,7 @@
 //   dialler -> listener   Proof      HMAC(secret, "dialler", Hello, listener's number, channel)
 //   listener -> dialler   Entered    one byte: the connection counts from now on, for both
 //
+// A dialler that finds the listener's proof wrong sends zeros for its own, so that both sides can say so.
 // Without the last byte a dialler could believe in a connection that the listener, whose timeout for the handshake is
 // short, has closed while the proof was on its way. So until that byte arrives the dialler tries again.
 //
@@ -46,7 +47,18 @@ struct Hello {
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
-enum class Verdict : std::uint8_t { welcome, other_version, other_job, not_expected, too_many };
+enum class Verdict : std::uint8_t {
+  welcome,
+  other_version,
+  other_job,
+  not_expected,
+  too_many,
+  needs_tls,  // the listener encrypts, the dialler does not; both are said without TLS
+  no_tls,     // the other way round
+};
+
+// The first byte tells a Hello or a Challenge without TLS from a TLS connection.
+constexpr std::byte first_plain_byte{'E'}, first_tls_byte{0x16};
 
 struct Challenge {
   Verdict verdict = Verdict::welcome;  // anything else: the listener hangs up, and this is why

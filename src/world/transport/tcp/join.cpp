@@ -92,15 +92,15 @@ Credentials make_credentials(const TcpOptions& options, bool alone) {
   return credentials;
 }
 
-// A socket that listens at a port of its own; whoever gets the number must close it.
-int listen_anywhere(const asio::ip::address& address, std::uint16_t& port) {
+// A socket bound to a port of its own, for a rank that will listen there; nobody can connect to it before. Whoever gets
+// the number must close it.
+int bind_anywhere(const asio::ip::address& address, std::uint16_t& port) {
   asio::io_context io;
   std::error_code error;
   tcp::acceptor acceptor(io);
   const tcp::endpoint at(address, 0);
   acceptor.open(at.protocol(), error);
   if (!error) acceptor.bind(at, error);
-  if (!error) acceptor.listen(1024, error);
   if (error) bad_input("cannot listen at {}: {}", address.to_string(), error.message());
   port = acceptor.local_endpoint().port();
   return acceptor.release();
@@ -110,6 +110,7 @@ struct Node {
   JobTable table;
   Credentials credentials;
   std::vector<int> listeners;
+  HeldAddress held;
 };
 
 Node gather_node(const TcpOptions& options, const LaunchOptions& launch, bool alone) {
@@ -122,7 +123,7 @@ Node gather_node(const TcpOptions& options, const LaunchOptions& launch, bool al
   offer.seed = launch.seed;
   if (!address.is_unspecified()) offer.address = address.to_string();
   for (int i = 0; i < options.per_node; ++i)
-    node.listeners.push_back(listen_anywhere(address, offer.ports.emplace_back()));
+    node.listeners.push_back(bind_anywhere(address, offer.ports.emplace_back()));
   if (alone) {
     node.table.seed = launch.seed;
     node.table.session = make_nonce();
@@ -141,7 +142,10 @@ Node gather_node(const TcpOptions& options, const LaunchOptions& launch, bool al
   meeting.join_seconds = options.join_seconds;
   meeting.last_call_seconds = options.last_call_seconds;
   meeting.say = options.say;
-  node.table = meet(meeting, node.credentials, offer);
+  meeting.job_id = options.job_id;
+  Meeting met = meet(meeting, node.credentials, offer);
+  node.table = std::move(met.table);
+  node.held = std::move(met.held);
   return node;
 }
 
@@ -181,11 +185,9 @@ void live(Segment& status, int first_rank, int local, const std::function<void()
     const bool here = e.rank() >= first_rank && e.rank() < first_rank + status.ranks();
     // If neither records anything for a while (that rank stands still, but lives), this is what is known.
     for (int i = 0; here && e.rank() != me && i < 100 && !status.failure().known(); ++i) sleep_really(0.01);
-    if (!status.failure().known()) status.fail_world(e.rank(), e.reason());
-  } catch (const BadInput& e) {
-    status.fail_world(me, e.what(), FailureKind::bad_input);
+    if (!status.failure().known()) status.fail_world(e.rank(), e.reason(), e.kind());
   } catch (const std::exception& e) {
-    status.fail_world(me, e.what());
+    status.fail_world(me, e.what(), kind_of(e));
   } catch (...) {
     status.fail_world(me, "it threw something that is no exception");
   }
@@ -197,20 +199,21 @@ void live(Segment& status, int first_rank, int local, const std::function<void()
 void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Program& program) {
   const bool alone = options.max_nodes == 1;
   const Node node = gather_node(options, launch, alone);
-  struct CloseAll {  // in the parent; each child owns one
-    const std::vector<int>& sockets;
-    ~CloseAll() {
-      for (const int s : sockets) ::close(s);
-    }
-  } const close_all{node.listeners};
   // Records the first failure on this machine; the ranks' messages do not go through it.
   const auto status = Segment::create(Segment::Reach::machine, options.per_node, 1 << 20);
-  run_children(*status, {node.table.first_rank, launch.grace_seconds, launch.hears_signals}, [&](int local) {
+  ChildOptions children{node.table.first_rank, launch.grace_seconds, launch.hears_signals, {}};
+  // Each child has its own; a copy here would keep the port open when the child has closed it.
+  children.started = [&] {
+    for (const int s : node.listeners) ::close(s);
+  };
+  run_children(*status, children, [&](int local) {
     for (int i = 0; i < options.per_node; ++i) {
       if (i != local) ::close(node.listeners[static_cast<std::size_t>(i)]);
     }
     set_environment(torchrun_variables(place_of(node, options, local)));
-    live(*status, node.table.first_rank, local, [&] { run_rank(config_of(node, options, launch, local), program); });
+    RankConfig config = config_of(node, options, launch, local);
+    config.neighbours = &status->failure();
+    live(*status, node.table.first_rank, local, [&] { run_rank(config, program); });
   });
   status->failure().throw_to_launcher();
 }

@@ -107,7 +107,7 @@ void Link::on_readable() {
       arm_write();
     }
   }
-  if (lost_rank_ >= 0) host_.lost(std::exchange(lost_rank_, -1), lost_reason_);
+  if (lost_rank_ >= 0) host_.lost(std::exchange(lost_rank_, -1), lost_reason_, lost_kind_);
   if (!trouble.empty()) return end(trouble);
   if (more)
     asio::post(wire_.socket().get_executor(), [this] { on_readable(); });
@@ -228,10 +228,12 @@ void Link::hear(const FrameHeader& header, std::span<const std::byte> payload) {
     case FrameKind::abort:
       lost_rank_ = peer_;
       lost_reason_ = text_of(payload);
+      lost_kind_ = lost_kind_of(header.sequence);
       break;
     case FrameKind::lost:
-      lost_rank_ = static_cast<int>(header.sequence);
+      lost_rank_ = lost_rank_of(header.sequence);
       lost_reason_ = text_of(payload);
+      lost_kind_ = lost_kind_of(header.sequence);
       break;
     default:
       throw BadFrame(FrameFault::kind, fmt::format("a frame of kind {} between ranks", static_cast<int>(header.kind)));

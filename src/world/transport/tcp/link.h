@@ -18,8 +18,8 @@ namespace echelon::tcp {
 // What a link asks of the mesh that owns it.
 class LinkHost {
  public:
-  virtual void wake() = 0;                                     // any thread: have the I/O thread call pump()
-  virtual void lost(int rank, const std::string& reason) = 0;  // I/O thread
+  virtual void wake() = 0;  // any thread: have the I/O thread call pump()
+  virtual void lost(int rank, const std::string& reason, FailureKind kind = FailureKind::failure) = 0;  // I/O thread
   virtual void changed() = 0;                        // I/O thread: over(), quiet() or closed() may have changed
   virtual std::uint64_t status_version() const = 0;  // any thread: one more for each change of this rank's status
   virtual RankStatus status_now(std::uint64_t& version) = 0;
@@ -80,6 +80,7 @@ class Link final : public Carrier {
   std::uint64_t status_told_ = 0;
   int lost_rank_ = -1;  // told by the peer; reported once the lock is released
   std::string lost_reason_;
+  FailureKind lost_kind_ = FailureKind::failure;
 
   std::atomic<bool> wants_pump_ = false;
   std::atomic<double> last_heard_;

@@ -3,12 +3,14 @@
 // one. Both ends do TLS first (if the credentials have it), then the handshake of world/transport/tcp/handshake.h.
 //
 // A peer that has not proved itself costs little: nothing is allocated for it beyond a fixed buffer, it has
-// `handshake_seconds` (an honest one needs milliseconds, on a busy machine some seconds), and at most `max_strangers`
-// are in the handshake at once: one more closes the oldest, so that silent connections cannot keep an honest peer out.
+// `handshake_seconds` (an honest one needs milliseconds, and dials again), and at most `max_strangers` are in the
+// handshake at once, at most `max_per_address` from one address: one more closes the oldest (of that address), so that
+// silent connections cannot keep an honest peer out.
 //
 // Everything runs on the thread that runs the io_context.
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -22,16 +24,18 @@ struct Credentials {  // what all processes of a job know
   Secret secret;
   Bytes32 job = {};
   std::shared_ptr<const Tls> tls;  // null: plain
-  double handshake_seconds = 8;
-  std::size_t max_strangers = 64;
+  double handshake_seconds = 2;
+  std::size_t max_strangers = 64, max_per_address = 32;
 };
 
 class Listener {
  public:
   using Judge = std::function<Verdict(const Hello&)>;       // before the proof: is this peer expected?
   using Welcome = std::function<void(Wire, const Hello&)>;  // after it
+  // Why somebody who speaks Echelon's protocol was not let in; each reason at most once in five seconds.
+  using Tell = std::function<void(const std::string&)>;
 
-  Listener(asio::ip::tcp::acceptor acceptor, Credentials credentials, Judge judge, Welcome welcome);
+  Listener(asio::ip::tcp::acceptor acceptor, Credentials credentials, Judge judge, Welcome welcome, Tell tell = {});
   ~Listener();  // closes
   Listener(const Listener&) = delete;
   void close();
@@ -48,9 +52,15 @@ class Refused : public Failure {
   using Failure::Failure;
 };
 
+// Nobody has listened at the address for `closed_seconds`.
+class NobodyListens : public Failure {
+  using Failure::Failure;
+};
+
 // Tries until `deadline`, then throws Failure with the last reason; Refused at once. Fills in hello's nonce and job.
 asio::awaitable<Wire> dial(asio::ip::tcp::endpoint to, const Credentials& credentials, Hello hello,
-                           std::chrono::steady_clock::time_point deadline);
+                           std::chrono::steady_clock::time_point deadline,
+                           double closed_seconds = std::numeric_limits<double>::infinity());
 
 // Runs `action` after that time unless it goes out of scope before.
 class Alarm {

@@ -17,6 +17,8 @@ using asio::ip::tcp;
 
 constexpr std::uint32_t epoch = 1;
 constexpr std::size_t longest_reason = 1000;
+constexpr int listen_backlog = 1024;
+constexpr double neighbour_poll_seconds = 0.05;
 
 }  // namespace
 
@@ -36,10 +38,13 @@ Mesh::Mesh(const RankConfig& config, FirstFailure& failure, TransferPool& pool, 
   status_.activity.reserve(RankStatus::activity_bytes);
   Credentials credentials = config.credentials;
   credentials.secret = derive(credentials.secret, "session", config.table.session);
+  // All other ranks may be in the handshake at once, and come from one address.
   credentials.max_strangers = std::max<std::size_t>(credentials.max_strangers, 2 * links_.size());
+  credentials.max_per_address = std::max<std::size_t>(credentials.max_per_address, 2 * links_.size());
   tcp::acceptor acceptor(io_);
   const bool v6 = config.table.peers[static_cast<std::size_t>(rank_)].address.find(':') != std::string::npos;
   acceptor.assign(v6 ? tcp::v6() : tcp::v4(), config.listener);
+  acceptor.listen(listen_backlog);
   if (missing_ > 0) {
     listener_ = std::make_unique<Listener>(
         std::move(acceptor), credentials,
@@ -92,7 +97,7 @@ void Mesh::add_link(int peer, Wire wire) {
   auto& link = links_[static_cast<std::size_t>(peer)];
   link = std::make_unique<Link>(*this, pool_, clock_, rank_, peer, epoch, std::move(wire));
   if (failure_.known()) {
-    link->say(FrameKind::lost, failure_.reason(), static_cast<std::uint64_t>(failure_.rank()));
+    link->say(FrameKind::lost, failure_.reason(), lost_sequence(failure_.rank(), failure_.kind()));
     link->fail_all();
   }
   link->start();
@@ -103,8 +108,26 @@ void Mesh::add_link(int peer, Wire wire) {
   changed_.notify_all();
 }
 
+// A rank of this machine that died before it was connected to this one is not missed by its connection, but its
+// launcher has recorded it.
+void Mesh::expect_neighbours() {
+  const int dead = config_.neighbours->rank();
+  if (dead < 0 || dead >= size_ || dead == rank_) return;
+  const auto missing = std::make_shared<bool>(false);
+  on_io_thread([this, dead, missing] {
+    *missing = !links_[static_cast<std::size_t>(dead)];
+    if (*missing) lost(dead, config_.neighbours->reason(), config_.neighbours->kind());
+  });
+  if (*missing) failure_.throw_peer_lost("joining");
+}
+
 void Mesh::join() {
-  const bool decided = wait_for(config_.mesh_seconds + 1, [&] { return whole_ || failure_.known(); });
+  bool decided = false;
+  int known_for = 0;  // looks; what a neighbour has said before its end is given some time to arrive
+  for (double waited = 0; !decided && waited < config_.mesh_seconds + 1; waited += neighbour_poll_seconds) {
+    decided = wait_for(neighbour_poll_seconds, [&] { return whole_ || failure_.known(); });
+    if (!decided && config_.neighbours && config_.neighbours->known() && ++known_for > 2) expect_neighbours();
+  }
   // A rank that has failed may have joined before: its program ran, so this rank's program runs too, and hears of the
   // failure where it waits.
   if (failure_.known() && wait_for(1, [&] { return whole_; })) return;
@@ -199,12 +222,11 @@ RankStatus Mesh::status_now(std::uint64_t& version) {
   return status_;
 }
 
-void Mesh::lost(int rank, const std::string& reason) {
-  if (!failure_.set(rank, reason)) return;
+void Mesh::lost(int rank, const std::string& reason, FailureKind kind) {
+  if (!failure_.set(rank, reason, kind)) return;
   fail_links();
-  each_link([&](Link& link) {
-    link.say(FrameKind::lost, reason.substr(0, longest_reason), static_cast<std::uint64_t>(rank));
-  });
+  each_link(
+      [&](Link& link) { link.say(FrameKind::lost, reason.substr(0, longest_reason), lost_sequence(rank, kind)); });
   changed();
 }
 
@@ -213,12 +235,12 @@ void Mesh::fail_links() {
   each_link([](Link& link) { link.fail_all(); });
 }
 
-void Mesh::abort(std::string_view reason) {
+void Mesh::abort(std::string_view reason, FailureKind kind) {
   const std::string text(reason.substr(0, longest_reason));
-  if (!failure_.set(rank_, text)) return;
+  if (!failure_.set(rank_, text, kind)) return;
   fail_links();
-  asio::post(io_, [this, text] {
-    each_link([&](Link& link) { link.say(FrameKind::abort, text); });
+  asio::post(io_, [this, text, kind] {
+    each_link([&](Link& link) { link.say(FrameKind::abort, text, lost_sequence(rank_, kind)); });
     changed();
   });
 }

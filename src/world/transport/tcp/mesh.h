@@ -23,13 +23,14 @@ namespace echelon::tcp {
 struct RankConfig {  // what a rank needs to join its job
   int rank = 0;
   JobTable table;
-  int listener = -1;             // a listening socket at the table's port; the world closes it
+  int listener = -1;             // a socket bound to the table's port; the world listens at it and closes it
   Credentials credentials;       // of the job; the world derives that of the session from it
   double mesh_seconds = 20;      // for all connections to be made
   double silence_seconds = 2.2;  // after which a rank is lost
   double beat_seconds = 0.4;
   bool share_memory = true;  // with ranks of the same machine
   LaunchOptions launch;
+  const FirstFailure* neighbours = nullptr;  // of the ranks that the same launcher has started; null: it tells nothing
 };
 
 class Mesh final : public LinkHost {
@@ -43,7 +44,7 @@ class Mesh final : public LinkHost {
 
   void join();  // waits until all connections are there; throws PeerLost
   void stop();  // ends at once, without a word to the others; for one that could not join
-  void abort(std::string_view reason);
+  void abort(std::string_view reason, FailureKind kind);
   void finish();  // after the program: waits for the others' `bye`; throws PeerLost
 
   Link& link(int rank);  // Failure if there is none to that rank
@@ -58,11 +59,12 @@ class Mesh final : public LinkHost {
   void on_io_thread(std::function<void()> act);
   template <typename Condition>
   bool wait_for(double seconds, Condition condition);
+  void expect_neighbours();
   template <typename Act>
   void each_link(Act&& act);
 
   void wake() override;
-  void lost(int rank, const std::string& reason) override;
+  void lost(int rank, const std::string& reason, FailureKind kind = FailureKind::failure) override;
   void changed() override;
   std::uint64_t status_version() const override { return status_version_.load(); }
   RankStatus status_now(std::uint64_t& version) override;

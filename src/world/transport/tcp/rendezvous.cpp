@@ -1,6 +1,7 @@
 #include "world/transport/tcp/rendezvous.h"
 
 #include <algorithm>
+#include <limits>
 #include <list>
 #include <map>
 #include <optional>
@@ -59,7 +60,8 @@ class Server {
               std::error_code error;
               guest->seen_address = guest->wire.socket().remote_endpoint(error).address().to_string();
               asio::co_spawn(io_, attend(guest), asio::detached);
-            }) {}
+            },
+            options.say) {}
 
   int nodes() const { return static_cast<int>(guests_.size()); }
   bool finished() const { return decided_ && unanswered_ == 0; }
@@ -174,10 +176,10 @@ class Server {
 };
 
 asio::awaitable<JobTable> ask(tcp::endpoint endpoint, Credentials credentials, RendezvousOptions options,
-                              NodeOffer offer, std::chrono::steady_clock::time_point deadline) {
+                              NodeOffer offer, std::chrono::steady_clock::time_point deadline, double closed_seconds) {
   Hello hello;
   hello.role = Role::node;
-  Wire wire = co_await dial(endpoint, credentials, hello, deadline);
+  Wire wire = co_await dial(endpoint, credentials, hello, deadline, closed_seconds);
   // One thing at a time: GCC 12 destroys what is made on the way in an expression with co_await once too often.
   std::string brings = write_offer({offer, options.node_rank, options.min_nodes, options.max_nodes});
   co_await write_note(wire, std::move(brings));
@@ -199,41 +201,48 @@ tcp::endpoint resolve(asio::io_context& io, const std::string& host, std::uint16
 }
 
 // A listener at the endpoint, if this machine has that address and no program listens there yet.
-std::optional<tcp::acceptor> try_listen(asio::io_context& io, const tcp::endpoint& at, std::string& reason) {
-  std::error_code error;
+std::optional<tcp::acceptor> try_listen(asio::io_context& io, const tcp::endpoint& at, std::error_code& error) {
   tcp::acceptor acceptor(io);
   acceptor.open(at.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error) acceptor.bind(at, error);
   if (!error) acceptor.listen(256, error);
-  reason = error.message();
   if (error) return std::nullopt;
   return acceptor;
 }
 
+// An address of this machine at which nobody answers, though somebody has it: for so long no job forms.
+constexpr double held_seconds = 1.5;
+
 }  // namespace
 
-JobTable meet(const RendezvousOptions& options, const Credentials& credentials, const NodeOffer& offer) {
+Meeting meet(const RendezvousOptions& options, const Credentials& credentials, const NodeOffer& offer) {
   asio::io_context io(1);
   const auto endpoint = resolve(io, options.host, options.port);
   const std::string where = fmt::format("{}:{}", options.host, options.port);
+  HeldAddress held;
   std::unique_ptr<Server> server;
+  double closed_seconds = std::numeric_limits<double>::infinity();
   if (options.node_rank <= 0) {
-    std::string reason;
-    if (auto acceptor = try_listen(io, endpoint, reason)) {
+    std::error_code error;
+    if (auto acceptor = try_listen(io, endpoint, error)) {
+      held = HeldAddress(acceptor->native_handle());
       server = std::make_unique<Server>(io, std::move(*acceptor), credentials, options);
     } else if (options.node_rank == 0) {
-      bad_input("node 0 cannot listen at the rendezvous {}: {}", where, reason);
+      bad_input("node 0 cannot listen at the rendezvous {}: {}", where, error.message());
+    } else if (error == asio::error::address_in_use) {
+      closed_seconds = held_seconds;
     }
   }
   const auto start = std::chrono::steady_clock::now(), deadline = start + seconds_duration(options.join_seconds);
   auto notice = start + std::chrono::seconds(3);
   std::optional<JobTable> table;
   std::exception_ptr problem;
-  asio::co_spawn(io, ask(endpoint, credentials, options, offer, deadline), [&](std::exception_ptr e, JobTable t) {
-    problem = e;
-    if (!e) table = std::move(t);
-  });
+  asio::co_spawn(io, ask(endpoint, credentials, options, offer, deadline, closed_seconds),
+                 [&](std::exception_ptr e, JobTable t) {
+                   problem = e;
+                   if (!e) table = std::move(t);
+                 });
   const auto end = deadline + seconds_duration(options.last_call_seconds + 2);
   while (!problem && !(table && (!server || server->finished())) && std::chrono::steady_clock::now() < end) {
     io.run_one_until(std::min(end, notice));
@@ -252,6 +261,11 @@ JobTable meet(const RendezvousOptions& options, const Credentials& credentials, 
     fail("the rendezvous at {} broke off: {}", where, e.code().message());
   } catch (const BadRendezvousMessage& e) {
     fail("the rendezvous at {} sent a table that cannot be read: {}", where, e.what());
+  } catch (const NobodyListens&) {
+    bad_input(
+        "the job '{}' at {} has begun without this machine, which came too late (or another program holds that port): "
+        "wait for its end, or start another job at another port",
+        options.job_id, where);
   } catch (const BadInput&) {
     throw;
   } catch (const Failure& e) {
@@ -261,7 +275,9 @@ JobTable meet(const RendezvousOptions& options, const Credentials& credentials, 
     fail("waited {:g} s at the rendezvous {} for {} nodes{}", options.join_seconds, where, options.min_nodes,
          server ? fmt::format("; {} came", server->nodes()) : "");
   }
-  return *std::move(table);
+  server.reset();
+  held.stop_listening();
+  return {*std::move(table), std::move(held)};
 }
 
 }  // namespace echelon::tcp

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -20,6 +21,7 @@ namespace echelon::tcp {
 namespace {
 
 constexpr std::size_t hex_digits = 64;
+constexpr int fewest_different_bytes = 12;  // of 32; random ones have about 30, and fewer than 12 once in 2^80
 constexpr const char* digits = "0123456789abcdef";
 
 Bytes32 entropy() {
@@ -78,6 +80,12 @@ Secret parse_secret(std::string_view hex, std::string_view where_from) {
         "{} holds no job secret: expected {} hexadecimal digits, found {} characters. "
         "`echelon secret FILE` makes one",
         where_from, hex_digits, hex.size());
+  }
+  std::array<bool, 256> seen{};
+  for (const std::byte b : secret.bytes) seen[static_cast<std::size_t>(b)] = true;
+  if (std::ranges::count(seen, true) < fewest_different_bytes) {
+    bad_input("{} holds a secret that anybody could guess: it is no random number. `echelon secret FILE` makes one",
+              where_from);
   }
   return secret;
 }

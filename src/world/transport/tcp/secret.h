@@ -1,7 +1,8 @@
 #pragma once
 // The secret that the processes of one job share: 256 random bits. A process that has it may join the job; it is never
 // sent. It is kept in a file that only its owner can read, or in the environment variable ECHELON_SECRET, as 64
-// hexadecimal digits; never on a command line, which every user of the machine can read.
+// hexadecimal digits; never on a command line, which every user of the machine can read. Zeros and other patterns are
+// refused.
 //
 // All functions are thread-safe. Errors that the user can cure are BadInput; no message ever contains the secret.
 

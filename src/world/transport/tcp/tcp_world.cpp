@@ -75,7 +75,8 @@ class TcpWorld final : public MachineWorld {
     const std::lock_guard lock(mutex_);
     return status_;
   }
-  void abort(std::string_view reason) override { mesh_.abort(reason); }
+  using World::abort;
+  void abort(std::string_view reason, FailureKind kind) override { mesh_.abort(reason, kind); }
 
  private:
   bool on_this_machine(Rank rank) const {
@@ -107,7 +108,7 @@ class TcpWorld final : public MachineWorld {
   }
   // Ends the waits of the ranks on this machine that look at the shared memory.
   void tell_host_ranks() {
-    if (host_ranks_) host_ranks_->segment().fail_world(failure_.rank(), failure_.reason());
+    if (host_ranks_) host_ranks_->segment().fail_world(failure_.rank(), failure_.reason(), failure_.kind());
   }
   void fail_local_waits() {
     {
@@ -138,7 +139,7 @@ void run_rank(const RankConfig& config, const Program& program) {
     world.abort(e.what());  // nobody was lost: this program waited for one that has ended
     throw Failure(e.what());
   } catch (const std::exception& e) {
-    world.abort(e.what());
+    world.abort(e.what(), kind_of(e));
     throw;
   }
   world.finish();
