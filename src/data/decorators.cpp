@@ -30,7 +30,7 @@ class Shuffled : public Dataset {
   DatasetPtr inner_;
 };
 
-// first, first + step, first + 2 * step, ...
+// The samples from `first` on.
 class Sliced : public Dataset {
  public:
   Sliced(DatasetPtr inner, std::uint64_t first, std::uint64_t count)
@@ -45,7 +45,7 @@ class Sliced : public Dataset {
   std::uint64_t origin(std::uint64_t index, const SampleContext& context) const override {
     return inner_->origin(first_ + index, context);
   }
-  std::int32_t label(std::uint64_t index) const override { return inner_->label(first_ + index * step_); }
+  std::int32_t label(std::uint64_t index) const override { return inner_->label(first_ + index); }
 
  private:
   DatasetPtr inner_;

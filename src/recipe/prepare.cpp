@@ -59,7 +59,6 @@ std::string fields_text(const data::DatasetInfo& info) {
 models::LossSpec usual_loss(const data::DatasetInfo& info) {
   models::LossSpec loss;
   if (!info.targets.empty() && std::ranges::all_of(info.targets, &data::TargetColumn::binary)) loss.name = "binary";
-  loss.class_weights = info.class_weights;
   return loss;
 }
 
@@ -71,7 +70,6 @@ models::LossSpec read_loss_for(const PreparedRun& run, const models::InputSpec& 
   if (inputs.target.name.empty())
     problems.add(table.place("name"), "[loss] is for networks that learn from targets, but the data have none");
   if (loss.name.empty()) loss.name = classes ? "cross_entropy" : inputs.loss.name.empty() ? "mse" : inputs.loss.name;
-  if (classes && !table.has("class_weights")) loss.class_weights = inputs.loss.class_weights;
   if (classes != (loss.name == "cross_entropy"))
     table.problem("name", classes ? fmt::format("= \"{}\" is for numbers, but the targets are classes: use "
                                                 "cross_entropy",

@@ -162,7 +162,7 @@ void PlannedEngine::prepare(const data::Batch& batch) {
 void PlannedEngine::run_tasks(std::uint64_t step, const data::Batch& batch, double slowness) {
   const int first = layout_.shards_of_replica(layout_.replica_of(world_.rank())).first;
   StepContext context{
-      .seed = settings_.seed, .step = static_cast<std::uint32_t>(step), .communicator = messages_->get()};
+      .seed = settings_.seed, .step = static_cast<std::uint32_t>(step), .communicator = messages_.get()};
   const auto samples = static_cast<double>(batch.samples());
   context.loss_scale = static_cast<float>(1.0 / (samples * static_cast<double>(loss_terms_)));
   std::array<char, 64> status;
