@@ -231,8 +231,8 @@ TEST(Parts, TheLossAndTheCutBelongToTheRun) {
     recipes[run.job().recipe_fingerprint] = loss;
     data[run.job().data_fingerprint] = data_keys;
   }
-  EXPECT_EQ(recipes.size(), 3u);
-  EXPECT_EQ(data.size(), 3u);
+  EXPECT_EQ(recipes.size(), 5u);
+  EXPECT_EQ(data.size(), 3u) << "of the whole, and of two cuts";
 }
 
 TEST(Parts, EveryProblemOfMonitorMetricsAndLossIsNamed) {
