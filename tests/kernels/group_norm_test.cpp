@@ -14,8 +14,8 @@ TEST(GroupNorm, EqualsItsReference) {
           if (s.cols() < 2) continue;  // one number has no variance
           SCOPED_TRACE(std::to_string(samples) + " x 6 x " + std::to_string(inner) + " in " + std::to_string(groups));
           const std::size_t n = samples * 6 * inner;
-          const Fenced x = random_values(n, 1, -2, 5), dy = random_values(n, 2);
-          const Fenced gamma = random_values(6, 3), beta = random_values(6, 4);
+          const Fenced x = fenced_values(n, 1, -2, 5), dy = fenced_values(n, 2);
+          const Fenced gamma = fenced_values(6, 3), beta = fenced_values(6, 4);
           const float eps = 1e-3f;
           Fenced y(n), mean(s.rows()), rstd(s.rows()), want_y(n), want_mean(s.rows()), want_rstd(s.rows());
           group_norm(s, x.data(), gamma.data(), beta.data(), eps, y.data(), mean.data(), rstd.data());

@@ -82,7 +82,7 @@ TEST(CrossEntropy, WeightedEqualsItsReference) {
         for (const auto& [smoothing, gamma] :
              {std::pair(0.0f, 0.0f), std::pair(0.1f, 0.0f), std::pair(0.0f, 2.0f), std::pair(0.0f, 0.5f)}) {
           const std::size_t rows = 5;
-          const Fenced x = random_values(rows * cols, 1, -6, 6), weights = random_values(cols, 2, 0, 3);
+          const Fenced x = fenced_values(rows * cols, 1, -6, 6), weights = fenced_values(cols, 2, 0, 3);
           const auto targets = random_targets(rows, cols, true);
           const RowWeighting how{weighted ? weights.data() : nullptr, gamma};
           Fenced dx(x.size()), want_dx(x.size()), losses(rows), want_losses(rows), again(rows);
@@ -108,7 +108,7 @@ TEST(CrossEntropy, WeightedEqualsItsReference) {
 }
 
 TEST(CrossEntropy, WithoutWeightsTheWeightedOneIsThePlainOne) {
-  const Fenced x = random_values(6 * 11, 4, -3, 3);
+  const Fenced x = fenced_values(6 * 11, 4, -3, 3);
   const auto targets = random_targets(6, 11, true);
   Fenced plain(x.size()), weighted(x.size());
   for (const float smoothing : {0.0f, 0.2f}) {
@@ -124,7 +124,7 @@ TEST(CrossEntropy, WeightedGradientAgreesWithFiniteDifferences) {
   const std::size_t rows = 3, cols = 5;
   const std::int32_t targets[] = {4, -1, 0};
   const float weights[] = {0.5f, 2, 1, 0, 3};
-  const Fenced x = random_values(rows * cols, 3);
+  const Fenced x = fenced_values(rows * cols, 3);
   for (const auto& [smoothing, gamma] :
        {std::pair(0.0, 0.0), std::pair(0.2, 0.0), std::pair(0.0, 2.0), std::pair(0.0, 0.5)}) {
     const auto objective = [&, smoothing = smoothing, gamma = gamma](const std::vector<double>& v) {
@@ -219,7 +219,7 @@ TEST(Loss, QuantilesEqualTheirReference) {
   const float levels[] = {0.1f, 0.5f, 0.9f};
   for (const std::size_t rows : odd_sizes)
     for (const std::size_t quantiles : {1, 2, 3}) {
-      const Fenced x = random_values(rows * quantiles, 1, -9, 9), t = random_values(rows, 2, -9, 9);
+      const Fenced x = fenced_values(rows * quantiles, 1, -9, 9), t = fenced_values(rows, 2, -9, 9);
       const double want = ref_quantile_loss(x.data(), t.data(), levels, rows, quantiles);
       EXPECT_NEAR(quantile_loss(x.data(), t.data(), levels, rows, quantiles), want, 1e-9 * std::fabs(want) + 1e-9);
       Fenced dx(rows * quantiles), want_dx(rows * quantiles);

@@ -14,8 +14,8 @@ TEST(RecurrentCell, EqualsItsReferenceForwardAndBackward) {
           const auto n = static_cast<std::size_t>(s.batch * units);
           const std::size_t wide = n * static_cast<std::size_t>(gates(cell)),
                             kept = n * static_cast<std::size_t>(cell_saved(cell));
-          const Fenced x = random_values(wide, 1, -3, 3), y = random_values(wide, 2, -3, 3),
-                       before = random_values(n, 3, -1, 1), dh = random_values(n, 4), dc = random_values(n, 5);
+          const Fenced x = fenced_values(wide, 1, -3, 3), y = fenced_values(wide, 2, -3, 3),
+                       before = fenced_values(n, 3, -1, 1), dh = fenced_values(n, 4), dc = fenced_values(n, 5);
           Fenced h(n), want_h(n), c(n), want_c(n), saved(kept), want_saved(kept);
           cell_forward(s, x.data(), y.data(), before.data(), h.data(), c.data(), saved.data());
           ref_cell_forward(s, x.data(), y.data(), before.data(), want_h.data(), want_c.data(), want_saved.data());

@@ -44,14 +44,14 @@ models::InputSpec spec_of(Type target, std::int64_t of_classes, models::LossSpec
   return spec;
 }
 
-struct Told {
+struct ToldByShards {
   double loss = 0, accuracy = -1;
 };
 
 // The metrics of predictions that arrive in slices of `slice` rows.
 std::map<std::string, double> metrics_of(const models::InputSpec& inputs, const std::vector<std::string>& names,
                                          std::span<const float> predictions, std::span<const std::byte> targets,
-                                         std::size_t slice, Told told = {}, data::DatasetInfo info = {}) {
+                                         std::size_t slice, ToldByShards told = {}, data::DatasetInfo info = {}) {
   info.classes = inputs.classes;
   const auto model = models::make_model("mlp", inputs);
   const MetricTally tally(named(names), *model, info);

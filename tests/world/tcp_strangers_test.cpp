@@ -307,7 +307,7 @@ TEST_P(TcpStrangers, OneAddressHasOnlySoManyPlaces) {
 }
 
 TEST(TcpStrangersLimits, AStrangerHasTwoSecondsAndOneAddressHasNotAllPlaces) {
-  const Credentials credentials;
+  const Credentials credentials{};
   EXPECT_LE(credentials.handshake_seconds, 2);
   EXPECT_LT(credentials.max_per_address, credentials.max_strangers);
 }
