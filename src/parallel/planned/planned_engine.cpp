@@ -39,6 +39,8 @@ PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
       arena_(std::make_shared<std::vector<Buffer>>()),
       waits_(team) {
   times_.waiting_for.resize(stops_.size());
+  // Collectives over the ranks of a stage are called in the order of stages, on all ranks: whatever the line.
+  std::ranges::stable_sort(hosted_, {}, &HostedStage::stage);
   nn::initialise(table_, s.seed, model());
   const StagePlans::Slice& largest = plans_.prepare(s.largest_slice, hosted_);
   const PlacedGraph& placed = largest.placed;
