@@ -175,7 +175,7 @@ void check_carries(const PreparedRun& run, Problems& problems) {
 
 // The area under the ROC curve needs the scores of all samples at once.
 void check_scores_fit(const PreparedRun& run, Problems& problems) {
-  if (std::ranges::find(run.metrics, Metric::Family::auc, &Metric::family) == run.metrics.end()) return;
+  if (std::ranges::find(run.metrics, Metric::Kind::auc, &Metric::kind) == run.metrics.end()) return;
   double samples = 0;
   for (const auto& part : {run.validation, run.test})
     if (part) samples = std::max(samples, static_cast<double>(part->size()));
@@ -202,7 +202,7 @@ void choose_metrics(PreparedRun& run, OptionReader& train, Problems& problems) {
     return std::optional<Metric>();
   };
   const auto add = [&](const Metric& metric) {
-    if (metric.family != Metric::Family::loss &&
+    if (metric.kind != Metric::Kind::loss &&
         std::ranges::find(run.metrics, metric.name, &Metric::name) == run.metrics.end())
       run.metrics.push_back(metric);
   };

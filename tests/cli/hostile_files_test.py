@@ -81,7 +81,7 @@ def recipes(cases):
     cases.add("two upsample layers", layers(*["type = 'upsample'\nfactor = 64"] * 2) + IMAGES + TRAIN, "this machine has")
     cases.add("a wide layer", layers("type = 'flatten'", f"type = 'linear'\nout = {big}", f"type = 'linear'\nout = {big}") + IMAGES + TRAIN)
     cases.add("many upsample layers", layers(*["type = 'upsample'\nfactor = 2"] * 60) + IMAGES + TRAIN, "a tensor has at most")
-    cases.add("thirty thousand layers", "[model]\nlayers = [" + "{type = 'relu'}, " * 30000 + "]\n" + IMAGES + TRAIN, "at most 4096")
+    cases.add("thirty thousand layers", "[model]\nlayers = [" + "{type = 'relu'}, " * 30000 + "]\n" + IMAGES + TRAIN, "more than 4096")
     cases.add("joined again and again", "[model]\nname = 'layers'\n" + "[[model.layers]]\ntype = 'flatten'\nname = 'l0'\n" + "".join(
         f"[[model.layers]]\ntype = 'concat'\nname = 'l{i + 1}'\ninputs = ['l{i}', 'l{i}']\n" for i in range(62)) + IMAGES + TRAIN)
     for model in ["name = 'mlp'\nhidden = [1048576, 1048576]", "name = 'mlp'\nhidden = [" + "64, " * 60000 + "]", "name = 'alexnet'\nhidden = 1048576",
@@ -218,10 +218,10 @@ def data(cases):
 
     def idx_case(name, says="", x=x, y=y, **more):
         cases.add("idx " + name, pair, says, {"x": x, "y": y}, **more)
-    idx_case("bomb", "as the header declares", x=gz(idx(8, 10, 28, 28), 5 << 30))
-    idx_case("bomb in train", "as the header declares", x=gz(idx(8, 10, 28, 28), 5 << 30), verb="train")
+    idx_case("bomb", "as the header declares", x=gz(idx(8, 20, 28, 28), 5 << 30))
+    idx_case("bomb in train", "as the header declares", x=gz(idx(8, 20, 28, 28), 5 << 30), verb="train")
     idx_case("bomb of labels", "as the header declares", y=gz(idx(8, 20), 5 << 30))
-    idx_case("bomb with a truthful header", "unpacked bytes", x=gz(idx(8, 5 << 20, 32, 32), 5 << 30))
+    idx_case("bomb with a truthful header", "as there are labels", x=gz(idx(8, 5 << 20, 32, 32), 5 << 30))
     idx_case("bomb without a header", "", x=gz(b"garbage", 1 << 30))
     idx_case("gzip that ends early", "", x=gz(idx(8, 10, 28, 28), 7840)[:60])
     idx_case("gzip with a wrong checksum", "", x=gz(idx(8, 20, 4, 4), 320))

@@ -46,7 +46,7 @@ class Verbs(unittest.TestCase):
             return subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=SOURCE).stdout.split()
         self.assertEqual(completed("echelon", "tr"), ["train"])
         self.assertEqual(completed("echelon", "runs", ""), ["list", "show", "compare", "--help"])
-        self.assertEqual(completed("echelon", "train", "recipes/demo.toml", "--res"), ["--resume"])
+        self.assertEqual(completed("echelon", "train", "recipes/demo.toml", "--resu"), ["--resume"])
         self.assertEqual(completed("echelon", "train", "recipes/de"), ["recipes/demo.toml"])
         self.assertEqual(completed("echelon", "data", "get", "fa"), ["fashion-mnist"])
         self.assertEqual(completed("echelon", "models", "show", "resnet1"), ["resnet18"])

@@ -96,7 +96,10 @@ TEST(Pieces, AreTheTextAndBeginWords) {
   EXPECT_EQ(pieces, (std::vector<std::string_view>{"It", "'", "s", " ", " 1999", ",", "\n", " ok"}));
   const std::string longest(1000, 'x');
   std::size_t count = 0;
-  for_each_piece(longest, [&](std::string_view p) { EXPECT_LE(p.size(), most_piece_bytes), ++count; });
+  for_each_piece(longest, [&](std::string_view p) {
+    EXPECT_LE(p.size(), most_piece_bytes);
+    ++count;
+  });
   EXPECT_EQ(count, (longest.size() + most_piece_bytes - 1) / most_piece_bytes);
 }
 
@@ -109,8 +112,8 @@ TEST(BytePairs, AreThoseOfTheDefinition) {
 }
 
 TEST(BytePairs, EncodeAnyBytesAndMergeAsTheyWereMade) {
-  const auto v = Vocabulary::byte_pairs(BytePairs::train(rhyme, 300));
-  EXPECT_EQ(v.size(), 300u);
+  const auto v = Vocabulary::byte_pairs(BytePairs::train(rhyme, 270));
+  EXPECT_EQ(v.size(), 270u);
   for (const std::string& s : {std::string(rhyme), std::string("something else \xff\0 entirely", 26), std::string()})
     EXPECT_EQ(v.decode(v.encode(s, "s")), s);
   EXPECT_LT(v.encode(rhyme, "s").size(), rhyme.size() / 2);

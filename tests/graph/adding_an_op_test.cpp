@@ -41,7 +41,7 @@ TEST(AddingAnOp, QuotesLinesThatAreThere) {
     quoted += kernel || test;
   }
   EXPECT_EQ(quoted, 5);
-  EXPECT_NE(text_of("src/nn/layer_table.cpp").find("\"softmax\""), std::string::npos);
+  EXPECT_NE(text_of("src/nn/layer_kinds.cpp").find("\"softmax\""), std::string::npos);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST(ClusterFile, TheExampleIsReadAsItSays) {
   ASSERT_EQ(file.faults.slow.size(), 1u);
   EXPECT_EQ(file.faults.slow[0].rank, 3);
   ASSERT_EQ(file.faults.partitions.size(), 1u);
-  EXPECT_DOUBLE_EQ(file.faults.partitions[0].end, 30.5);
+  EXPECT_DOUBLE_EQ(file.faults.partitions[0].end, 0.35);
 }
 
 TEST(ClusterFile, EveryFaultCanBeWritten) {

@@ -1,5 +1,5 @@
 #pragma once
-// Metrics by name: what an evaluation reports besides the loss, and which way is better. One row a family in
+// Metrics by name: what an evaluation reports besides the loss, and which way is better. One row a kind in
 // metric.cpp.
 //
 //   accuracy                  share of samples (of tokens, of labels) that were predicted right
@@ -20,10 +20,10 @@
 namespace echelon {
 
 struct Metric {
-  enum class Family { loss, accuracy, top_k, precision, recall, f1, auc, log_loss, perplexity, mae, rmse, r2 };
+  enum class Kind { loss, accuracy, top_k, precision, recall, f1, auc, log_loss, perplexity, mae, rmse, r2 };
   enum class Over { all, micro, each };  // how classes or targets are put together; `all`: their mean
   std::string name;
-  Family family = Family::loss;
+  Kind kind = Kind::loss;
   Over over = Over::all;
   std::int64_t k = 0;  // of top_k
 

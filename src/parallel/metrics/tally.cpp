@@ -15,13 +15,11 @@ constexpr std::size_t error_numbers = 5;
 // Of a class: predicted and right, predicted and wrong, missed.
 constexpr std::size_t right = 0, wrong = 1, missed = 2, class_counts = 3;
 
-bool is_by_class(Metric::Family f) {
-  return f == Metric::Family::precision || f == Metric::Family::recall || f == Metric::Family::f1;
+bool is_by_class(Metric::Kind f) {
+  return f == Metric::Kind::precision || f == Metric::Kind::recall || f == Metric::Kind::f1;
 }
-bool is_error(Metric::Family f) {
-  return f == Metric::Family::mae || f == Metric::Family::rmse || f == Metric::Family::r2;
-}
-bool is_log_loss(Metric::Family f) { return f == Metric::Family::log_loss || f == Metric::Family::perplexity; }
+bool is_error(Metric::Kind f) { return f == Metric::Kind::mae || f == Metric::Kind::rmse || f == Metric::Kind::r2; }
+bool is_log_loss(Metric::Kind f) { return f == Metric::Kind::log_loss || f == Metric::Kind::perplexity; }
 
 double log_sum_exp(std::span<const float> row) {
   const double greatest = std::ranges::max(row);
@@ -33,10 +31,10 @@ double log_sum_exp(std::span<const float> row) {
 // 0 where there is nothing to divide by: a class that was never predicted has no precision to speak of.
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-double score_of_counts(Metric::Family family, double tp, double fp, double fn) {
-  switch (family) {
-    case Metric::Family::precision: return ratio(tp, tp + fp);
-    case Metric::Family::recall: return ratio(tp, tp + fn);
+double score_of_counts(Metric::Kind kind, double tp, double fp, double fn) {
+  switch (kind) {
+    case Metric::Kind::precision: return ratio(tp, tp + fp);
+    case Metric::Kind::recall: return ratio(tp, tp + fn);
     default: return ratio(2 * tp, 2 * tp + fp + fn);
   }
 }
@@ -61,11 +59,11 @@ MetricTally::MetricTally(std::vector<Metric> metrics, const models::Model& model
   }
   bool areas = false, errors = false;
   for (const Metric& m : metrics_) {
-    by_class_ |= is_by_class(m.family) || (m.family == Metric::Family::accuracy && task_ == models::Task::multi_label);
-    log_loss_ |= is_log_loss(m.family) && !loss_is_log_loss_;
-    areas |= m.family == Metric::Family::auc;
-    errors |= is_error(m.family);
-    if (m.family == Metric::Family::top_k) ks_.push_back(m.k);
+    by_class_ |= is_by_class(m.kind) || (m.kind == Metric::Kind::accuracy && task_ == models::Task::multi_label);
+    log_loss_ |= is_log_loss(m.kind) && !loss_is_log_loss_;
+    areas |= m.kind == Metric::Kind::auc;
+    errors |= is_error(m.kind);
+    if (m.kind == Metric::Kind::top_k) ks_.push_back(m.k);
   }
   if (log_loss_) sums_ += 1;
   if (errors) sums_ += targets_ * error_numbers;
@@ -190,7 +188,7 @@ void MetricTally::put_by_class(const Metric& metric, std::span<const std::int64_
   for (std::size_t c = 0; c < classes_; ++c) {
     double of[class_counts];
     for (std::size_t i = 0; i < class_counts; ++i) all[i] += of[i] = static_cast<double>(counts[c * class_counts + i]);
-    const double value = score_of_counts(metric.family, of[right], of[wrong], of[missed]);
+    const double value = score_of_counts(metric.kind, of[right], of[wrong], of[missed]);
     // A class that is neither there nor predicted is left out.
     if (task_ == models::Task::multi_label || of[right] + of[wrong] + of[missed] > 0) sum += value, seen += 1;
     if (metric.over == Metric::Over::each) {
@@ -199,17 +197,17 @@ void MetricTally::put_by_class(const Metric& metric, std::span<const std::int64_
   }
   if (metric.over == Metric::Over::all) out.emplace_back(metric.name, ratio(sum, seen));
   if (metric.over == Metric::Over::micro)
-    out.emplace_back(metric.name, score_of_counts(metric.family, all[right], all[wrong], all[missed]));
+    out.emplace_back(metric.name, score_of_counts(metric.kind, all[right], all[wrong], all[missed]));
 }
 
 void MetricTally::put_errors(const Metric& metric, const std::vector<Errors>& errors, MetricValues& out) const {
   double sum = 0;
   for (std::size_t t = 0; t < targets_; ++t) {
     const Errors& e = errors[t];
-    const double value = metric.family == Metric::Family::mae    ? ratio(e.absolute, e.count)
-                         : metric.family == Metric::Family::rmse ? std::sqrt(ratio(e.squared, e.count))
-                         : e.squares > 0                         ? 1 - e.squared / e.squares
-                                                                 : (e.squared == 0 ? 1.0 : 0.0);
+    const double value = metric.kind == Metric::Kind::mae    ? ratio(e.absolute, e.count)
+                         : metric.kind == Metric::Kind::rmse ? std::sqrt(ratio(e.squared, e.count))
+                         : e.squares > 0                     ? 1 - e.squared / e.squares
+                                                             : (e.squared == 0 ? 1.0 : 0.0);
     sum += value;
     if (metric.over == Metric::Over::each)
       out.emplace_back(fmt::format("{}[{}]", metric.name.substr(0, metric.name.find("_per_target")), name_of(t)),
@@ -256,23 +254,23 @@ MetricValues MetricTally::values(std::span<const double> sums, std::span<const s
   std::size_t k = by_class_ ? classes_ * class_counts : 0;
   MetricValues out;
   for (const Metric& m : metrics_) {
-    if (is_by_class(m.family)) {
+    if (is_by_class(m.kind)) {
       put_by_class(m, counts, out);
-    } else if (is_error(m.family)) {
+    } else if (is_error(m.kind)) {
       put_errors(m, errors, out);
-    } else if (m.family == Metric::Family::accuracy && known.accuracy >= 0) {
+    } else if (m.kind == Metric::Kind::accuracy && known.accuracy >= 0) {
       out.emplace_back(m.name, known.accuracy);
-    } else if (m.family == Metric::Family::accuracy) {
+    } else if (m.kind == Metric::Kind::accuracy) {
       double mistakes = 0;
       for (std::size_t c = 0; c < classes_; ++c)
         mistakes += static_cast<double>(counts[c * class_counts + wrong] + counts[c * class_counts + missed]);
       out.emplace_back(m.name, 1 - ratio(mistakes, rows * static_cast<double>(classes_)));
-    } else if (m.family == Metric::Family::top_k) {
+    } else if (m.kind == Metric::Kind::top_k) {
       out.emplace_back(m.name, ratio(static_cast<double>(counts[k++]), rows));
-    } else if (m.family == Metric::Family::auc) {
+    } else if (m.kind == Metric::Kind::auc) {
       out.emplace_back(m.name, mean_area(scores));
-    } else if (is_log_loss(m.family)) {
-      out.emplace_back(m.name, m.family == Metric::Family::log_loss ? log_loss : std::exp(log_loss));
+    } else if (is_log_loss(m.kind)) {
+      out.emplace_back(m.name, m.kind == Metric::Kind::log_loss ? log_loss : std::exp(log_loss));
     }
   }
   return out;
