@@ -104,6 +104,7 @@ std::string resuming_command(const RunFolder& folder) {
 }
 
 std::string rule_of_best(const std::string& monitor) {
+  if (monitor == "val_loss" || monitor == "test_loss") return "lowest " + monitor;
   return fmt::format("best {}, and of equals the lowest loss", monitor);
 }
 

@@ -20,10 +20,13 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
   const auto disk = make_real_disk();
   Problems problems;
   PreparedRun prepared = prepare_run(*disk, s.recipe, s.overrides, problems, data::usual_places(), s.system);
+  TrainSettings of_folds = s;
+  if (folds > 0 && prepared.recipe.data.items.contains("validation"))
+    of_folds.overrides.emplace_back("data.validation=0");  // the flag takes its place
   if (folds == 0) folds = folds_of(prepared.recipe);
   if (folds > 0 && s.resume != Resume::no)
     bad_input("--resume goes on with one run, not with --folds; resume a fold with --run DIR");
-  if (folds > 0) return train_folds(s, folds, world_words);
+  if (folds > 0) return train_folds(of_folds, folds, world_words);
   const auto initial = initial_weights(*disk, s, prepared, problems);
   const PlanSpec plan = read_run_plan(*disk, prepared.recipe, s.plan, problems);
   if (problems.empty()) check_run_plan(prepared, plan, known_workers(s.world), s.world.cores, problems);

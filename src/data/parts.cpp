@@ -85,7 +85,7 @@ PartsSpec read_parts(OptionReader& table, double holdout) {
   if (spec.fold > 0 && spec.folds == 0) table.problem("fold", "needs folds: how many there are");
   if (spec.folds > 0 && spec.fold > spec.folds)
     table.problem("fold", fmt::format("= {}, but there are {} folds, counted from 1", spec.fold, spec.folds));
-  if (spec.folds > 0 && table.has("validation"))
+  if (spec.folds > 0 && (spec.validation > 0 || !spec.validation_path.empty()))
     table.problem("validation", "and data.folds are both given; a fold is the validation part: keep one of them");
   if (spec.folds > 0 && spec.by_time)
     table.problem("folds", "are random; with split = \"time\" say validation = 0.1 instead");

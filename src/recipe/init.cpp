@@ -102,6 +102,18 @@ std::string normalise(const data::Dataset& dataset) {
                      fmt::join(deviations, ", "));
 }
 
+// Where some class has far fewer samples than another: how to make up for it.
+std::string hint_at_rare_classes(const data::Dataset& train) {
+  if (!data::has_labels(train.info()) || !train.info().table) return "";
+  const data::Summary summary = data::summarise(train, train.size());
+  const auto [least, most] = std::ranges::minmax(summary.class_counts);
+  constexpr std::uint64_t far = 3;
+  if (most < far * least) return "";
+  return fmt::format(
+      "\n[loss]\n# class_weights = \"balanced\"   # the rarest class has {} samples, the most frequent {}\n", least,
+      most);
+}
+
 std::string describe(const data::DatasetInfo& train, std::uint64_t test) {
   std::string out = fmt::format("# {} samples to train with, {} to test with:", train.size, test);
   for (std::size_t i = 0; i < train.inputs; ++i)
@@ -177,12 +189,12 @@ std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& pl
     test = open("test");
   } catch (const BadInput&) {
     kept_back = true;
-    table.items["holdout"].value = 0.1;
+    table.items["validation"].value = table.items["test"].value = 0.1;
     test = open("test");
   }
   const data::DatasetInfo info = open("train")->info();
   if (info.table) say_what_was_found(table, info);
-  if (kept_back) table.items.erase("holdout");  // written below, with a comment
+  if (kept_back) table.items.erase("validation"), table.items.erase("test");  // written below, with a comment
   InitChoice choice = choose(info);
   if (info.classes > 0 && info.fields[0].dtype == DType::f32 && info.fields[0].shape.rank() == 3)
     if (const std::string line = normalise(*train); !line.empty()) choice.transforms.push_back(line);
@@ -195,7 +207,12 @@ std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& pl
   out += describe(info, test->size());
   if (info.table) out += comments_on_table(info);
   out += write_toml(table);
-  if (kept_back) out += "holdout = 0.1           # this part is kept for testing\n";
+  if (kept_back)
+    out +=
+        "validation = 0.1        # this part decides which step is the best\n"
+        "test = 0.1              # and this one is looked at once, at the end\n";
+  else if (info.table)
+    out += "# validation = 0.1      # a part that decides which step is the best, instead of the test part\n";
   if (info.table && !table.items.contains("ignore")) out += "# ignore = [\"column\"]   # columns to leave out\n";
   if (info.table) out += table_keys;
   out += "# limit = 1000          # train on the first so many samples only\n";
@@ -204,6 +221,7 @@ std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& pl
     for (const std::string& line : choice.transforms) out += "  " + line + "\n";
     out += "]\n";
   }
+  out += hint_at_rare_classes(*train);
   out += fmt::format("\n[optim]\n{}", choice.optim);
   out += R"(
 [schedule]

@@ -99,10 +99,13 @@ class Parts(unittest.TestCase):
                     self.assertEqual(other[key], self.result[key], (words, key))
 
     def test_folds_have_mean_and_deviation(self):
-        done = run("train", "flowers.toml", "--folds", "3", "--set", "data.validation=0", "--set", "train.epochs=2", "--run",
-                   "runs/folds", "--json", cwd=self.folder, ok=False)
+        done = run("train", "flowers.toml", "--set", "data.folds=3", "--run", "runs/folds", cwd=self.folder, ok=False)
         self.assertEqual(done.returncode, 2, "a fold is the validation part")
         self.assertIn("keep one of them", done.stderr)
+        # The flag says it clearly enough: it takes the place of data.validation.
+        out = last_json(run("train", "flowers.toml", "--folds", "2", "--set", "train.epochs=1", "--run", "runs/instead", "--json",
+                            cwd=self.folder))
+        self.assertEqual(out["folds"], 2)
         recipe = FLOWERS.replace("validation = 0.2\n", "")
         pathlib.Path(self.folder, "folded.toml").write_text(recipe)
         out = last_json(run("train", "folded.toml", "--folds", "3", "--set", "train.epochs=2", "--run", "runs/folds", "--json",

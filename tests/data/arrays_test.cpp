@@ -83,7 +83,7 @@ TEST(Idx, SaysWhatIsWrongWhere) {
 TEST(Idx, MissingFilesNameThePathAndACure) {
   const auto disk = make_real_disk();
   const auto text = complaint_of([&] { open_idx(*disk, "/nowhere", "train", {}); });
-  EXPECT_TRUE(says(text, "/nowhere/train-labels-idx1-ubyte"));
+  EXPECT_TRUE(says(text, "/nowhere/train-images-idx3-ubyte"));
   EXPECT_TRUE(says(text, "echelon data list"));
 }
 

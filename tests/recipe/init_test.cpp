@@ -62,10 +62,20 @@ TEST_F(Init, KeepsSomeBackWhereThereAreNoTestData) {
   for (int i = 0; i < 200; ++i) csv += fmt::format("{},{},{}\n", i % 7, i % 3, i % 2 ? "yes" : "no");
   write_file_atomically(*disk_, dir_ + "/t.csv", csv);
   const PreparedRun s = init(guess_data(*disk_, dir_ + "/t.csv"));
-  EXPECT_EQ(s.train->size() + s.test->size(), 200u);
+  ASSERT_TRUE(s.validation);
+  EXPECT_EQ(s.train->size(), 160u);
+  EXPECT_EQ(s.validation->size(), 20u);
   EXPECT_EQ(s.test->size(), 20u);
-  EXPECT_NE(text_.find("holdout = 0.1"), std::string::npos) << text_;
   EXPECT_LE(s.recipe.train.batch, 25);
+  EXPECT_EQ(text_.find("class_weights"), std::string::npos) << "the classes are alike";
+}
+
+TEST_F(Init, PointsOutRareClasses) {
+  std::string csv = "a,label\n";
+  for (int i = 0; i < 200; ++i) csv += fmt::format("{},{}\n", i * 7 % 50, i % 10 ? "no" : "yes");
+  write_file_atomically(*disk_, dir_ + "/t.csv", csv);
+  init(guess_data(*disk_, dir_ + "/t.csv"));
+  EXPECT_NE(text_.find("# class_weights = \"balanced\"   # the rarest class has"), std::string::npos) << text_;
 }
 
 TEST_F(Init, TablesSayWhatWasFound) {

@@ -234,7 +234,8 @@ TEST(Training, ResumingWithAnotherModelDataOrRecipeIsRefused) {
   model.model = "name = \"mlp\"\nhidden = [11]\n";
   data.data = std::string(digits) + "seed = 9\n";
   recipe.optim = "name = \"momentum\"\nlr = 0.5\n";
-  const std::pair<RecipeText, const char*> cases[] = {{model, "model:"}, {data, "data:"}, {recipe, "optim"}};
+  const std::pair<RecipeText, const char*> cases[] = {
+      {model, "model:"}, {data, "data:"}, {recipe, "settings of the recipe:"}};
   for (const auto& [other, expected] : cases) {
     TestRun run(dir, other, 1);
     auto training = run.training(dir.path("c"));
@@ -345,7 +346,7 @@ TEST(Training, WeightsThatRanksDisagreeOnAreNotSavedAndTheRankIsNamed) {
       text = e.what();
     }
     EXPECT_TRUE(
-        test::says(text, fmt::format("rank {} holds other weights than the 2 other ranks after step 6", culprit)));
+        test::says(text, fmt::format("rank {} holds other weights than the 2 other ranks after step 5", culprit)));
     const auto saved = list_checkpoints(*make_real_disk(), dir.path("c"));
     ASSERT_EQ(saved.size(), 1u);
     EXPECT_EQ(saved[0].step, 3);

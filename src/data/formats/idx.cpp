@@ -63,8 +63,9 @@ Array open_idx_file(Disk& disk, const std::string& path, std::optional<std::uint
 std::shared_ptr<const Dataset> open_idx(Disk& disk, const std::string& directory, const std::string& split,
                                         const ArrayOptions& options) {
   const std::string stem = directory + "/" + (split == "test" ? "t10k" : split);
+  const std::string images_path = existing(disk, stem + "-images-idx3-ubyte");
   Array labels = open_idx_file(disk, existing(disk, stem + "-labels-idx1-ubyte"));  // first: they say how many
-  Array images = open_idx_file(disk, existing(disk, stem + "-images-idx3-ubyte"), labels.count);
+  Array images = open_idx_file(disk, images_path, labels.count);
   ArrayOptions named = options;
   if (named.class_names.empty()) named.class_names = read_class_names(disk, directory + "/classes.txt");
   return array_dataset(std::move(images), std::move(labels), named);
