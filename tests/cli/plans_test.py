@@ -55,14 +55,14 @@ def a_killed_run_goes_on_under_another_plan(folder):
     child = start(run, *SHORT, "--set", "train.epochs=100000", "--workers", "4", "--plan", "data=2,pipeline=2")
     path = f"{run}/checkpoints"
     for _ in range(12000):
-        if os.path.isdir(path) and any(name.startswith("step-") for name in os.listdir(path)):
+        if os.path.isdir(path) and any(name[5:].isdigit() for name in os.listdir(path) if name.startswith("step-")):
             break
         assert child.poll() is None, child.stderr.read()
         time.sleep(0.01)
     os.killpg(child.pid, signal.SIGKILL)
     child.wait()
     # It may have got further than the short run does; a run of its own is what both are compared with.
-    step = max(int(name[5:]) for name in os.listdir(path) if name.startswith("step-"))
+    step = max(int(name[5:]) for name in os.listdir(path) if name.startswith("step-") and name[5:].isdigit())
     flags = [*SHORT, "--set", f"train.epochs={step // 10 + 2}"]
     whole = train(f"{folder}/long", *flags, "--cores", "1")
     got = train(run, *flags, "--workers", "2", "--plan", "pipeline=2,schedule=gpipe", "--resume")

@@ -28,7 +28,7 @@ TEST(ClusterFile, TheExampleIsReadAsItSays) {
   EXPECT_EQ(c.machine_of_ranks(), (std::vector<int>{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}));
   EXPECT_DOUBLE_EQ(file.faults.drop, 0.001);
   ASSERT_EQ(file.faults.slow.size(), 1u);
-  EXPECT_EQ(file.faults.slow[0].rank, 3);
+  EXPECT_EQ(file.faults.slow[0].rank, 7);
   ASSERT_EQ(file.faults.partitions.size(), 1u);
   EXPECT_DOUBLE_EQ(file.faults.partitions[0].end, 0.35);
 }

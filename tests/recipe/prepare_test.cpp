@@ -125,7 +125,7 @@ TEST_F(Prepare, WithoutEvaluationNoTestDataAreNeeded) {
   EXPECT_TRUE(problems_.empty()) << problems();
   EXPECT_FALSE(s.test);
   prepare(blobs("steps = 10\nevaluate = false\npatience = 3"));
-  EXPECT_NE(problems().find("train.patience needs test data"), std::string::npos) << problems();
+  EXPECT_NE(problems().find("train.patience needs evaluations"), std::string::npos) << problems();
 }
 
 // The recipes that come with Echelon: the data of most have to be fetched first, but nothing else may be wrong.
