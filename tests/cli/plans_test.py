@@ -42,6 +42,15 @@ def same_weights_under_every_plan(folder):
             assert got[key] == wanted[key], (plan, flags, key, got[key], wanted[key])
 
 
+def same_weights_with_slices_on_several_ranks(folder):
+    sliced = [*SHORT, "--set", "model.slices=2"]
+    wanted = train(f"{folder}/sliced", *sliced, "--cores", "1")
+    for i, (workers, plan) in enumerate([("2", "tensor=2"), ("4", "data=2,tensor=2"),
+                                         ("4", "tensor=2,pipeline=2,schedule=zero_bubble")]):
+        got = train(f"{folder}/tensor{i}", *sliced, "--workers", workers, "--plan", plan)
+        assert got["weights_sha256"] == wanted["weights_sha256"], plan
+
+
 def bytes_are_known_before(folder):
     plan = ["--plan", "data=2,pipeline=2,schedule=1f1b"]
     shown = json.loads(show(*SHORT[:10], "--workers", "4", *plan, "--json"))
@@ -101,6 +110,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert {"gpipe", "pipedream_flush", "interleaved", "zero_bubble", "chimera"} <= set(published())
     plans_are_shown(folder)
     same_weights_under_every_plan(folder)
+    same_weights_with_slices_on_several_ranks(folder)
     bytes_are_known_before(folder)
     a_killed_run_goes_on_under_another_plan(folder)
     print("plans: fine")
