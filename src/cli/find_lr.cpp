@@ -1,5 +1,6 @@
 #include "cli/find_lr.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -19,10 +20,15 @@ void find_lr(Disk& disk, const TrainSettings& s, const PreparedRun& prepared, co
   LocalTeam alone(s.world.cores > 0 ? s.world.cores : available_cores());
   const RateTrial trial = find_rate(job, search, alone.team);
 
+  // What is far above the first losses would press the rest of the curve flat.
+  const double most =
+      trial.losses.empty()
+          ? 0
+          : 2 * *std::ranges::max_element(std::span(trial.losses).first(std::min<std::size_t>(5, trial.losses.size())));
   Series losses{"training loss", {}, {}};
   for (std::size_t i = 0; i < trial.rates.size(); ++i) {
     losses.x.push_back(std::log10(trial.rates[i]));
-    losses.y.push_back(trial.losses[i]);
+    losses.y.push_back(trial.losses[i] > most ? std::nan("") : trial.losses[i]);
   }
   std::vector<Series> series{losses, smoothed(losses, 6)};
   series[1].name = "smoothed";
@@ -42,7 +48,7 @@ void find_lr(Disk& disk, const TrainSettings& s, const PreparedRun& prepared, co
                trial.rates.empty() ? search.least : trial.rates.back());
   if (trial.suggested)
     fmt::print(
-        "suggested: optim.lr = {:.2g}, where the loss falls fastest (the recipe has {:g})\n"
+        "suggested: optim.lr = {:.2g}, a tenth of the rate with the lowest loss (the recipe has {:g})\n"
         "the curve is in {}\n  echelon train {} --set optim.lr={:.2g}\n",
         *trial.suggested, prepared.recipe.lr, file, s.recipe, *trial.suggested);
   else

@@ -10,9 +10,9 @@ namespace echelon {
 
 namespace {
 
-constexpr double past = 0.85;       // of a smoothed loss: the share of what was before
-constexpr double grown_by = 4;      // times the lowest smoothed loss: far enough
-constexpr std::int64_t settle = 5;  // steps before that counts
+constexpr double past = 0.85;      // of a smoothed loss: the share of what was before
+constexpr double grown_by = 4;     // times the lowest smoothed loss: far enough
+constexpr std::size_t settle = 5;  // steps at the lowest rates: what the loss is at first
 
 // An average over the last losses, without the bias towards the first.
 class SmoothLoss {
@@ -34,15 +34,12 @@ std::optional<double> suggest_rate(std::span<const double> rates, std::span<cons
   std::vector<double> smooth;
   SmoothLoss average;
   for (const double loss : losses) smooth.push_back(average.add(loss));
-  if (smooth.size() < 3) return {};
-  const auto lowest = static_cast<std::size_t>(std::ranges::min_element(smooth) - smooth.begin());
-  std::optional<double> best;
-  double steepest = 0;
-  for (std::size_t i = 1; i + 1 < smooth.size() && i <= lowest; ++i) {
-    const double slope = (smooth[i + 1] - smooth[i - 1]) / std::log(rates[i + 1] / rates[i - 1]);
-    if (slope < steepest) steepest = slope, best = rates[i];
-  }
-  return best;
+  if (losses.size() < 2 * settle) return {};
+  double start = 0;
+  for (const double loss : losses.first(settle)) start += loss / static_cast<double>(settle);
+  const auto lowest = std::ranges::min_element(smooth);
+  if (!(*lowest < start - 0.01 * std::abs(start))) return {};
+  return rates[static_cast<std::size_t>(lowest - smooth.begin())] / 10;
 }
 
 RateTrial find_rate(const TrainingJob& job, const RateSearch& search, Team& team,
@@ -81,7 +78,7 @@ RateTrial find_rate(const TrainingJob& job, const RateSearch& search, Team& team
                        trial.rates.push_back(rate);
                        trial.losses.push_back(loss);
                        const double smooth = average.add(loss);
-                       const auto done = static_cast<std::int64_t>(trial.losses.size());
+                       const std::size_t done = trial.losses.size();
                        if (done == 1 || smooth < lowest) lowest = smooth;
                        trial.diverged = trial.diverged || (done > settle && lowest > 0 && smooth > grown_by * lowest);
                        if (progress) progress(p.step, rate, loss);

@@ -1,6 +1,7 @@
 #pragma once
 // Which learning rate to take (Smith 2017): train for a few steps while the rate rises from very low to very high, and
-// look at where the loss falls fastest. Nothing is saved; the weights are thrown away.
+// look at where the loss is lowest: a tenth of that rate is one that trains without diverging later on. Nothing is
+// saved; the weights are thrown away.
 
 #include <functional>
 #include <optional>
@@ -22,8 +23,8 @@ struct RateTrial {
   std::optional<double> suggested;
 };
 
-// The rate at which the smoothed loss falls fastest, as the rate grows by a factor, before its lowest point; none if it
-// never falls.
+// A tenth of the rate at which the smoothed loss is lowest; none if it has not fallen by a hundredth of what it was
+// with the lowest rates.
 std::optional<double> suggest_rate(std::span<const double> rates, std::span<const double> losses);
 
 // `progress` (may be empty) is told of each step. One rank only: the team has one.
