@@ -6,11 +6,11 @@
 
 namespace echelon {
 
-PlanLayout::PlanLayout(const PlanSpec& plan, int shards) : plan_(plan), shards_(shards) {
-  const ScheduleKind* kind = find_schedule(plan.schedule);
-  invariant(kind && plan.data > 0, "a plan has been checked before it is laid out");
+PlanLayout::PlanLayout(const PlanSpec& plan, int shards)
+    : plan_(plan), shards_(shards), kind_(find_schedule(plan.schedule)) {
+  invariant(kind_ && plan.data > 0, "a plan has been checked before it is laid out");
   for (int replica = 0; replica < plan.data; ++replica)
-    schedules_.push_back(kind->make({plan.pipeline, shards_of_replica(replica).count(), plan.chunks}));
+    schedules_.push_back(kind_->make({plan.pipeline, shards_of_replica(replica).count(), plan.chunks}));
 }
 
 ShardRange PlanLayout::shards_of_replica(int replica) const { return shards_of(replica, plan_.data, shards_); }
@@ -28,7 +28,7 @@ int PlanLayout::line_of(int shard) const {
 }
 
 int PlanLayout::rank_of(int replica, int line, int stage, int part) const {
-  const int position = stage % plan_.pipeline;
+  const int position = position_of(*kind_, stage, plan_.pipeline);
   return (replica * plan_.pipeline + (line == 0 ? position : plan_.pipeline - 1 - position)) * plan_.tensor + part;
 }
 

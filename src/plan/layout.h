@@ -50,6 +50,7 @@ class PlanLayout {
  private:
   PlanSpec plan_;
   int shards_;
+  const ScheduleKind* kind_;
   std::vector<PipelineSchedule> schedules_;  // by replica
 };
 

@@ -101,7 +101,9 @@ class Player {
     for (std::size_t k = 0; k < messages_.size(); ++k) {
       const StageMessage& m = messages_[k];
       if (m.from != t.stage || m.pass != t.pass) continue;
-      const Link& l = link(k, static_cast<int>(r), host(m.to, t.micro_batch));
+      const int to = host(m.to, t.micro_batch);
+      if (to == static_cast<int>(r)) continue;
+      const Link& l = link(k, static_cast<int>(r), to);
       const auto buffers = static_cast<std::size_t>(buffers_of(m));
       if (l.sent.size() < l.received.size() + buffers) {
         if (l.sent.size() >= buffers) end = std::max(end, l.received[l.sent.size() - buffers]);

@@ -39,6 +39,11 @@ std::vector<std::string> pipeline_schedule_names() {
   return names;
 }
 
+int position_of(const ScheduleKind& kind, int stage, int ranks) {
+  const bool back = kind.turns_back && stage / ranks % 2 == 1;
+  return back ? ranks - 1 - stage % ranks : stage % ranks;
+}
+
 int rank_of(const PipelineSchedule& schedule, int stage, int micro_batch) {
   for (int r = 0; r < schedule.ranks_count(); ++r)
     for (const StageTask& t : schedule.ranks[static_cast<std::size_t>(r)])

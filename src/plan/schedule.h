@@ -7,7 +7,8 @@
 //   gpipe        all forward passes, then all backward passes (Huang et al., 2019)
 //   1f1b         after a warm-up one forward, one backward: no more micro-batches alive than stages (PipeDream-Flush)
 //   interleaved  1f1b with several stages ("chunks") on each rank: a smaller bubble, more messages (Megatron-LM, 2021)
-//   zero_bubble  weight gradients are tasks of their own and fill the gaps (Qi et al., 2023: ZB-H1's memory)
+//   zero_bubble  weight gradients are tasks of their own and fill the gaps (Qi et al., 2023: ZB-H1's memory); with two
+//                chunks the second half of the layers goes back up the ranks (ZB-V)
 //   bidirectional  two pipelines over the same ranks in opposite directions (Chimera, Li and Hoefler, 2021)
 //
 // Every stage runs its backward passes in the order of micro-batches, because their contributions are summed in that
@@ -41,7 +42,7 @@ struct PipelineSchedule {
 
 struct ScheduleShape {
   int ranks = 1, micro_batches = 1;
-  int chunks = 1;  // stages on each rank; only `interleaved` has more than one
+  int chunks = 1;  // stages on each rank: `interleaved` has two or more, `zero_bubble` one or two
 };
 
 struct ScheduleKind {
@@ -52,11 +53,15 @@ struct ScheduleKind {
   std::string (*refusal)(const ScheduleShape& shape);
   // The idle share of a rank's time if every pass of every stage takes the same time: forward 1, backward 2 in all.
   double (*bubble)(const ScheduleShape& shape);
+  bool turns_back = false;  // every second chunk goes back up the ranks: the last rank has two neighbouring stages
 };
 
 const std::vector<ScheduleKind>& schedule_kinds();
 const ScheduleKind* find_schedule(std::string_view name);  // null: there is none
 std::vector<std::string> pipeline_schedule_names();
+
+// Where in the pipeline a stage is, if micro-batches go down the ranks first.
+int position_of(const ScheduleKind& kind, int stage, int ranks);
 
 // Which rank has a stage for a micro-batch, as the lists say; -1 if none.
 int rank_of(const PipelineSchedule& schedule, int stage, int micro_batch);

@@ -132,12 +132,8 @@ std::vector<PlanSpec> legal_plans(const PlanFacts& facts) {
   const auto add_schedules = [&](PlanSpec plan) {
     for (const ScheduleKind& kind : schedule_kinds()) {
       plan.schedule = kind.name;
-      const bool chunked = kind.name == "interleaved";
-      for (plan.chunks = chunked ? 2 : 1; plan.chunks == 1 || plan.stages() <= static_cast<int>(facts.layers.size());
-           ++plan.chunks) {
+      for (plan.chunks = 1; plan.chunks == 1 || plan.stages() <= static_cast<int>(facts.layers.size()); ++plan.chunks)
         add(plan);
-        if (!chunked) break;
-      }
     }
   };
   for (int each = 1; each <= facts.workers; ++each) {  // ranks of a replica

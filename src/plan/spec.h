@@ -8,7 +8,7 @@
 //   pipeline  ranks that a replica's layers are spread over, as stages
 //   tensor    ranks that the slices of each layer are spread over: divides model.slices
 //   schedule  in which order a rank works (plan/schedule.h)
-//   chunks    stages on each rank, for schedule interleaved
+//   chunks    stages on each rank, for schedules interleaved and zero_bubble
 //
 // Plain data; thread-safe.
 

@@ -31,7 +31,8 @@ PipelineSchedule make_one_f_one_b(const ScheduleShape& s) {
 std::string refuse_chunks(const ScheduleShape& shape) {
   return shape.chunks == 1
              ? ""
-             : fmt::format("has one stage on each rank, not {}: only interleaved has chunks", shape.chunks);
+             : fmt::format("has one stage on each rank, not {}: only interleaved and zero_bubble have chunks",
+                           shape.chunks);
 }
 
 std::vector<StageTask> one_f_one_b_list(int stage, int first, int last, int warm_up) {
