@@ -57,6 +57,15 @@ void print_text(const PlanSpec& plan, const PlanLayout& layout, const PlanView& 
   fmt::print("\n{}: idle {:.1f} % of the time, if work takes the time that it is balanced by\n{}", plan.schedule,
              100 * view.schedule.bubble(), draw_schedule(view.schedule, terminal_columns(1)));
   fmt::print("digits: forward passes by micro-batch; small letters: backward passes; capitals: weight gradients\n");
+  if (plan.has_own_result()) {
+    std::vector<int> staleness;
+    for (int stage = 0; stage < layout.stages(); ++stage) staleness.push_back(plan.staleness(stage));
+    fmt::print(
+        "\nThe picture is of the first {} steps. Stages do not wait for each other's updates: the result is that of "
+        "this "
+        "recipe\nunder this plan, and not that of exact training. Updates that a step's weights miss, by stage: {}\n",
+        2 * plan.pipeline, fmt::join(staleness, " "));
+  }
 }
 
 nlohmann::ordered_json to_json(const PlanSpec& plan, const PlanView& view) {
@@ -130,6 +139,7 @@ void list_plans(bool json) {
                    {"title", f.title},
                    {"paper", f.paper},
                    {"plan", to_string(f.plan)},
+                   {"own_result", f.plan.has_own_result()},
                    {"about", f.about},
                    {"program", f.program},
                    {"deviates", f.deviates}});

@@ -143,8 +143,9 @@ std::string system_in_words(const Recipe& recipe, const TrainingJob& job, int wo
 // "plan data=2,pipeline=2,schedule=1f1b: 2 replicas on 2 workers each\n"; nothing where no model is split.
 std::string plan_in_words(const PlanSpec& plan) {
   if (!plan.splits_model()) return "";
-  return fmt::format("plan {}: {} replica{}, each on {} workers\n", to_string(plan), plan.data,
-                     plan.data == 1 ? "" : "s", plan.pipeline * plan.tensor);
+  return fmt::format("plan {}: {} replica{}, each on {} workers{}\n", to_string(plan), plan.data,
+                     plan.data == 1 ? "" : "s", plan.pipeline * plan.tensor,
+                     plan.has_own_result() ? "; asynchronous, with a result of its own" : "");
 }
 
 // What rank 0 does besides training: it tells people and files what happens.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "parallel/planned/planned_engine.h"
+#include "parallel/planned/pipedream_engine.h"
 #include "parallel/replica.h"
 #include "parallel/step/lock_step_engine.h"
 #include "parallel/step/trainer.h"
@@ -65,6 +65,7 @@ std::unique_ptr<Engine> make_engine(EngineSettings settings, std::uint64_t large
   const std::int64_t slices = std::int64_t{settings.shards} * (replicas ? workers : 1);
   settings.largest_slice = (static_cast<std::int64_t>(largest_batch) + slices - 1) / slices;
   if (replicas) return std::make_unique<Replica>(settings, *composition, team);
+  if (settings.plan && settings.plan->has_own_result()) return std::make_unique<PipeDreamEngine>(settings, team);
   if (settings.plan && settings.plan->splits_model()) return std::make_unique<PlannedEngine>(settings, team);
   return make_exact_engine(settings, team);
 }

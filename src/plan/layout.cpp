@@ -28,7 +28,7 @@ int PlanLayout::line_of(int shard) const {
 }
 
 int PlanLayout::rank_of(int replica, int line, int stage, int part) const {
-  const int position = position_of(*kind_, stage, plan_.pipeline);
+  const int position = echelon::position_of(*kind_, stage, plan_.pipeline);
   return (replica * plan_.pipeline + (line == 0 ? position : plan_.pipeline - 1 - position)) * plan_.tensor + part;
 }
 

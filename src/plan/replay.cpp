@@ -104,7 +104,7 @@ class Player {
       const int to = host(m.to, t.micro_batch);
       if (to == static_cast<int>(r)) continue;
       const Link& l = link(k, static_cast<int>(r), to);
-      const auto buffers = static_cast<std::size_t>(buffers_of(m));
+      const auto buffers = static_cast<std::size_t>(buffers_of(m) * std::max(1, schedule_.per_update));
       if (l.sent.size() < l.received.size() + buffers) {
         if (l.sent.size() >= buffers) end = std::max(end, l.received[l.sent.size() - buffers]);
         continue;

@@ -27,7 +27,8 @@ struct StageMessage {
 };
 
 // How many micro-batches' worth of a message can be under way: enough that stages in between do not hold the sender up.
-// Between two stages of one rank there is room for all.
+// Between two stages of one rank there is room for all. Where a stage runs whole steps ahead of the next one
+// (per_update), it counts steps.
 inline int buffers_of(const StageMessage& m) {
   return m.inside_stage() ? 2 : 1 + (m.from < m.to ? m.to - m.from : m.from - m.to);
 }

@@ -22,8 +22,8 @@ std::string to_string(const StageTask& task) {
 }
 
 const std::vector<ScheduleKind>& schedule_kinds() {
-  static const std::vector<ScheduleKind> kinds{gpipe_schedule(), one_f_one_b_schedule(), interleaved_schedule(),
-                                               zero_bubble_schedule(), bidirectional_schedule()};
+  static const std::vector<ScheduleKind> kinds{gpipe_schedule(),       one_f_one_b_schedule(),   interleaved_schedule(),
+                                               zero_bubble_schedule(), bidirectional_schedule(), pipedream_schedule()};
   return kinds;
 }
 

@@ -9,6 +9,8 @@
 //   interleaved  1f1b with several stages ("chunks") on each rank: a smaller bubble, more messages (Megatron-LM, 2021)
 //   zero_bubble  weight gradients are tasks of their own and fill the gaps (Qi et al., 2023: ZB-H1's memory); with two
 //                chunks the second half of the layers goes back up the ranks (ZB-V)
+//   pipedream    every step's update is made by each stage as soon as it can, and the pipeline never runs empty
+//                (Harlap et al., 2018); the only one with a result of its own
 //   bidirectional  two pipelines over the same ranks in opposite directions (Chimera, Li and Hoefler, 2021)
 //
 // Every stage runs its backward passes in the order of micro-batches, because their contributions are summed in that
@@ -34,7 +36,10 @@ std::string to_string(const StageTask& task);  // "backward of stage 1, micro-ba
 
 struct PipelineSchedule {
   int stages = 1, micro_batches = 1;
-  bool splits_weights = false;                // whether there are `weights` tasks
+  bool splits_weights = false;  // whether there are `weights` tasks
+  // After so many micro-batches a stage updates its weights and goes on, without waiting for other stages; 0: after all
+  // of them, and all stages together.
+  int per_update = 0;
   std::vector<std::vector<StageTask>> ranks;  // each rank's list
 
   int ranks_count() const { return static_cast<int>(ranks.size()); }
@@ -54,6 +59,9 @@ struct ScheduleKind {
   // The idle share of a rank's time if every pass of every stage takes the same time: forward 1, backward 2 in all.
   double (*bubble)(const ScheduleShape& shape);
   bool turns_back = false;  // every second chunk goes back up the ranks: the last rank has two neighbouring stages
+  // Gradients are of weights that are several updates old: the result belongs to recipe and plan, and is not that of
+  // exact training.
+  bool own_result = false;
 };
 
 const std::vector<ScheduleKind>& schedule_kinds();

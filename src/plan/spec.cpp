@@ -1,6 +1,6 @@
 #include "plan/spec.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -35,6 +35,26 @@ void refuse_degrees(PlanSpec& plan, const PlanFacts& facts, std::vector<std::str
   if (plan.data == 0) plan.data = static_cast<int>(std::max<std::int64_t>(1, facts.workers / each));
 }
 
+void refuse_cuts(const PlanSpec& plan, const PlanFacts& facts, std::vector<std::string>& why) {
+  if (plan.cuts.empty()) return;
+  if (static_cast<int>(plan.cuts.size()) != plan.stages() - 1)
+    why.push_back(
+        fmt::format("cuts has {} layer{}, and {} stage{} begin at {}: leave it out, or name the first layer of "
+                    "every stage but the first",
+                    plan.cuts.size(), plan.cuts.size() == 1 ? "" : "s", plan.stages(), plan.stages() == 1 ? "" : "s",
+                    plan.stages() - 1));
+  std::ptrdiff_t before = 0;
+  for (const std::string& name : plan.cuts) {
+    const auto at = std::ranges::find(facts.layers, name);
+    if (at == facts.layers.end())
+      why.push_back(fmt::format("cuts: there is no layer '{}'{}", name, did_you_mean(name, facts.layers)));
+    else if (at - facts.layers.begin() <= before)
+      why.push_back(fmt::format("cuts: layer '{}' does not come after the stage before it has begun", name));
+    else
+      before = at - facts.layers.begin();
+  }
+}
+
 void refuse_schedule(const PlanSpec& plan, const PlanFacts& facts, std::vector<std::string>& why) {
   if (plan.splits_model() && plan.data > facts.shards)
     why.push_back(fmt::format("data={} is more than the {} micro-batch{} of a batch (train.shards)", plan.data,
@@ -53,6 +73,11 @@ void refuse_schedule(const PlanSpec& plan, const PlanFacts& facts, std::vector<s
   if (const std::string refusal = kind->refusal({plan.pipeline, std::max(1, facts.shards / plan.data), plan.chunks});
       !refusal.empty())
     why.push_back(fmt::format("schedule={} {}", plan.schedule, refusal));
+  if (kind->own_result && !facts.shared_weight.empty())
+    why.push_back(
+        fmt::format("schedule={} updates every stage by itself, and {} is read by several layers: in a gpt, set "
+                    "model.tied = false",
+                    plan.schedule, facts.shared_weight));
 }
 
 // How far one plan is from another: a changed degree counts by its ratio, a changed word as a factor of two.
@@ -64,12 +89,24 @@ double distance(const PlanSpec& a, const PlanSpec& b) {
 
 }  // namespace
 
+bool PlanSpec::has_own_result() const {
+  const ScheduleKind* kind = find_schedule(schedule);
+  return pipeline > 1 && kind && kind->own_result;
+}
+
+int PlanSpec::staleness(int stage) const {
+  if (!has_own_result()) return 0;
+  return sync == "vertical" ? pipeline - 1 : pipeline - 1 - stage;
+}
+
 std::string to_string(const PlanSpec& plan) {
   std::string text = plan.data > 0 ? fmt::format("data={}", plan.data) : "";
   const auto add = [&](const std::string& more) { text += (text.empty() ? "" : ",") + more; };
   if (plan.tensor > 1) add(fmt::format("tensor={}", plan.tensor));
   if (plan.pipeline > 1 || text.empty()) add(fmt::format("pipeline={}", plan.pipeline));
   if (plan.pipeline > 1) add("schedule=" + plan.schedule);
+  if (plan.has_own_result()) add("sync=" + plan.sync);
+  if (!plan.cuts.empty()) add(fmt::format("cuts={}", fmt::join(plan.cuts, ":")));
   if (plan.chunks > 1) add(fmt::format("chunks={}", plan.chunks));
   return text;
 }
@@ -89,7 +126,11 @@ Options plan_options(const std::string& text, Problems& problems) {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     Option& option = table.items[key];
     option.place = table.place;
-    if (error == std::errc() && end == value.data() + value.size())
+    if (key == "cuts") {
+      std::vector<Option> names;
+      for (const std::string_view name : split(value, ':')) names.push_back({std::string(name), table.place});
+      option.value = std::move(names);
+    } else if (error == std::errc() && end == value.data() + value.size())
       option.value = number;
     else
       option.value = value;
@@ -104,6 +145,8 @@ PlanSpec read_plan(OptionReader& table) {
   plan.tensor = static_cast<int>(table.integer("tensor", 1, 1, most_ranks));
   plan.chunks = static_cast<int>(table.integer("chunks", 1, 1, 1024));
   plan.schedule = table.choice("schedule", plan.chunks > 1 ? "interleaved" : "1f1b", pipeline_schedule_names());
+  if (plan.schedule == "pipedream") plan.sync = table.choice("sync", plan.sync, {"stash", "vertical"});
+  plan.cuts = table.texts("cuts", {});
   table.done();
   return plan;
 }
@@ -111,6 +154,7 @@ PlanSpec read_plan(OptionReader& table) {
 std::vector<std::string> refusals(PlanSpec& plan, const PlanFacts& facts) {
   std::vector<std::string> why;
   refuse_degrees(plan, facts, why);
+  refuse_cuts(plan, facts, why);
   refuse_schedule(plan, facts, why);
   if (!plan.splits_model()) return why;
   if (facts.phases > 1)
@@ -131,6 +175,7 @@ std::vector<PlanSpec> legal_plans(const PlanFacts& facts) {
   };
   const auto add_schedules = [&](PlanSpec plan) {
     for (const ScheduleKind& kind : schedule_kinds()) {
+      if (kind.own_result) continue;
       plan.schedule = kind.name;
       for (plan.chunks = 1; plan.chunks == 1 || plan.stages() <= static_cast<int>(facts.layers.size()); ++plan.chunks)
         add(plan);
@@ -150,8 +195,13 @@ std::vector<PlanSpec> legal_plans(const PlanFacts& facts) {
 PlanSpec nearest_plan(const PlanSpec& plan, const PlanFacts& facts) {
   PlanSpec nearest{.data = 1};
   double least = std::numeric_limits<double>::infinity();
-  for (const PlanSpec& legal : legal_plans(facts))
+  const ScheduleKind* kind = find_schedule(plan.schedule);
+  for (PlanSpec legal : legal_plans(facts)) {
+    PlanSpec same = legal;  // a plan with another result would be no substitute
+    same.schedule = plan.schedule, same.sync = plan.sync;
+    if (kind && kind->own_result && legal.pipeline > 1 && refusals(same, facts).empty()) legal = same;
     if (const double d = distance(plan, legal); d < least) least = d, nearest = legal;
+  }
   return nearest;
 }
 

@@ -8,6 +8,10 @@
 //   pipeline  ranks that a replica's layers are spread over, as stages
 //   tensor    ranks that the slices of each layer are spread over: divides model.slices
 //   schedule  in which order a rank works (plan/schedule.h)
+//   sync      which weights a forward pass reads, for schedule pipedream: the stage's newest ("stash"), or on all
+//   stages
+//             those after the same update ("vertical")
+//   cuts      the layers at which stages begin, from the second stage on; left out: stages of about equal work
 //   chunks    stages on each rank, for schedules interleaved and zero_bubble
 //
 // Plain data; thread-safe.
@@ -26,15 +30,20 @@ struct PlanSpec {
   int tensor = 1;
   int chunks = 1;
   std::string schedule = "1f1b";
+  std::string sync = "stash";
+  std::vector<std::string> cuts = {};
 
   int stages() const { return pipeline * chunks; }
   bool splits_model() const { return pipeline > 1 || tensor > 1; }
+  bool has_own_result() const;  // asynchronous: not the bits of exact training
+  // By how many updates the weights of a step's passes are older than in exact training, on that stage.
+  int staleness(int stage) const;
   friend bool operator==(const PlanSpec&, const PlanSpec&) = default;
 };
 
 std::string to_string(const PlanSpec& plan);  // "data=2,pipeline=2,schedule=1f1b": what can be given to --plan
 
-// "data=2,pipeline=2" as a table; a word without '=' is a problem. Every key's place is the flag itself.
+// "data=2,pipeline=2,cuts=fc2:fc3" as a table; a word without '=' is a problem. Every key's place is the flag itself.
 Options plan_options(const std::string& text, Problems& problems);
 
 // Reads all keys; problems (unknown keys, numbers out of range) are added to the reader's.
@@ -49,6 +58,7 @@ struct PlanFacts {
   int phases = 1;                        // of a training step
   std::string system = {};               // under which the workers train together; empty: exact training
   int cores = 1;                         // asked for on each worker
+  std::string shared_weight = {};        // that several layers read; empty: none
 };
 
 // Why the plan cannot be carried out, each with its cure; none if it can. `data` is filled in where it is the rest.

@@ -97,4 +97,17 @@ StagePartition cut_into_stages(const std::vector<LayerWork>& layers, int stages)
   return partition;
 }
 
+StagePartition cut_at(const std::vector<LayerWork>& layers, const std::vector<std::string>& cuts) {
+  StagePartition partition;
+  partition.layers.emplace_back();
+  for (const LayerWork& l : layers) {
+    if (partition.layers.size() <= cuts.size() && l.layer == cuts[partition.layers.size() - 1])
+      partition.layers.emplace_back();
+    partition.layers.back().push_back(l.layer);
+    partition.stage_of[l.layer] = partition.stages() - 1;
+  }
+  invariant(partition.layers.size() == cuts.size() + 1, "a plan's cuts have been checked");
+  return partition;
+}
+
 }  // namespace echelon

@@ -33,4 +33,7 @@ struct StagePartition {
 // `stages` is at most the number of layers.
 StagePartition cut_into_stages(const std::vector<LayerWork>& layers, int stages);
 
+// Stages that begin at these layers, the first one at the first layer.
+StagePartition cut_at(const std::vector<LayerWork>& layers, const std::vector<std::string>& cuts);
+
 }  // namespace echelon

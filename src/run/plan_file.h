@@ -20,7 +20,7 @@ struct PlanFile {
   std::string path, name;  // the name is the file's, without .toml
   std::string title, paper, about, program;
   std::string deviates;  // what the published one does and this one does not; empty: nothing
-  PlanSpec plan;
+  PlanSpec plan = {};
 };
 
 inline constexpr std::size_t most_plan_bytes = 64 << 10;

@@ -29,6 +29,15 @@ PlanFacts plan_facts(const PreparedRun& prepared, int workers, int cores) {
   const Graph graph = optimise(phases.front().graph);
   facts.slices = slices_of(graph);
   for (const LayerWork& l : layer_work(graph)) facts.layers.push_back(l.layer);
+  std::vector<std::string> read_by(graph.parameters().size());  // a layer
+  for (const Node& node : graph.nodes())
+    for (const Value v : node.in)
+      if (const ValueInfo& info = graph.info(v); info.source == ValueInfo::Source::parameter && !node.backward) {
+        std::string& layer = read_by[static_cast<std::size_t>(info.producer)];
+        if (!layer.empty() && layer != node.layer)
+          facts.shared_weight = graph.parameters()[static_cast<std::size_t>(info.producer)].name;
+        layer = node.layer;
+      }
   const Recipe& r = prepared.recipe;
   const bool exact = r.rule.items.empty() && r.exchange.items.empty() && r.sync.items.empty() && r.when.items.empty() &&
                      r.codec.items.empty();

@@ -138,7 +138,7 @@ const std::vector<Planted>& planted() {
        [](auto& s) {
          move_before(s, 1, {F, 1, 2}, {B, 1, 0});
        },
-       "sends micro-batch 3 first"},
+       "has not taken micro-batch 2"},
       {"gradients leave the last rank in another order than they are taken",
        "zero_bubble",
        {2, 4},
@@ -198,13 +198,13 @@ const std::vector<Planted>& planted() {
          move_before(s, 0, {B, 0, 0}, {B, 2, 0});
        },
        "it waits for"},
-      {"chunks: a later group of micro-batches before an earlier one has turned",
+      {"chunks: a forward pass is put off until after the same micro-batch's second stage",
        "interleaved",
        {2, 4, 2},
        [](auto& s) {
-         move_to_end(s, 1, {F, 1, 3});
+         move_before(s, 1, {F, 1, 3}, {B, 1, 3});
        },
-       ""},
+       "it waits for"},
       {"down and up: the last rank goes up before it has gone down",
        "zero_bubble",
        {3, 3, 2},
@@ -283,7 +283,7 @@ const std::vector<Planted>& planted() {
        "rank 1 would keep",
        {},
        bytes({1, 100}, 300)},
-      {"both directions on one rank", "bidirectional", {2, 4}, nothing, "would keep", {}, bytes({100, 100}, 250)},
+      {"both directions on one rank", "bidirectional", {2, 4}, nothing, "would keep", {}, bytes({100, 100}, 150)},
       {"one more forward pass before the first backward pass",
        "1f1b",
        {4, 8},

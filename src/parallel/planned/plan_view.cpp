@@ -38,7 +38,7 @@ RankBytes bytes_of(const PlanLayout& layout, const StagePlans::Slice& slice, con
   for (const HostedStage& h : layout.hosted(rank)) {
     const Plan& plan = slice.of(h.stage, h.part).plan;
     const std::size_t floats = floats_of(plan.graph);
-    bytes.parameters += floats * sizeof(float);
+    bytes.parameters += floats * sizeof(float) * static_cast<std::size_t>(1 + layout.plan().staleness(h.stage));
     bytes.contributions += ShardReducer::memory_bytes(layout.shards(), h.shards.first, h.shards.last, floats);
     bytes.state += slots * floats * sizeof(float);
     bytes.activations +=

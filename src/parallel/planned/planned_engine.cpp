@@ -62,6 +62,7 @@ PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
             .shards = s.shards,
             .live = check.live[static_cast<std::size_t>(position)][static_cast<std::size_t>(h.stage)],
             .splits_weights = layout_.splits_weights(),
+            .saved_versions = s.plan->staleness(h.stage),
             .seed = s.seed,
             .fields = s.fields},
         arena_));
@@ -167,20 +168,26 @@ void PlannedEngine::run_tasks(std::uint64_t step, const data::Batch& batch, doub
       .seed = settings_.seed, .step = static_cast<std::uint32_t>(step), .communicator = messages_.get()};
   const auto samples = static_cast<double>(batch.samples());
   context.loss_scale = static_cast<float>(1.0 / (samples * static_cast<double>(loss_terms_)));
-  std::array<char, 64> status;
   for (const StageTask& task : layout_.list(world_.rank())) {
     const int shard = first + task.micro_batch;
-    const auto count = batch.slice(static_cast<std::uint64_t>(shard)).count;
+    const auto count = static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(shard)).count);
     context.shard = static_cast<std::uint32_t>(shard);
     context.share = static_cast<float>(static_cast<double>(count) / samples);
-    const auto end = fmt::format_to_n(status.data(), status.size(), "{} of stage {}, micro-batch {}",
-                                      name_of(task.pass), task.stage, shard);
-    world_.set_status({status.data(), std::min(end.size, status.size())});
-    if (count > 0) messages_->use(plans_.at(static_cast<std::int64_t>(count)).placed.messages);
-    const double began = world_.now();
-    stage_of(task.stage, shard).run(task, batch, context, losses_, watch_, slowness);
-    if (watch_.on_task) watch_.on_task(name_of(task.pass), task.stage, shard, began, world_.now());
+    run_task(task, count, batch, context, slowness);
   }
+}
+
+void PlannedEngine::run_task(const StageTask& task, std::int64_t slice, const data::Batch& batch,
+                             const StepContext& context, double slowness, std::int64_t version) {
+  const auto shard = static_cast<int>(context.shard);
+  std::array<char, 64> status;
+  const auto end = fmt::format_to_n(status.data(), status.size(), "{} of stage {}, micro-batch {}", name_of(task.pass),
+                                    task.stage, shard);
+  world_.set_status({status.data(), std::min(end.size, status.size())});
+  if (slice > 0) messages_->use(plans_.at(slice).placed.messages);
+  const double began = world_.now();
+  stage_of(task.stage, shard).run(task, slice, batch, context, losses_, watch_, slowness, version);
+  if (watch_.on_task) watch_.on_task(name_of(task.pass), task.stage, shard, began, world_.now());
 }
 
 StageCompute& PlannedEngine::stage_of(int stage, int shard) {

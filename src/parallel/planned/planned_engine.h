@@ -26,7 +26,7 @@
 
 namespace echelon {
 
-class PlannedEngine final : public LockStepEngine {
+class PlannedEngine : public LockStepEngine {
  public:
   // settings.plan is given, legal for this model and team (plan/spec.h), and has `data` filled in. Collective.
   PlannedEngine(const EngineSettings& settings, Team& team);
@@ -48,11 +48,13 @@ class PlannedEngine final : public LockStepEngine {
   std::vector<Figure> figures() override;
   RankBytes bytes() const;  // what this rank has allocated: view_plan() knows it before
 
- private:
+ protected:
   StepResult do_step(std::uint64_t step, double lr, const data::Batch& batch, bool asks_to_stop,
                      double slowness) override;
   void prepare(const data::Batch& batch);
   void run_tasks(std::uint64_t step, const data::Batch& batch, double slowness);
+  void run_task(const StageTask& task, std::int64_t slice, const data::Batch& batch, const StepContext& context,
+                double slowness, std::int64_t version = -1);
   void sum_over_ranks();
   void update(std::uint64_t step, double lr);
   void send_shared_weights();

@@ -29,6 +29,7 @@ StageCompute::StageCompute(World& world, const StagePlans& plans, const Settings
   table_.include(graph());
   parameters_ = Buffer(table_.floats() * sizeof(float));
   nn::initialise(table_, settings_.seed, parameters());
+  for (int i = 0; i < settings_.saved_versions; ++i) saved_.emplace_back(table_.floats() * sizeof(float));
   const ShardRange& own = shards();
   contributions_ = Buffer(ShardReducer::memory_bytes(settings_.shards, own.first, own.last, table_.floats()));
   reducer_ = std::make_unique<ShardReducer>(settings_.shards, own.first, own.last, table_.floats(),
@@ -57,20 +58,28 @@ std::span<float> StageCompute::of(std::span<float> flat, const std::string& para
 
 void StageCompute::start_step() { reducer_->start_step(); }
 
-StageCompute::Place& StageCompute::place_of(const StageTask& task, int shard) {
-  const int wanted = task.pass == Pass::forward ? -1 : shard;
-  const auto it = std::ranges::find(places_, wanted, &Place::shard);
+void StageCompute::save_version(std::int64_t version) {
+  if (saved_.empty()) return;
+  std::ranges::copy(parameters(), saved_[static_cast<std::size_t>(version) % saved_.size()].as<float>().begin());
+}
+
+StageCompute::Place& StageCompute::place_of(const StageTask& task) {
+  const int wanted = task.pass == Pass::forward ? -1 : task.micro_batch;
+  const auto it = std::ranges::find(places_, wanted, &Place::micro_batch);
   invariant(it != places_.end(), "as many places as the schedule keeps micro-batches alive");
-  it->shard = task.pass == last_pass() ? -1 : shard;
+  it->micro_batch = task.pass == last_pass() ? -1 : task.micro_batch;
   return *it;
 }
 
-Executor& StageCompute::executor(Place& place, std::int64_t slice) {
-  auto& slot = place.executors[slice];
+// A place's executors share its memory: one can go on with what another began, on other weights.
+Executor& StageCompute::executor(Place& place, std::int64_t slice, std::int64_t version) {
+  const std::int64_t saved = version < 0 ? -1 : version % static_cast<std::int64_t>(saved_.size());
+  auto& slot = place.executors[{slice, saved}];
   if (!slot) {
     const Plan& p = plan(slice).plan;
+    const std::span<float> weights = saved < 0 ? parameters() : saved_[static_cast<std::size_t>(saved)].as<float>();
     slot =
-        std::make_unique<Executor>(p, table_, parameters(), reducer_->contribution(),
+        std::make_unique<Executor>(p, table_, weights, reducer_->contribution(),
                                    room_for(*arena_, p.memory.arena_bytes), room_for(place.kept, p.memory.kept_bytes));
   }
   return *slot;
@@ -115,12 +124,11 @@ void StageCompute::run_nodes(Executor& e, const StagePlan& p, Pass pass, const S
   slow_down_.apply(slowness);
 }
 
-void StageCompute::run(const StageTask& task, const data::Batch& batch, const StepContext& context,
-                       std::span<ShardLoss> losses, const Watch& watch, double slowness) {
+void StageCompute::run(const StageTask& task, std::int64_t slice, const data::Batch& batch, const StepContext& context,
+                       std::span<ShardLoss> losses, const Watch& watch, double slowness, std::int64_t version) {
   const auto shard = static_cast<int>(context.shard);
-  const auto slice = static_cast<std::int64_t>(batch.slice(context.shard).count);
   if (slice > 0) {
-    Executor& e = executor(place_of(task, shard), slice);
+    Executor& e = executor(place_of(task), slice, version);
     if (task.pass == Pass::forward) load(e, batch, shard);
     run_nodes(e, plan(slice), task.pass, context, watch, slowness);
     if (task.pass == Pass::forward) {
@@ -137,6 +145,7 @@ void StageCompute::run(const StageTask& task, const data::Batch& batch, const St
 
 void StageCompute::add_bytes(RankBytes& bytes) const {
   bytes.parameters += parameters_.bytes();
+  for (const Buffer& b : saved_) bytes.parameters += b.bytes();
   bytes.contributions += contributions_.bytes();
   for (const Update::Slot& s : update_->slots()) bytes.state += s.values.size_bytes();
   for (const Place& p : places_)

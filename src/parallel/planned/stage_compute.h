@@ -29,6 +29,7 @@ class StageCompute {
     int shards = 1;  // of a batch
     int live = 1;    // micro-batches at once
     bool splits_weights = false;
+    int saved_versions = 0;  // of the weights, older than the newest, for passes of steps that began with them
     std::uint64_t seed = 1;
     std::vector<data::Field> fields;
   };
@@ -41,9 +42,12 @@ class StageCompute {
   void set_update(Optim optim, std::vector<TrainedSpan> segments, std::size_t own_blocks);
 
   void start_step();
-  // Losses are written by the stage that has them.
-  void run(const StageTask& task, const data::Batch& batch, const StepContext& context, std::span<ShardLoss> losses,
-           const Watch& watch, double slowness);
+  // Keeps the weights of now as that version, in place of the one that is `saved_versions` older.
+  void save_version(std::int64_t version);
+  // On a micro-batch of `slice` samples, which forward passes read from the batch. Losses are written by the stage that
+  // has them. `version`: of the weights, one that was saved; -1: the newest.
+  void run(const StageTask& task, std::int64_t slice, const data::Batch& batch, const StepContext& context,
+           std::span<ShardLoss> losses, const Watch& watch, double slowness, std::int64_t version = -1);
 
   int stage() const { return settings_.hosted.stage; }
   int part() const { return settings_.hosted.part; }
@@ -65,12 +69,12 @@ class StageCompute {
 
  private:
   struct Place {  // for one micro-batch that is alive
-    int shard = -1;
+    int micro_batch = -1;
     std::vector<Buffer> kept;
-    std::map<std::int64_t, std::unique_ptr<Executor>> executors;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<Executor>> executors;  // by slice, saved weights
   };
-  Place& place_of(const StageTask& task, int shard);
-  Executor& executor(Place& place, std::int64_t slice);
+  Place& place_of(const StageTask& task);
+  Executor& executor(Place& place, std::int64_t slice, std::int64_t version);
   void load(Executor& executor, const data::Batch& batch, int shard);
   void save_carries(const Executor& executor, int shard);
   Pass last_pass() const { return settings_.splits_weights ? Pass::weights : Pass::backward; }
@@ -82,6 +86,7 @@ class StageCompute {
   const Settings settings_;
   ParameterTable table_;
   Buffer parameters_, contributions_;
+  std::vector<Buffer> saved_;  // parameters of earlier versions
   std::unique_ptr<ShardReducer> reducer_;
   std::unique_ptr<Update> update_;
   std::size_t own_blocks_ = 0;

@@ -27,7 +27,10 @@ namespace {
 // The buffers of a message: between two stages of one rank, one for each micro-batch.
 int buffers_on(const PlanLayout& layout, const StageMessage& m) {
   const bool local = layout.rank_of(0, 0, m.from, m.from_part) == layout.rank_of(0, 0, m.to, m.to_part);
-  return local ? layout.shards() : buffers_of(m);
+  if (local) return layout.shards();
+  int per_update = 1;
+  for (int r = 0; r < layout.plan().data; ++r) per_update = std::max(per_update, layout.schedule(r).per_update);
+  return buffers_of(m) * per_update;
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ StagePlans::StagePlans(const models::Model& model, const PlanLayout& layout, std
       parts_(layout.parts()),
       splits_weights_(layout.splits_weights()),
       largest_slice_(largest_slice),
-      partition_(cut_into_stages(layer_work(whole(largest_slice)), layout.stages())) {}
+      partition_(layout.plan().cuts.empty() ? cut_into_stages(layer_work(whole(largest_slice)), layout.stages())
+                                            : cut_at(layer_work(whole(largest_slice)), layout.plan().cuts)) {}
 
 Graph StagePlans::whole(std::int64_t slice) const { return optimise(std::move(model_.training(slice).front().graph)); }
 

@@ -29,6 +29,7 @@ class LockStepEngine : public Engine {
   EngineSettings settings_;
   Team& team_;
   World& world_;
+  double sent_ = 0;  // bytes by this rank in steps
 
  private:
   // True if some rank asks to stop after it.
@@ -49,8 +50,6 @@ class LockStepEngine : public Engine {
     range.on_progress({step + 1, result, before ? sent_ * world_.size() : -1});
     return world_.size() == 1 ? range.asks_to_stop() : result.stop;
   }
-
-  double sent_ = 0;  // bytes by this rank in steps
 };
 
 }  // namespace echelon

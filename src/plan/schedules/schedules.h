@@ -10,6 +10,7 @@ ScheduleKind one_f_one_b_schedule();
 ScheduleKind interleaved_schedule();
 ScheduleKind zero_bubble_schedule();
 ScheduleKind bidirectional_schedule();
+ScheduleKind pipedream_schedule();
 
 // The refusal of schedules that have one stage on each rank.
 std::string refuse_chunks(const ScheduleShape& shape);
