@@ -33,6 +33,12 @@ void check_shards(Group& group, const ShardSum& sum) {
                     group.world().rank(), brought.first, brought.last, group.size(), mine.first, mine.last));
 }
 
+// The elements, relative to `begin`, that a member owns.
+Range part_of_member(const ShardSum& sum, int index, int n) {
+  return sum.parts.empty() ? part_of(index, n, sum.end - sum.begin, floats_per_line)
+                           : sum.parts[static_cast<std::size_t>(index)];
+}
+
 // --- in shared memory ---
 
 // Announces where this member's partial sums and its result lie; true if those of all members lie in shared memory.
@@ -78,7 +84,7 @@ std::span<const PartialSum> announced_partials(Group& group) {
 void sum_in_place(Group& group, const ShardSum& sum, bool into_all) {
   GroupState& state = group.state();
   const auto partials = announced_partials(group);
-  const Range mine = part_of(group.index(), group.size(), sum.end - sum.begin, floats_per_line);
+  const Range mine = part_of_member(sum, group.index(), group.size());
   constexpr std::size_t block = 4096;
   for (std::size_t at = mine.begin; at < mine.end; at += block) {
     const std::size_t n = std::min(block, mine.end - at);
@@ -113,15 +119,27 @@ void sum_into_nodes(Group& group, const ShardSum& sum, std::vector<PartialSum>& 
   });
 }
 
+// Nodes of this member that several of its partial sums make up.
+std::size_t joined_nodes(Group& group, const ShardSum& sum) {
+  std::size_t joined = 0;
+  for_each_tree_node(0, sum.shards, shards_of(group.index(), group.size(), sum.shards), [&](ShardRange node) {
+    joined += std::ranges::count_if(
+                  sum.partials, [&](const PartialSum& p) { return p.first >= node.first && p.last <= node.last; }) > 1
+                  ? 1
+                  : 0;
+  });
+  return joined;
+}
+
 // Sends every owner the partial sums of its elements, and receives those of the elements that this member owns.
 void exchange_partials(Group& group, const CollectiveOperation& operation, const ShardSum& sum) {
   GroupState& state = group.state();
   const int n = group.size(), index = group.index();
   const std::size_t elements = sum.end - sum.begin;
-  const Range mine = part_of(index, n, elements, floats_per_line);
+  const Range mine = part_of_member(sum, index, n);
   int foreign = 0;
   for (int m = 0; m < n; ++m) foreign += m == index ? 0 : node_count(m, n, sum.shards);
-  const auto own_nodes = static_cast<std::size_t>(node_count(index, n, sum.shards));
+  const std::size_t own_nodes = joined_nodes(group, sum);
   auto* scratch = reinterpret_cast<float*>(
       state.scratch((own_nodes * elements + static_cast<std::size_t>(foreign) * mine.count()) * sizeof(float)).data());
   float* arriving = scratch + own_nodes * elements;
@@ -145,7 +163,7 @@ void exchange_partials(Group& group, const CollectiveOperation& operation, const
       state.partials.push_back({node.first, node.last, into.data() - mine.begin});
       arriving += mine.count();
     });
-    const Range theirs = part_of(to, n, elements, floats_per_line);
+    const Range theirs = part_of_member(sum, to, n);
     step = 0;
     for (const PartialSum& node : state.nodes)
       state.sends.push_back({state.world.send(state.rank(to), state.channel, operation.label(step++),

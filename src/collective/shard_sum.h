@@ -30,6 +30,8 @@ struct ShardSum {
   std::span<const PartialSum> partials = {};  // this member's
   std::size_t begin = 0, end = 0;             // elements
   float* out = nullptr;                       // out[begin..end); may be the memory of one of the partial sums
+  // The elements that each member owns, relative to `begin`, in order and without gaps. None: owned().
+  std::span<const Range> parts = {};
 };
 
 // Every member gets the sum of all elements. `name` is the caller's name for the operation, for notices.

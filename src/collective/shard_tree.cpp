@@ -35,7 +35,6 @@ bool is_node(int lo, int hi, int first, int last) {
 // The schedule by which the shards [first, last) are added up from the left.
 struct ReductionSchedule {
   std::vector<std::pair<int, int>> stack;  // the sums over complete subtrees that are left at the end
-  std::size_t most = 0;                    // sums held at once
   std::vector<int> joins;                  // by shard: how many sums on its left it completes
 };
 
@@ -44,7 +43,6 @@ ReductionSchedule reduction_schedule(int shards, int first, int last) {
   for (int s = first; s < last; ++s) {
     f.stack.push_back({s, s + 1});
     f.joins.push_back(0);
-    f.most = std::max(f.most, f.stack.size());
     while (f.stack.size() > 1 && is_node(0, shards, f.stack[f.stack.size() - 2].first, f.stack.back().second)) {
       f.stack[f.stack.size() - 2].second = f.stack.back().second;
       f.stack.pop_back();
@@ -56,8 +54,14 @@ ReductionSchedule reduction_schedule(int shards, int first, int last) {
 
 std::size_t aligned_floats(std::size_t floats) { return aligned(floats * sizeof(float)) / sizeof(float); }
 
-// The newest contribution stays where the shard wrote it; older sums need memory of their own.
-std::size_t levels_for(const ReductionSchedule& f) { return f.joins.size() > 1 ? f.most : 0; }
+// A shard that completes no sum on its left is copied to the next free level; the others are added to a level. A single
+// shard stays where it was written.
+std::size_t levels_for(const ReductionSchedule& f) {
+  if (f.joins.size() <= 1) return 0;
+  int held = 0, most = 0;
+  for (const int joins : f.joins) most = std::max(most, held += 1 - joins);
+  return static_cast<std::size_t>(most);
+}
 
 }  // namespace
 
@@ -82,9 +86,11 @@ ShardReducer::ShardReducer(int shards, int first, int last, std::size_t floats, 
         {f.stack[i].first, f.stack[i].second, levels_.empty() ? contribution_.data() : levels_[i].data()});
 }
 
-void ShardReducer::fold_part(std::size_t begin, std::size_t end) {
+void ShardReducer::fold_part(std::size_t begin, std::size_t end) { fold_part(next_, begin, end); }
+
+void ShardReducer::fold_part(int shard, std::size_t begin, std::size_t end) {
   if (levels_.empty()) return;  // a single shard: its contribution is the sum
-  const auto [joins, place] = steps_[static_cast<std::size_t>(next_ - first_)];
+  const auto [joins, place] = steps_[static_cast<std::size_t>(shard - first_)];
   const float* sum = contribution_.data() + begin;
   for (int left = place + joins - 1; left >= place; --left) {
     float* into = levels_[static_cast<std::size_t>(left)].data() + begin;

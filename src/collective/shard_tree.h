@@ -25,7 +25,9 @@ struct PartialSum {
 // itself; possibly none if there are fewer shards than ranks.
 struct ShardRange {
   int first = 0, last = 0;
-  int count() const { return last - first; }
+  int stride = 1;  // every shard of them, or every second one ...
+  int count() const { return (last - first + stride - 1) / stride; }
+  bool contains(int shard) const { return shard >= first && shard < last && (shard - first) % stride == 0; }
 };
 ShardRange shards_of(int index, int n, int shards);
 
@@ -55,6 +57,8 @@ class ShardReducer {
   // The same in parts: fold_part for every range of elements, then end_shard.
   void fold_part(std::size_t begin, std::size_t end);
   void end_shard() { ++next_; }
+  // The same for a shard by its number: every range of elements sees all shards, in their order.
+  void fold_part(int shard, std::size_t begin, std::size_t end);
 
   // The sums after the last shard: always in the same places.
   std::span<const PartialSum> partial_sums() const { return partials_; }
