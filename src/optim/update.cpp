@@ -21,12 +21,13 @@ void clamp(float* x, float limit, std::size_t n) {
 }  // namespace
 
 Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<TrainedSpan> segments,
-               std::span<float> parameters, std::span<float> contributions, const Memory& memory)
+               std::span<float> parameters, std::span<float> contributions, const Memory& memory, std::size_t held_from)
     : rule_(std::move(rule)),
       clip_(clip),
       segments_(std::move(segments)),
       parameters_(parameters),
-      contributions_(contributions) {
+      contributions_(contributions),
+      held_from_(held_from) {
   invariant(parameters.size() == contributions.size(), "parameters and contributions have the same length");
   const std::vector<std::string> names = rule_->slots();
   invariant(names.size() <= most_slots, "a rule has few slots");
@@ -51,7 +52,13 @@ Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<TrainedS
     invariant(segment.offset >= end, "segments are in order and do not overlap");
     end = last;
   }
-  invariant(end <= parameters.size(), "segments lie inside the parameters");
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const Block& block = blocks_[b];
+    if (segments_[block.segment].elsewhere || block.offset < held_from || block.offset >= held_from + parameters.size())
+      continue;
+    invariant(block.offset + block.size <= held_from + parameters.size(), "what is held ends at a block's border");
+    held_ = {held_.last == 0 ? b : held_.first, b + 1};
+  }
   first_block_.push_back(blocks_.size());
   elements_before_.push_back(0);
   for (const Block& block : blocks_) elements_before_.push_back(elements_before_.back() + block.size);
@@ -100,7 +107,7 @@ void Update::run(int phase, BlockRange range) {
       continue;
     }
     if (phase == 0 && clip_.value > 0)
-      clamp(contributions_.data() + run.offset, static_cast<float>(clip_.value / step_.grad_scale), run.size);
+      clamp(contributions(run), static_cast<float>(clip_.value / step_.grad_scale), run.size);
     switch (what) {
       case Phase::measure: measure(run, index); break;
       case Phase::direct: direct(run, index); break;
@@ -110,16 +117,16 @@ void Update::run(int phase, BlockRange range) {
 }
 
 void Update::measure(const Block& block, std::size_t index) {
-  other_squares_[index] = kernels::squared_norm(contributions_.data() + block.offset, block.size);
+  other_squares_[index] = kernels::squared_norm(contributions(block), block.size);
   if (rule_->norm() == Rule::Norm::gradient)
-    weight_squares_[index] = kernels::squared_norm(parameters_.data() + block.offset, block.size);
+    weight_squares_[index] = kernels::squared_norm(parameters(block), block.size);
 }
 
 void Update::direct(const Block& block, std::size_t index) {
   std::array<float*, most_slots> slots;
   rule_->direct(clipped(block.segment), piece(block, slots));
-  weight_squares_[index] = kernels::squared_norm(parameters_.data() + block.offset, block.size);
-  other_squares_[index] = kernels::squared_norm(contributions_.data() + block.offset, block.size);
+  weight_squares_[index] = kernels::squared_norm(parameters(block), block.size);
+  other_squares_[index] = kernels::squared_norm(contributions(block), block.size);
 }
 
 void Update::apply(const Block& run) {
@@ -128,16 +135,16 @@ void Update::apply(const Block& run) {
 }
 
 void Update::move_statistic(const Block& run) {
-  float* value = parameters_.data() + run.offset;
-  float* towards = contributions_.data() + run.offset;
+  float* value = parameters(run);
+  float* towards = contributions(run);
   kernels::scale(towards, towards, static_cast<float>(step_.grad_scale), run.size);
   kernels::lerp(value, value, towards, segments_[run.segment].rate, run.size);
 }
 
 Piece Update::piece(const Block& run, std::span<float*> slots) const {
-  for (std::size_t i = 0; i < slots_.size(); ++i) slots[i] = slots_[i].values.data() + run.offset;
-  return {.weights = parameters_.data() + run.offset,
-          .gradient = contributions_.data() + run.offset,
+  for (std::size_t i = 0; i < slots_.size(); ++i) slots[i] = slots_[i].values.data() + (run.offset - held_from_);
+  return {.weights = parameters(run),
+          .gradient = contributions(run),
           .slots = slots.first(slots_.size()),
           .size = run.size,
           .decays = segments_[run.segment].decays,

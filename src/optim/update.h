@@ -62,7 +62,7 @@ class Update {
   };
   struct Slot {
     std::string name;
-    std::span<float> values;  // as long as the parameters, at the same offsets
+    std::span<float> values;  // as long as the parameters that are held, at the same offsets
   };
 
   // Gives memory by name, zeroed, that outlives the update.
@@ -72,12 +72,15 @@ class Update {
   // `contributions` are flat buffers of equal length. Several updates can do one piece of work together, each its own
   // blocks, when parameters, contributions and what `memory` gives are the same for all of them; without `memory` the
   // update has its own.
+  // An update may hold a range of the elements only, which begins and ends at borders of blocks: `parameters` and
+  // `contributions` are then that range, from the element `held_from` on, and only the blocks held() may be run.
   Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<TrainedSpan> segments, std::span<float> parameters,
-         std::span<float> contributions, const Memory& memory = {});
+         std::span<float> contributions, const Memory& memory = {}, std::size_t held_from = 0);
 
   const std::vector<Slot>& slots() const { return slots_; }  // the state, for checkpoints
   const std::vector<Block>& blocks() const { return blocks_; }
   BlockRange all() const { return {0, blocks_.size()}; }
+  BlockRange held() const { return held_; }  // all but those before and behind the elements that are held
   BlockRange part(std::size_t core, std::size_t cores) const;  // about the same number of elements for each
 
   int phases() const { return static_cast<int>(phases_.size()); }
@@ -104,6 +107,8 @@ class Update {
   void direct(const Block& block, std::size_t index);
   void apply(const Block& run);
   void move_statistic(const Block& run);
+  float* parameters(const Block& run) const { return parameters_.data() + (run.offset - held_from_); }
+  float* contributions(const Block& run) const { return contributions_.data() + (run.offset - held_from_); }
   Piece piece(const Block& run, std::span<float*> slots) const;
   StepScale clipped(std::size_t segment) const;                            // the step as the rule sees it
   double sum(std::span<const double> squares, std::size_t segment) const;  // in the order of blocks
@@ -112,6 +117,8 @@ class Update {
   Clip clip_;
   std::vector<TrainedSpan> segments_;
   std::span<float> parameters_, contributions_;
+  const std::size_t held_from_;
+  BlockRange held_{0, 0};
   std::vector<Buffer> own_;  // of slots and squares, if no memory was given
   std::vector<Slot> slots_;
   std::vector<Block> blocks_;
