@@ -18,6 +18,12 @@ class Communicator {
   // `bytes` may be changed as soon as it returns.
   virtual void send(int message, const StepContext& step, std::span<const std::byte> bytes) = 0;
   virtual void receive(int message, const StepContext& step, std::span<std::byte> into) = 0;
+
+  // Where ranks that have the same parameters share them, or the sums of their gradients, in parts
+  // (parallel/planned/state_exchange.h). `parameter` is the graph's. All ranks that share call these in the same order.
+  virtual void start_gather(int parameter, std::span<std::byte> into);   // `into` is not touched until it is finished
+  virtual void finish_gather(int parameter, std::span<std::byte> into);  // the parameter is there
+  virtual void contribute(int parameter, const StepContext& step, std::span<const std::byte> gradient);
 };
 
 }  // namespace echelon

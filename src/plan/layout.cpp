@@ -13,18 +13,25 @@ PlanLayout::PlanLayout(const PlanSpec& plan, int shards)
     schedules_.push_back(kind_->make({plan.pipeline, shards_of_replica(replica).count(), plan.chunks}));
 }
 
-ShardRange PlanLayout::shards_of_replica(int replica) const { return shards_of(replica, plan_.data, shards_); }
+ShardRange PlanLayout::shards_of_replica(int replica) const {
+  if (plan_.zero >= 2) return {replica, shards_, plan_.data};
+  return shards_of(replica, plan_.data, shards_);
+}
+
+int PlanLayout::replica_of_shard(int shard) const {
+  int replica = 0;
+  while (!shards_of_replica(replica).contains(shard)) ++replica;
+  return replica;
+}
 
 ShardRange PlanLayout::shards_of_line(int replica, int line) const {
+  if (lines() == 1) return shards_of_replica(replica);
   const ShardRange all = shards_of_replica(replica), part = shards_of(line, lines(), all.count());
   return {all.first + part.first, all.first + part.last};
 }
 
 int PlanLayout::line_of(int shard) const {
-  for (int replica = 0; replica < plan_.data; ++replica)
-    if (shard < shards_of_replica(replica).last)
-      return lines() > 1 && shard >= shards_of_line(replica, 1).first ? 1 : 0;
-  return 0;
+  return lines() > 1 && shard >= shards_of_line(replica_of_shard(shard), 1).first ? 1 : 0;
 }
 
 int PlanLayout::rank_of(int replica, int line, int stage, int part) const {
@@ -38,6 +45,7 @@ std::vector<HostedStage> PlanLayout::hosted(int rank) const {
     for (int stage = 0; stage < stages(); ++stage)
       if (const int part = rank % plan_.tensor; rank_of(replica_of(rank), line, stage, part) == rank)
         all.push_back({stage, part, line, shards_of_line(replica_of(rank), line)});
+  std::ranges::stable_sort(all, {}, &HostedStage::stage);
   return all;
 }
 

@@ -2,7 +2,9 @@
 // Which rank has which stages of a plan, for which micro-batches. The ranks of a stage's tensor parts are neighbours,
 // and so are those of a pipeline: rank = (replica * pipeline + position) * tensor + part. The micro-batches of a batch
 // (logical shards) are spread over the replicas in order, and within a replica over its lines: one, or two in opposite
-// directions (schedule bidirectional). Pure arithmetic, the same on all ranks; immutable.
+// directions (schedule bidirectional). Where replicas share their gradients (zero 2, 3), neighbouring micro-batches are
+// on different replicas, so that sums over neighbours can be completed at once. Pure arithmetic, the same on all ranks;
+// immutable.
 
 #include <vector>
 
@@ -14,7 +16,7 @@ namespace echelon {
 
 struct HostedStage {
   int stage = 0, part = 0, line = 0;
-  ShardRange shards;  // that run through it here
+  ShardRange shards = {};  // that run through it here
 };
 
 class PlanLayout {
@@ -35,9 +37,10 @@ class PlanLayout {
   int position_of(int rank) const { return rank / plan_.tensor % plan_.pipeline; }  // in its pipeline
   int line_of(int shard) const;
   int rank_of(int replica, int line, int stage, int part) const;
+  int replica_of_shard(int shard) const;
   ShardRange shards_of_replica(int replica) const;
   ShardRange shards_of_line(int replica, int line) const;
-  std::vector<HostedStage> hosted(int rank) const;
+  std::vector<HostedStage> hosted(int rank) const;  // in the order of stages
   // The ranks that have a part of a stage, in the order of their shards.
   std::vector<int> ranks_of_stage(int stage, int part) const;
 

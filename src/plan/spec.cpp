@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "plan/recompute.h"
 
 namespace echelon {
 
@@ -80,11 +81,35 @@ void refuse_schedule(const PlanSpec& plan, const PlanFacts& facts, std::vector<s
                     plan.schedule, facts.shared_weight));
 }
 
+void refuse_sharing(const PlanSpec& plan, const PlanFacts& facts, std::vector<std::string>& why) {
+  if (const std::string refusal = recompute_refusal(plan.recompute, facts.layers);
+      !refusal.empty() && !facts.layers.empty())
+    why.push_back(refusal);
+  if (plan.evaluate == "first" && !plan.splits_model())
+    why.emplace_back("evaluate=first is for a model that is split: without a split every rank has all of it");
+  if (plan.has_own_result() && (plan.zero > 0 || plan.recompute != "none" || !plan.offload.empty()))
+    why.push_back(fmt::format("schedule={} keeps several versions of the weights whole: leave out zero, recompute, offload",
+                              plan.schedule));
+  if (plan.zero == 0 || plan.data == 0) return;
+  const bool two_lines = plan.pipeline > 1 && plan.schedule == "bidirectional";
+  if (plan.data == 1 && !two_lines)
+    why.push_back(fmt::format("zero={} shares the state of a stage among replicas, and there is one", plan.zero));
+  if (plan.zero >= 2 && two_lines)
+    why.push_back(fmt::format("zero={} needs ranks of a stage that run the same list: schedule=bidirectional has two",
+                              plan.zero));
+  if (plan.zero >= 2 && facts.shards % plan.data != 0)
+    why.push_back(
+        fmt::format("zero={} needs replicas with equally many micro-batches, and data={} does not divide "
+                    "train.shards = {}",
+                    plan.zero, plan.data, facts.shards));
+}
+
 // How far one plan is from another: a changed degree counts by its ratio, a changed word as a factor of two.
 double distance(const PlanSpec& a, const PlanSpec& b) {
   const auto ratio = [](int x, int y) { return std::abs(std::log2(std::max(x, 1)) - std::log2(std::max(y, 1))); };
   return 2 * ratio(a.pipeline, b.pipeline) + 2 * ratio(a.tensor, b.tensor) + (a.data > 0 ? ratio(a.data, b.data) : 0) +
-         ratio(a.chunks, b.chunks) + (a.schedule == b.schedule ? 0 : 1);
+         ratio(a.chunks, b.chunks) + (a.schedule == b.schedule ? 0 : 1) + std::abs(a.zero - b.zero) +
+         (a.recompute == b.recompute ? 0 : 1);
 }
 
 }  // namespace
@@ -108,6 +133,12 @@ std::string to_string(const PlanSpec& plan) {
   if (plan.has_own_result()) add("sync=" + plan.sync);
   if (!plan.cuts.empty()) add(fmt::format("cuts={}", fmt::join(plan.cuts, ":")));
   if (plan.chunks > 1) add(fmt::format("chunks={}", plan.chunks));
+  const PlanSpec usual;
+  if (plan.zero != usual.zero) add(fmt::format("zero={}", plan.zero));
+  if (plan.prefetch != usual.prefetch) add(fmt::format("prefetch={}", plan.prefetch));
+  if (plan.recompute != usual.recompute) add("recompute=" + plan.recompute);
+  if (plan.offload != usual.offload) add("offload=" + plan.offload);
+  if (plan.evaluate != usual.evaluate) add("evaluate=" + plan.evaluate);
   return text;
 }
 
@@ -147,6 +178,11 @@ PlanSpec read_plan(OptionReader& table) {
   plan.schedule = table.choice("schedule", plan.chunks > 1 ? "interleaved" : "1f1b", pipeline_schedule_names());
   if (plan.schedule == "pipedream") plan.sync = table.choice("sync", plan.sync, {"stash", "vertical"});
   plan.cuts = table.texts("cuts", {});
+  plan.zero = static_cast<int>(table.integer("zero", 0, 0, 3));
+  plan.prefetch = static_cast<int>(table.integer("prefetch", plan.prefetch, 0, 1024));
+  plan.recompute = table.text("recompute", plan.recompute);
+  plan.offload = table.text("offload", "");
+  plan.evaluate = table.choice("evaluate", plan.evaluate, {"all", "first"});
   table.done();
   return plan;
 }
@@ -156,6 +192,7 @@ std::vector<std::string> refusals(PlanSpec& plan, const PlanFacts& facts) {
   refuse_degrees(plan, facts, why);
   refuse_cuts(plan, facts, why);
   refuse_schedule(plan, facts, why);
+  refuse_sharing(plan, facts, why);
   if (!plan.splits_model()) return why;
   if (facts.phases > 1)
     why.push_back(fmt::format("a model with {} phases in a training step cannot be split", facts.phases));
@@ -171,7 +208,9 @@ std::vector<std::string> refusals(PlanSpec& plan, const PlanFacts& facts) {
 std::vector<PlanSpec> legal_plans(const PlanFacts& facts) {
   std::vector<PlanSpec> plans;
   const auto add = [&](PlanSpec plan) {
-    if (refusals(plan, facts).empty()) plans.push_back(plan);
+    for (const char* what : {"none", "all", "sqrt"})
+      for (plan.zero = 0, plan.recompute = what; plan.zero <= 3; ++plan.zero)
+        if (PlanSpec filled = plan; refusals(filled, facts).empty()) plans.push_back(filled);
   };
   const auto add_schedules = [&](PlanSpec plan) {
     for (const ScheduleKind& kind : schedule_kinds()) {

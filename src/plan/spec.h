@@ -8,11 +8,16 @@
 //   pipeline  ranks that a replica's layers are spread over, as stages
 //   tensor    ranks that the slices of each layer are spread over: divides model.slices
 //   schedule  in which order a rank works (plan/schedule.h)
-//   sync      which weights a forward pass reads, for schedule pipedream: the stage's newest ("stash"), or on all
-//   stages
-//             those after the same update ("vertical")
+//   sync      which weights a forward pass reads, for schedule pipedream: the stage's newest ("stash"), or those after
+//             the same update on all stages ("vertical")
 //   cuts      the layers at which stages begin, from the second stage on; left out: stages of about equal work
 //   chunks    stages on each rank, for schedules interleaved and zero_bubble
+//   zero      what the ranks that have the same stage share in ranges: 1 the optimizer's state, 2 the sums of gradients
+//             too, 3 the parameters too
+//   prefetch  how many parameters ahead of its use a parameter is gathered (zero=3)
+//   recompute which activations are computed again for backward instead of being kept (plan/recompute.h)
+//   offload   a folder: the optimizer's state lies in files there
+//   evaluate  who evaluates: all ranks, each with a copy of the whole model, or the first alone, from a file
 //
 // Plain data; thread-safe.
 
@@ -32,9 +37,17 @@ struct PlanSpec {
   std::string schedule = "1f1b";
   std::string sync = "stash";
   std::vector<std::string> cuts = {};
+  int zero = 0;
+  int prefetch = 1;
+  std::string recompute = "none";
+  std::string offload = {};  // empty: in memory
+  std::string evaluate = "all";
 
   int stages() const { return pipeline * chunks; }
-  bool splits_model() const { return pipeline > 1 || tensor > 1; }
+  // Whether ranks have pieces of the training (parallel/planned/), or each all of it.
+  bool splits_model() const {
+    return pipeline > 1 || tensor > 1 || zero > 0 || recompute != "none" || !offload.empty();
+  }
   bool has_own_result() const;  // asynchronous: not the bits of exact training
   // By how many updates the weights of a step's passes are older than in exact training, on that stage.
   int staleness(int stage) const;

@@ -69,6 +69,20 @@ TEST(PlanSpec, IllegalPlansAreRefusedWithTheNearestLegalOne) {
   EXPECT_NE(refused("pipeline=2,chunks=2,schedule=1f1b", facts(2)).find("only interleaved"), std::string::npos);
 }
 
+TEST(PlanSpec, SharedStateNeedsReplicasThatRunTheSameList) {
+  EXPECT_EQ(good("zero=3,prefetch=4,recompute=sqrt,offload=/tmp,evaluate=first"),
+            (PlanSpec{.zero = 3, .prefetch = 4, .recompute = "sqrt", .offload = "/tmp", .evaluate = "first"}));
+  EXPECT_EQ(refused("zero=1", facts(4)), "");
+  EXPECT_EQ(refused("zero=1,pipeline=2,schedule=bidirectional", facts(2)), "");
+  EXPECT_NE(refused("zero=1,pipeline=4", facts(4)).find("shares the state of a stage among replicas, and there is one"),
+            std::string::npos);
+  EXPECT_NE(refused("zero=2", facts(3)).find("data=3 does not divide train.shards = 8"), std::string::npos);
+  EXPECT_NE(refused("zero=3,pipeline=2,schedule=bidirectional", facts(4)).find("run the same list"), std::string::npos);
+  EXPECT_NE(refused("recompute=block*", facts(1)).find("no layer has such a name (layer0 layer1"), std::string::npos);
+  EXPECT_EQ(refused("recompute=layer1|layer2", facts(1)), "");
+  EXPECT_NE(refused("evaluate=first", facts(2)).find("for a model that is split"), std::string::npos);
+}
+
 TEST(PlanSpec, AllReasonsAreSaidAtOnce) {
   PlanFacts f = facts(4, 8, 2);
   f.phases = 2;

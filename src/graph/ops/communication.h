@@ -9,4 +9,11 @@ namespace echelon::ops {
 void send(Graph& g, Value x, int message);
 Value receive(Graph& g, const Type& type, int message);
 
+// A parameter of which every rank has a part, by its number in the graph: its memory, which is filled from now on, and
+// the parameter once it is complete.
+Value start_gather(Graph& g, const Type& type, int parameter);
+Value finish_gather(Graph& g, Value started, int parameter);
+// A micro-batch's gradient of a parameter goes to the ranks that sum it up.
+void contribute(Graph& g, Value gradient, int parameter);
+
 }  // namespace echelon::ops
