@@ -39,6 +39,7 @@ struct EngineSettings {
   std::function<void(const ParameterTable& table, std::span<float> parameters)> start = {};
   // Where the pieces of exact training run: legal, and for these workers. Null: every rank has the whole model.
   const PlanSpec* plan = nullptr;
+  std::string folder = "/tmp";  // for memory that lies in files, where the plan names none
 };
 
 struct StepProgress {
@@ -75,6 +76,7 @@ class Engine {
   virtual const ParameterTable& table() const = 0;
   virtual std::span<float> model() = 0;  // the weights that are evaluated and saved, as of the last read_model()
   virtual void read_model() {}           // collective; after run()
+  virtual bool model_is_everywhere() const { return true; }  // else model() is empty on all ranks but the first
 
   // All that a checkpoint must hold besides the model, by name. To save: gather() on all ranks, then rank 0 reads
   // model() and state(), then end_gather() on all ranks. To load: rank 0 fills in model() and state(), then scatter()

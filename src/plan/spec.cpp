@@ -88,8 +88,8 @@ void refuse_sharing(const PlanSpec& plan, const PlanFacts& facts, std::vector<st
   if (plan.evaluate == "first" && !plan.splits_model())
     why.emplace_back("evaluate=first is for a model that is split: without a split every rank has all of it");
   if (plan.has_own_result() && (plan.zero > 0 || plan.recompute != "none" || !plan.offload.empty()))
-    why.push_back(fmt::format("schedule={} keeps several versions of the weights whole: leave out zero, recompute, offload",
-                              plan.schedule));
+    why.push_back(fmt::format(
+        "schedule={} keeps several versions of the weights whole: leave out zero, recompute, offload", plan.schedule));
   if (plan.zero == 0 || plan.data == 0) return;
   const bool two_lines = plan.pipeline > 1 && plan.schedule == "bidirectional";
   if (plan.data == 1 && !two_lines)

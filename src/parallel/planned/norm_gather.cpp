@@ -4,14 +4,21 @@
 
 namespace echelon {
 
-NormGather::NormGather(Group& replica, const PlanLayout& layout, const WholeModel& whole,
+NormGather::NormGather(Group& replica, Group& everyone, const PlanLayout& layout, const WholeModel& whole,
                        const std::vector<std::unique_ptr<StageCompute>>& stages)
-    : replica_(replica), stages_(stages) {
-  for (int member = 0; member < replica.size(); ++member) {
+    : group_(layout.plan().zero > 0 ? everyone : replica), stages_(stages) {
+  const bool shares = layout.plan().zero > 0;
+  for (int member = 0; member < group_.size(); ++member) {
     const std::size_t begin = blocks_.size();
-    for (const HostedStage& h : layout.hosted(replica.rank_of(member)))
-      if (h.line == 0)  // the other line has the same stages once more
-        for (const std::size_t block : whole.blocks_of(h.stage, h.part)) blocks_.push_back(block);
+    const std::vector<HostedStage> hosted = layout.hosted(group_.rank_of(member));
+    for (std::size_t h = 0; h < hosted.size(); ++h) {
+      if (hosted[h].line != 0 && !shares) continue;  // the other line has the same stages once more
+      const std::size_t before = blocks_.size();
+      for (const std::size_t block :
+           whole.blocks_of(hosted[h].stage, hosted[h].part, whole.held_by(hosted[h], group_.rank_of(member))))
+        blocks_.push_back(block);
+      if (member == group_.index()) own_.push_back({h, blocks_.size() - before});
+    }
     bytes_of_.push_back({begin * sizeof(Squares), blocks_.size() * sizeof(Squares)});
   }
   squares_.resize(blocks_.size());
@@ -19,14 +26,13 @@ NormGather::NormGather(Group& replica, const PlanLayout& layout, const WholeMode
 
 void NormGather::run(int phase) {
   if (stages_.front()->update().squares(phase).other.empty()) return;
-  std::size_t at = bytes_of_[static_cast<std::size_t>(replica_.index())].begin / sizeof(Squares);
-  for (const auto& stage : stages_) {
-    if (stage->line() != 0) continue;
-    const Update::Squares mine = stage->update().squares(phase);
-    for (std::size_t i = 0; i < stage->own_blocks(); ++i, ++at)
+  std::size_t at = bytes_of_[static_cast<std::size_t>(group_.index())].begin / sizeof(Squares);
+  for (const Own& own : own_) {
+    const Update::Squares mine = stages_[own.stage]->update().squares(phase);
+    for (const std::size_t end = at + own.count; at < end; ++at)
       squares_[at] = {mine.other[blocks_[at]], mine.weights[blocks_[at]]};
   }
-  all_gather(replica_, typed_span(std::as_writable_bytes(std::span(squares_))), bytes_of_, "of norms");
+  all_gather(group_, typed_span(std::as_writable_bytes(std::span(squares_))), bytes_of_, "of norms");
   for (const auto& stage : stages_) {
     const Update::Squares all = stage->update().squares(phase);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "collective/shard_tree.h"
+#include "parallel/planned/shard_ranges.h"
+#include "parallel/planned/stage_compute.h"
 #include "parallel/planned/stage_messages.h"
 #include "plan/check.h"
 
@@ -10,10 +12,15 @@ namespace echelon {
 
 namespace {
 
-std::size_t floats_of(const Graph& graph) {
+// A stage's parameters, as its table has them.
+std::vector<HeldParameter> held_parameters(const StagePlan& plan, std::size_t& floats) {
   ParameterTable table;
-  table.include(graph);
-  return table.floats();
+  table.include(plan.plan.graph);
+  floats = table.floats();
+  std::vector<HeldParameter> held;
+  for (std::size_t p = 0; p < table.entries().size(); ++p)
+    held.push_back({p, table.entries()[p].offset, table.entries()[p].size, plan.trained[p]});
+  return held;
 }
 
 std::size_t whole_floats(const models::Model& model) {
@@ -36,11 +43,23 @@ RankBytes bytes_of(const PlanLayout& layout, const StagePlans::Slice& slice, con
   const auto position = static_cast<std::size_t>(layout.position_of(rank));
   std::size_t arena = 0;
   for (const HostedStage& h : layout.hosted(rank)) {
-    const Plan& plan = slice.of(h.stage, h.part).plan;
-    const std::size_t floats = floats_of(plan.graph);
-    bytes.parameters += floats * sizeof(float) * static_cast<std::size_t>(1 + layout.plan().staleness(h.stage));
-    bytes.contributions += ShardReducer::memory_bytes(layout.shards(), h.shards.first, h.shards.last, floats);
-    bytes.state += slots * floats * sizeof(float);
+    const StagePlan& stage = slice.of(h.stage, h.part);
+    const Plan& plan = stage.plan;
+    std::size_t floats = 0;
+    const std::vector<HeldParameter> held = held_parameters(stage, floats);
+    const std::vector<int> ranks = layout.ranks_of_stage(h.stage, h.part);
+    const auto members = static_cast<int>(ranks.size());
+    const PlanSpec& spec = layout.plan();
+    const std::size_t own =
+        spec.zero == 0 ? floats
+                       : shard_ranges(held, floats,
+                                      members)[static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin())]
+                             .count();
+    bytes.parameters +=
+        (spec.zero >= 3 ? own : floats) * sizeof(float) * static_cast<std::size_t>(1 + spec.staleness(h.stage));
+    bytes.contributions += spec.zero >= 2 ? ShardReducer::memory_bytes(layout.shards(), 0, layout.shards(), own)
+                                          : StageCompute::contribution_bytes(layout.shards(), members, floats);
+    (spec.offload.empty() ? bytes.state : bytes.disk) += slots * own * sizeof(float);
     bytes.activations +=
         plan.memory.kept_bytes * static_cast<std::size_t>(live[position][static_cast<std::size_t>(h.stage)]);
     arena = std::max(arena, plan.memory.arena_bytes);
@@ -71,7 +90,7 @@ PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::in
                                            .ranks = layout.ranks_of_stage(stage, part),
                                            .layers = plans.partition().layers[static_cast<std::size_t>(stage)]});
     for (std::size_t p = 0; p < plan.plan.graph.parameters().size(); ++p)
-      if (plan.plan.graph.contributions()[p]) s.weights += plan.plan.graph.parameters()[p].shape.elements();
+      if (plan.trained[p]) s.weights += plan.plan.graph.parameters()[p].shape.elements();
     s.flops = plan.plan.flops;
     for (const StageMessage& m : view.messages)
       if (m.from == stage && m.from_part == part) s.sends += m.bytes;
@@ -91,7 +110,10 @@ PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::in
   for (int rank = 0; rank < layout.ranks(); ++rank) {
     const ScheduleCheck check = check_schedule(layout.schedule(layout.replica_of(rank)), view.messages);
     view.ranks.push_back(bytes_of(layout, cut, check.live, rank, slots));
-    view.ranks.back().model = whole;
+    if (layout.plan().evaluate == "all")
+      view.ranks.back().model = whole;
+    else if (rank == 0)
+      view.ranks.back().disk += whole;
   }
   return view;
 }

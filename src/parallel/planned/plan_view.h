@@ -15,12 +15,14 @@ namespace echelon {
 
 // What a rank of a split model allocates, in bytes.
 struct RankBytes {
-  std::size_t parameters = 0;     // of its stages
+  std::size_t parameters = 0;     // of its stages, or its ranges of them
   std::size_t contributions = 0;  // to their gradients, summed over micro-batches
   std::size_t state = 0;          // of the optimizer
-  std::size_t activations = 0;    // of the micro-batches that are alive at once, and what a pass needs besides
-  std::size_t messages = 0;       // buffers of what is sent
-  std::size_t model = 0;          // the whole model, for evaluations and checkpoints
+  // Of the micro-batches that are alive at once, and what a pass needs besides: gathered parameters too.
+  std::size_t activations = 0;
+  std::size_t messages = 0;  // buffers of what is sent
+  std::size_t model = 0;     // the whole model, for evaluations and checkpoints
+  std::size_t disk = 0;      // in files: the optimizer's state, the whole model. Not counted below
 
   std::size_t all() const { return parameters + contributions + state + activations + messages + model; }
   friend bool operator==(const RankBytes&, const RankBytes&) = default;

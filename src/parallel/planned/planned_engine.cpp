@@ -5,18 +5,15 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "collective/collectives.h"
-#include "collective/shard_sum.h"
 #include "nn/initialise.h"
 #include "parallel/step/not_finite.h"
 #include "plan/check.h"
-#include "world/channels.h"
 
 namespace echelon {
 
 namespace {
 
-std::span<float> parameters_of(StageCompute& stage) { return stage.parameters(); }
+WholeModel::Held parameters_of(StageCompute& stage) { return {stage.parameters(), stage.first_parameter()}; }
 
 ParameterTable table_of(const models::Model& model) {
   ParameterTable table;
@@ -30,8 +27,8 @@ ParameterTable table_of(const models::Model& model) {
 PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
     : LockStepEngine(s, team),
       layout_(*s.plan, s.shards),
+      on_all_(s.plan->evaluate == "all"),
       table_(table_of(*s.model)),
-      model_(table_.floats() * sizeof(float)),
       plans_(*s.model, layout_, s.largest_slice),
       hosted_(layout_.hosted(world_.rank())),
       losses_(static_cast<std::size_t>(s.shards)),
@@ -39,57 +36,19 @@ PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
       arena_(std::make_shared<std::vector<Buffer>>()),
       waits_(team) {
   times_.waiting_for.resize(stops_.size());
-  // Collectives over the ranks of a stage are called in the order of stages, on all ranks: whatever the line.
-  std::ranges::stable_sort(hosted_, {}, &HostedStage::stage);
-  nn::initialise(table_, s.seed, model());
-  const StagePlans::Slice& largest = plans_.prepare(s.largest_slice, hosted_);
-  const PlacedGraph& placed = largest.placed;
-  messages_ = std::make_unique<StageMessages>(team.group(), layout_, placed.messages);
-  shared_weights_ = placed.copies;
-
-  std::size_t arena = 0;
-  for (const HostedStage& h : hosted_) arena = std::max(arena, largest.of(h.stage, h.part).plan.memory.arena_bytes);
-  arena_->emplace_back(arena);
-
-  const int replica = layout_.replica_of(world_.rank()), position = layout_.position_of(world_.rank());
-  const ScheduleCheck check = check_schedule(layout_.schedule(replica), placed.messages);
-  invariant(check.problems.empty(), "the schedule of a legal plan can be run");
-  for (const HostedStage& h : hosted_)
-    stages_.push_back(std::make_unique<StageCompute>(
-        world_, plans_,
-        StageCompute::Settings{
-            .hosted = h,
-            .shards = s.shards,
-            .live = check.live[static_cast<std::size_t>(position)][static_cast<std::size_t>(h.stage)],
-            .splits_weights = layout_.splits_weights(),
-            .saved_versions = s.plan->staleness(h.stage),
-            .seed = s.seed,
-            .fields = s.fields},
-        arena_));
-  const Graph whole = plans_.whole(s.largest_slice);
+  if (world_.size() == 1) alone_ = std::make_unique<Group>(Group::everyone(world_));
   loss_terms_ = s.model->training(1).front().loss_terms;
-  whole_ = std::make_unique<WholeModel>(team, layout_, table_, whole, placed, stages_);
-  if (s.start) {
-    s.start(table_, model());
-    whole_->take(model(), parameters_of);
-  }
-  for (const auto& stage : stages_)
-    stage->set_update(s.make_optim(), whole_->segments(*stage),
-                      whole_->blocks_of(stage->stage(), stage->part()).size());
-
-  // Collective: in the same order on all ranks.
-  replica_ = std::make_unique<Group>(team.group().split(replica, world_.rank()));
-  groups_.resize(stages_.size());
-  for (int stage = 0; stage < layout_.stages(); ++stage) {
-    const int part = hosted_.front().part;
-    const std::vector<int> ranks = layout_.ranks_of_stage(stage, part);
-    const auto at = std::ranges::find(ranks, world_.rank());
-    // Each part of the stage is a group of its own; the ranks that do not have the stage are another, of no use.
-    Group group = team.group().split(at == ranks.end() ? -1 : part, static_cast<int>(at - ranks.begin()));
-    for (std::size_t i = 0; i < stages_.size(); ++i)
-      if (stages_[i]->stage() == stage) groups_[i] = std::make_unique<Group>(std::move(group));
-  }
-  norms_ = std::make_unique<NormGather>(*replica_, layout_, *whole_, stages_);
+  const StagePlans::Slice& largest = plans_.prepare(s.largest_slice, hosted_);
+  messages_ = std::make_unique<StageMessages>(everyone(), layout_, largest.placed.messages);
+  shared_weights_ = largest.placed.copies;
+  make_stages(largest);
+  whole_ = std::make_unique<WholeModel>(team, layout_, table_, plans_.whole(s.largest_slice), largest.placed, stages_);
+  make_groups();
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    stages_[i]->allocate(s.make_optim(), whole_->segments(*stages_[i]), *groups_[i],
+                         whole_->ranges_of(stages_[i]->stage(), stages_[i]->part()), *messages_);
+  norms_ = std::make_unique<NormGather>(*replica_, everyone(), layout_, *whole_, stages_);
+  make_model();
 
   std::vector<ShardRange> with_losses;
   for (Rank r = 0; r < world_.size(); ++r) {
@@ -100,12 +59,69 @@ PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
   loss_gather_ = std::make_unique<LossGather>(team, std::move(with_losses));
 }
 
+void PlannedEngine::make_stages(const StagePlans::Slice& largest) {
+  std::size_t arena = 0;
+  for (const HostedStage& h : hosted_) arena = std::max(arena, largest.of(h.stage, h.part).plan.memory.arena_bytes);
+  arena_->emplace_back(arena);
+  const int replica = layout_.replica_of(world_.rank()), position = layout_.position_of(world_.rank());
+  const ScheduleCheck check = check_schedule(layout_.schedule(replica), largest.placed.messages);
+  invariant(check.problems.empty(), "the schedule of a legal plan can be run");
+  for (const HostedStage& h : hosted_)
+    stages_.push_back(std::make_unique<StageCompute>(
+        world_, plans_,
+        StageCompute::Settings{
+            .hosted = h,
+            .shards = settings_.shards,
+            .live = check.live[static_cast<std::size_t>(position)][static_cast<std::size_t>(h.stage)],
+            .splits_weights = layout_.splits_weights(),
+            .saved_versions = layout_.plan().staleness(h.stage),
+            .zero = layout_.plan().zero,
+            .offload = layout_.plan().offload,
+            .seed = settings_.seed,
+            .fields = settings_.fields},
+        arena_));
+}
+
+// Collective: in the same order on all ranks.
+void PlannedEngine::make_groups() {
+  replica_ = std::make_unique<Group>(everyone().split(layout_.replica_of(world_.rank()), world_.rank()));
+  groups_.resize(stages_.size());
+  for (int stage = 0; stage < layout_.stages(); ++stage) {
+    const int part = hosted_.front().part;
+    const std::vector<int> ranks = layout_.ranks_of_stage(stage, part);
+    const auto at = std::ranges::find(ranks, world_.rank());
+    // Each part of the stage is a group of its own; the ranks that do not have the stage are another, of no use.
+    Group group = everyone().split(at == ranks.end() ? -1 : part, static_cast<int>(at - ranks.begin()));
+    for (std::size_t i = 0; i < stages_.size(); ++i)
+      if (stages_[i]->stage() == stage) groups_[i] = std::make_unique<Group>(std::move(group));
+  }
+}
+
+std::span<std::byte> PlannedEngine::memory_for_whole(std::size_t bytes, Buffer& memory, FileMemory& file) const {
+  if (on_all_) return (memory = Buffer(bytes)).as<std::byte>();
+  const std::string& offload = layout_.plan().offload;
+  return (file = FileMemory(offload.empty() ? settings_.folder : offload, bytes)).as<std::byte>();
+}
+
+// The first values: random numbers, which every rank knows, or what `start` writes over them on rank 0.
+void PlannedEngine::make_model() {
+  if (on_all_ || world_.rank() == 0) {
+    const auto bytes = memory_for_whole(table_.floats() * sizeof(float), model_memory_, model_file_);
+    model_ = {reinterpret_cast<float*>(bytes.data()), table_.floats()};
+    nn::initialise(table_, settings_.seed, model_);
+    if (settings_.start) settings_.start(table_, model_);
+  }
+  if (settings_.start) whole_->distribute(WholeModel::What::parameters, model_, parameters_of);
+}
+
 void PlannedEngine::adapt(data::LoaderOptions& options) const {
   const ShardRange own = layout_.shards_of_replica(layout_.replica_of(world_.rank()));
   const bool reads = std::ranges::any_of(stages_, [](const auto& s) { return s->reads_data(); });
   options.shards = static_cast<std::uint64_t>(settings_.shards);
   options.own = data::Slice{static_cast<std::uint64_t>(own.first),
                             reads ? static_cast<std::uint64_t>(own.count()) : std::uint64_t{0}};
+  // A loader reads neighbours, and these are not: it reads all.
+  if (own.stride > 1 && reads) options.own = data::Slice{0, static_cast<std::uint64_t>(settings_.shards)};
 }
 
 // --- a step ---
@@ -134,7 +150,8 @@ StepResult PlannedEngine::do_step(std::uint64_t step, double lr, const data::Bat
   const double summed = world_.now();
   watch_.span("sum over ranks", computed, summed);
   update(step, lr);
-  send_shared_weights();
+  for (const auto& stage : stages_) stage->gather_parameters();
+  whole_->copy_shared(shared_weights_, parameters_of);
   watch_.span("update", summed, world_.now());
   waits_.end(world_.now() - computed, times_);
 
@@ -150,26 +167,27 @@ StepResult PlannedEngine::do_step(std::uint64_t step, double lr, const data::Bat
 
 void PlannedEngine::prepare(const data::Batch& batch) {
   const ShardRange own = layout_.shards_of_replica(layout_.replica_of(world_.rank()));
-  for (int s = own.first; s < own.last; ++s)
+  for (int s = own.first; s < own.last; s += own.stride)
     if (const auto slice = static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count);
         slice > 0 && !plans_.has(slice))
       messages_->prepare(plans_.prepare(slice, hosted_).placed.messages);
   std::ranges::fill(losses_, ShardLoss{});
   for (const auto& stage : stages_) {
     stage->start_step();
-    if (batch.cursor().batch == 0) stage->carries().reset(own.first, own.last);
+    if (batch.cursor().batch == 0)
+      for (int s = own.first; s < own.last; s += own.stride) stage->carries().reset(s, s + 1);
   }
 }
 
 // The rank's list, from top to bottom.
 void PlannedEngine::run_tasks(std::uint64_t step, const data::Batch& batch, double slowness) {
-  const int first = layout_.shards_of_replica(layout_.replica_of(world_.rank())).first;
+  const ShardRange own = layout_.shards_of_replica(layout_.replica_of(world_.rank()));
   StepContext context{
       .seed = settings_.seed, .step = static_cast<std::uint32_t>(step), .communicator = messages_.get()};
   const auto samples = static_cast<double>(batch.samples());
   context.loss_scale = static_cast<float>(1.0 / (samples * static_cast<double>(loss_terms_)));
   for (const StageTask& task : layout_.list(world_.rank())) {
-    const int shard = first + task.micro_batch;
+    const int shard = own.first + task.micro_batch * own.stride;
     const auto count = static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(shard)).count);
     context.shard = static_cast<std::uint32_t>(shard);
     context.share = static_cast<float>(static_cast<double>(count) / samples);
@@ -191,69 +209,31 @@ void PlannedEngine::run_task(const StageTask& task, std::int64_t slice, const da
 }
 
 StageCompute& PlannedEngine::stage_of(int stage, int shard) {
-  const auto it = std::ranges::find_if(stages_, [&](const auto& s) {
-    return s->stage() == stage && shard >= s->shards().first && shard < s->shards().last;
-  });
+  const auto it =
+      std::ranges::find_if(stages_, [&](const auto& s) { return s->stage() == stage && s->shards().contains(shard); });
   invariant(it != stages_.end(), "a rank's list has only what the rank has");
   return **it;
 }
 
 void PlannedEngine::sum_over_ranks() {
-  for (std::size_t i = 0; i < stages_.size(); ++i)
-    all_reduce_shards(*groups_[i],
-                      {.shards = settings_.shards,
-                       .partials = stages_[i]->partial_sums(),
-                       .end = stages_[i]->table().floats(),
-                       .out = stages_[i]->total().data()},
-                      "of a stage's gradients");
+  for (const auto& stage : stages_) stage->sum_over_ranks();
 }
 
 void PlannedEngine::update(std::uint64_t step, double lr) {
   for (const auto& stage : stages_)
     stage->update().begin({.number = static_cast<std::int64_t>(step) + 1, .lr = lr, .grad_scale = 1});
   for (int phase = 0; phase < stages_.front()->update().phases(); ++phase) {
-    for (const auto& stage : stages_) stage->update().run(phase, stage->update().all());
+    for (const auto& stage : stages_) stage->update().run(phase, stage->update().held());
     norms_->run(phase);
     for (const auto& stage : stages_) stage->update().fold(phase);
   }
-}
-
-// What one stage owns and another one reads too, on every line of this replica.
-void PlannedEngine::send_shared_weights() {
-  const int replica = layout_.replica_of(world_.rank());
-  WaitPolicy& wait = replica_->wait_policy();
-  const auto complete = [&](Work& work, Rank peer) {
-    wait.begin({}, "with shared weights");
-    wait.wait(work, peer);
-    wait.end();
-  };
-  for (const PlacedGraph::Copy& copy : shared_weights_)
-    for (int line = 0; line < layout_.lines(); ++line) {
-      const Rank from = layout_.rank_of(replica, line, copy.owner, copy.owner_part),
-                 to = layout_.rank_of(replica, line, copy.reader, copy.reader_part);
-      const auto numbers = [&](int stage) {
-        StageCompute& s = stage_of(stage, layout_.shards_of_line(replica, line).first);
-        return s.of(s.parameters(), copy.parameter);
-      };
-      if (from == to) {
-        if (from == world_.rank()) std::ranges::copy(numbers(copy.owner), numbers(copy.reader).begin());
-      } else if (from == world_.rank()) {
-        Work work = world_.send(to, shared_weights_channel, {}, std::as_bytes(numbers(copy.owner)));
-        complete(work, to);
-      } else if (to == world_.rank()) {
-        Work work = world_.receive(from, shared_weights_channel, {}, std::as_writable_bytes(numbers(copy.reader)));
-        complete(work, from);
-      }
-    }
 }
 
 // The rank that has the loss says so, and the others end with it.
 void PlannedEngine::explain(std::uint64_t step) {
   const auto bad = std::ranges::find_if(losses_, [](const ShardLoss& l) { return !std::isfinite(l.loss); });
   const int shard = static_cast<int>(bad - losses_.begin());
-  int replica = 0;
-  while (shard >= layout_.shards_of_replica(replica).last) ++replica;
-  const Rank rank = layout_.rank_of(replica, layout_.line_of(shard), layout_.stages() - 1, 0);
+  const Rank rank = layout_.rank_of(layout_.replica_of_shard(shard), layout_.line_of(shard), layout_.stages() - 1, 0);
   if (rank != world_.rank()) wait_for_explanation(world_, rank);
   throw NotFinite(
       fmt::format("step {}: the loss is not a number (micro-batch {}). Try a smaller optim.lr, a warm-up "
@@ -265,35 +245,43 @@ void PlannedEngine::explain(std::uint64_t step) {
 // --- the whole model ---
 
 void PlannedEngine::read_model() {
-  whole_->collect(model(), parameters_of);
-  team_.broadcast(std::as_writable_bytes(model()));
+  whole_->collect(WholeModel::What::parameters, model_, parameters_of);
+  if (on_all_) team_.broadcast(std::as_writable_bytes(model_));
 }
 
 std::vector<StateSpan> PlannedEngine::state() {
   if (state_.empty()) {
-    for (const Update::Slot& slot : stages_.front()->update().slots())
-      state_.push_back({slot.name, Buffer(table_.floats() * sizeof(float))});
-    if (whole_->carry_bytes() > 0) state_.push_back({"carries", Buffer(whole_->carry_bytes())});
+    const auto add = [&](const std::string& name, std::size_t bytes) {
+      WholeState& s = state_.emplace_back();
+      s.name = name;
+      s.bytes = memory_for_whole(bytes, s.memory, s.file);
+    };
+    for (const Update::Slot& slot : stages_.front()->update().slots()) add(slot.name, table_.floats() * sizeof(float));
+    if (whole_->carry_bytes() > 0) add("carries", whole_->carry_bytes());
   }
   std::vector<StateSpan> all;
-  for (WholeState& s : state_) all.push_back(as_state(s.name, s.memory));
+  for (WholeState& s : state_) all.push_back({s.name, s.bytes});
   return all;
 }
 
 // Only rank 0 has memory for all of the state; carried values are few, and on all ranks.
 void PlannedEngine::gather() {
   const std::vector<StateSpan> all = world_.rank() == 0 ? state() : std::vector<StateSpan>{};
-  move_state(all, [&](std::span<float> whole, const WholeModel::Own& own) { whole_->collect(whole, own); });
+  move_state(all, [&](std::span<float> whole, const WholeModel::Own& own) {
+    whole_->collect(WholeModel::What::state, whole, own);
+  });
   if (whole_->carry_bytes() == 0) return;
   Buffer own(world_.rank() == 0 ? 0 : whole_->carry_bytes());
   whole_->collect_carries(all.empty() ? own.as<std::byte>() : all.back().bytes);
 }
 
 void PlannedEngine::scatter() {
-  team_.broadcast(std::as_writable_bytes(model()));
-  whole_->take(model(), parameters_of);
+  whole_->distribute(WholeModel::What::parameters, model_, parameters_of);
+  if (on_all_) team_.broadcast(std::as_writable_bytes(model_));
   const std::vector<StateSpan> all = world_.rank() == 0 ? state() : std::vector<StateSpan>{};
-  move_state(all, [&](std::span<float> whole, const WholeModel::Own& own) { whole_->distribute(whole, own); });
+  move_state(all, [&](std::span<float> whole, const WholeModel::Own& own) {
+    whole_->distribute(WholeModel::What::state, whole, own);
+  });
   if (whole_->carry_bytes() > 0) {
     Buffer own(world_.rank() == 0 ? 0 : whole_->carry_bytes());
     whole_->distribute_carries(all.empty() ? own.as<std::byte>() : all.back().bytes);
@@ -306,7 +294,7 @@ void PlannedEngine::move_state(const std::vector<StateSpan>& all, const MoveSlot
   for (std::size_t i = 0; i < stages_.front()->update().slots().size(); ++i) {
     std::span<float> whole;
     if (!all.empty()) whole = {reinterpret_cast<float*>(all[i].bytes.data()), table_.floats()};
-    visit(whole, [i](StageCompute& stage) { return stage.update().slots()[i].values; });
+    visit(whole, [i](StageCompute& stage) { return WholeModel::Held{stage.slot(i), stage.first_of_slots()}; });
   }
 }
 
@@ -320,7 +308,7 @@ double PlannedEngine::flops_per_sample() {
 }
 
 RankBytes PlannedEngine::bytes() const {
-  RankBytes bytes{.messages = messages_->bytes(), .model = model_.bytes()};
+  RankBytes bytes{.messages = messages_->bytes(), .model = model_memory_.bytes(), .disk = model_file_.bytes()};
   for (const Buffer& b : *arena_) bytes.activations += b.bytes();
   for (const auto& stage : stages_) stage->add_bytes(bytes);
   return bytes;

@@ -6,9 +6,9 @@
 // A step is one loop over this rank's list of tasks. Then all ranks learn the losses, each stage sums its contributions
 // over the ranks that have it, and updates what it owns.
 //
-// Between steps the whole model is on every rank (model()), for evaluations and checkpoints; optimizer state is
-// gathered on rank 0 while a checkpoint is read. Checkpoints are those of the unsplit model: any plan goes on from any
-// other.
+// Between steps the whole model is on every rank (model()), or on the first alone, in a file (plan key `evaluate`), for
+// evaluations and checkpoints; optimizer state is gathered on rank 0 while a checkpoint is read. Checkpoints are those
+// of the unsplit model: any plan goes on from any other.
 //
 // Allocates nothing in a step once every size of slice has occurred.
 
@@ -32,7 +32,8 @@ class PlannedEngine : public LockStepEngine {
   PlannedEngine(const EngineSettings& settings, Team& team);
 
   const ParameterTable& table() const override { return table_; }
-  std::span<float> model() override { return model_.as<float>(); }
+  std::span<float> model() override { return model_; }
+  bool model_is_everywhere() const override { return on_all_; }
   void read_model() override;
 
   std::vector<StateSpan> state() override;
@@ -51,21 +52,29 @@ class PlannedEngine : public LockStepEngine {
  protected:
   StepResult do_step(std::uint64_t step, double lr, const data::Batch& batch, bool asks_to_stop,
                      double slowness) override;
+  void make_stages(const StagePlans::Slice& largest);
+  void make_groups();
+  void make_model();
   void prepare(const data::Batch& batch);
   void run_tasks(std::uint64_t step, const data::Batch& batch, double slowness);
   void run_task(const StageTask& task, std::int64_t slice, const data::Batch& batch, const StepContext& context,
                 double slowness, std::int64_t version = -1);
   void sum_over_ranks();
   void update(std::uint64_t step, double lr);
-  void send_shared_weights();
   [[noreturn]] void explain(std::uint64_t step);
   StageCompute& stage_of(int stage, int shard);
   using MoveSlot = std::function<void(std::span<float> whole, const WholeModel::Own& own)>;
+  std::span<std::byte> memory_for_whole(std::size_t bytes, Buffer& memory, FileMemory& file) const;
+  Group& everyone() { return alone_ ? *alone_ : team_.group(); }
   void move_state(const std::vector<StateSpan>& all, const MoveSlot& visit);
 
   PlanLayout layout_;
-  ParameterTable table_;  // of the whole model
-  Buffer model_;          // the same
+  const bool on_all_;             // the whole model; else on rank 0
+  std::unique_ptr<Group> alone_;  // of a single rank
+  ParameterTable table_;          // of the whole model
+  std::span<float> model_;        // the same
+  Buffer model_memory_;
+  FileMemory model_file_;
   StagePlans plans_;
   std::vector<HostedStage> hosted_;
   std::vector<std::unique_ptr<StageCompute>> stages_;  // that this rank has
@@ -83,6 +92,8 @@ class PlannedEngine : public LockStepEngine {
   struct WholeState {
     std::string name;
     Buffer memory;
+    FileMemory file;
+    std::span<std::byte> bytes;
   };
   std::vector<WholeState> state_;  // on rank 0, around a checkpoint
   std::shared_ptr<std::vector<Buffer>> arena_;

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "collective/collectives.h"
+#include "collective/shard_sum.h"
 #include "nn/initialise.h"
 
 namespace echelon {
@@ -27,18 +29,93 @@ StageCompute::StageCompute(World& world, const StagePlans& plans, const Settings
       places_(static_cast<std::size_t>(settings.live)),
       slow_down_(world) {
   table_.include(graph());
-  parameters_ = Buffer(table_.floats() * sizeof(float));
-  nn::initialise(table_, settings_.seed, parameters());
-  for (int i = 0; i < settings_.saved_versions; ++i) saved_.emplace_back(table_.floats() * sizeof(float));
-  const ShardRange& own = shards();
-  contributions_ = Buffer(ShardReducer::memory_bytes(settings_.shards, own.first, own.last, table_.floats()));
-  reducer_ = std::make_unique<ShardReducer>(settings_.shards, own.first, own.last, table_.floats(),
-                                            contributions_.as<std::byte>());
 }
 
-void StageCompute::set_update(Optim optim, std::vector<TrainedSpan> segments, std::size_t own_blocks) {
-  own_blocks_ = own_blocks;
-  update_ = std::make_unique<Update>(std::move(optim.rule), optim.clip, std::move(segments), parameters(), total());
+void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Group& group,
+                            const std::vector<Range>& ranges, Communicator& messages) {
+  group_ = &group;
+  ranges_ = ranges;
+  own_ = settings_.zero > 0 ? ranges[static_cast<std::size_t>(group.index())] : Range{0, table_.floats()};
+  // What ranks read from each other in a collective lies in memory that all of them see, where there is any.
+  const std::size_t held = settings_.zero >= 3 ? own_.count() : table_.floats();
+  if (settings_.zero == 1 || settings_.zero == 2) {
+    parameters_ = group.allocate_span<float>(held);
+  } else {
+    parameter_memory_ = Buffer(held * sizeof(float));
+    parameters_ = parameter_memory_.as<float>();
+  }
+  fill_parameters();
+  for (int i = 0; i < settings_.saved_versions; ++i) saved_.emplace_back(table_.floats() * sizeof(float));
+  if (settings_.zero >= 2) {
+    contribution_memory_ = Buffer(ShardReducer::memory_bytes(settings_.shards, 0, settings_.shards, own_.count()));
+    contributions_ = contribution_memory_.as<std::byte>();
+    reducer_ = std::make_unique<ShardReducer>(settings_.shards, 0, settings_.shards, own_.count(), contributions_);
+    exchange_ = std::make_unique<StateExchange>(
+        group.dup(), messages,
+        StateExchange::Shares{.table = &table_,
+                              .ranges = ranges,
+                              .parameters = settings_.zero >= 3 ? parameters_ : std::span<float>{},
+                              .sums = reducer_.get(),
+                              .stage = stage()});
+  } else {
+    contributions_ = group.allocate(contribution_bytes(settings_.shards, group.size(), table_.floats()));
+    reducer_ = std::make_unique<ShardReducer>(settings_.shards, shards().first, shards().last, table_.floats(),
+                                              contributions_);
+  }
+  const auto within = [&](std::span<float> flat, std::size_t first) {
+    return flat.subspan(own_.begin - first, own_.count());
+  };
+  update_ = std::make_unique<Update>(
+      std::move(optim.rule), optim.clip, std::move(segments), within(parameters_, first_parameter()),
+      within(reducer_->total(), settings_.zero >= 2 ? own_.begin : 0),
+      [this](const std::string&, std::size_t bytes) { return memory_for_state(bytes); }, own_.begin);
+}
+
+// The most that any of so many ranks needs, so that all can allocate as much.
+std::size_t StageCompute::contribution_bytes(int shards, int ranks, std::size_t floats) {
+  std::size_t most = 0;
+  for (int r = 0; r < ranks; ++r) {
+    const ShardRange own = shards_of(r, ranks, shards);
+    most = std::max(most, ShardReducer::memory_bytes(shards, own.first, own.last, floats));
+  }
+  return most;
+}
+
+void StageCompute::fill_parameters() {
+  if (settings_.zero < 3) return nn::initialise(table_, settings_.seed, parameters_);
+  std::vector<float> whole;  // one parameter
+  for (const ParameterTable::Entry& e : table_.entries()) {
+    const Range piece = overlap(own_, {e.offset, e.offset + e.size});
+    if (piece.count() == 0) continue;
+    whole.resize(e.size);
+    nn::initialise(e.parameter, settings_.seed, whole);
+    std::ranges::copy(std::span(whole).subspan(piece.begin - e.offset, piece.count()),
+                      parameters_.subspan(piece.begin - own_.begin).begin());
+  }
+}
+
+std::span<std::byte> StageCompute::memory_for_state(std::size_t bytes) {
+  if (settings_.offload.empty()) return state_memory_.emplace_back(bytes).as<std::byte>();
+  return state_files_.emplace_back(settings_.offload, bytes).as<std::byte>();
+}
+
+void StageCompute::sum_over_ranks() {
+  const ShardSum sum{.shards = settings_.shards,
+                     .partials = reducer_->partial_sums(),
+                     .end = reducer_->total().size(),
+                     .out = reducer_->total().data(),
+                     .parts = ranges_};
+  if (settings_.zero == 0)
+    all_reduce_shards(*group_, {sum.shards, sum.partials, sum.begin, sum.end, sum.out}, "of a stage's gradients");
+  else if (settings_.zero == 1)
+    reduce_scatter_shards(*group_, sum, "of a stage's gradients");
+  else
+    exchange_->drain();  // sums are complete; parameters may change when nobody reads them any more
+}
+
+void StageCompute::gather_parameters() {
+  if (settings_.zero != 1 && settings_.zero != 2) return;
+  all_gather(*group_, typed_span(parameters_), ranges_, "of a stage's parameters");
 }
 
 const StagePlan& StageCompute::plan(std::int64_t slice) const { return plans_.at(slice).of(stage(), part()); }
@@ -51,16 +128,11 @@ bool StageCompute::reads_data() const {
   });
 }
 
-std::span<float> StageCompute::of(std::span<float> flat, const std::string& parameter) const {
-  const ParameterTable::Entry& e = table_.find(parameter);
-  return flat.subspan(e.offset, e.size);
-}
-
 void StageCompute::start_step() { reducer_->start_step(); }
 
 void StageCompute::save_version(std::int64_t version) {
   if (saved_.empty()) return;
-  std::ranges::copy(parameters(), saved_[static_cast<std::size_t>(version) % saved_.size()].as<float>().begin());
+  std::ranges::copy(parameters_, saved_[static_cast<std::size_t>(version) % saved_.size()].as<float>().begin());
 }
 
 StageCompute::Place& StageCompute::place_of(const StageTask& task) {
@@ -77,7 +149,7 @@ Executor& StageCompute::executor(Place& place, std::int64_t slice, std::int64_t 
   auto& slot = place.executors[{slice, saved}];
   if (!slot) {
     const Plan& p = plan(slice).plan;
-    const std::span<float> weights = saved < 0 ? parameters() : saved_[static_cast<std::size_t>(saved)].as<float>();
+    const std::span<float> weights = saved < 0 ? parameters_ : saved_[static_cast<std::size_t>(saved)].as<float>();
     slot =
         std::make_unique<Executor>(p, table_, weights, reducer_->contribution(),
                                    room_for(*arena_, p.memory.arena_bytes), room_for(place.kept, p.memory.kept_bytes));
@@ -117,15 +189,31 @@ void StageCompute::run_nodes(Executor& e, const StagePlan& p, Pass pass, const S
     if (p.nodes[n].kind == Kind::sends) slow_down_.apply(slowness);
     const double begin = world_.now();
     if (!e.run_node(context, n)) continue;
-    if (p.nodes[n].kind == Kind::receives) slow_down_.leave_out(world_.now() - begin);
+    if (p.nodes[n].kind != Kind::computes && p.nodes[n].kind != Kind::sends) slow_down_.leave_out(world_.now() - begin);
     if (watch.on_node) watch.on_node(0, p.plan.graph.nodes()[n], begin, world_.now());
     world_.compute(p.nodes[n].flops);
   }
   slow_down_.apply(slowness);
 }
 
-void StageCompute::run(const StageTask& task, std::int64_t slice, const data::Batch& batch, const StepContext& context,
+// The other ranks of the stage have samples, and count on this one: what it computes is nothing, and its gradients
+// zero.
+void StageCompute::take_part_without_samples(Pass pass, const StepContext& context) {
+  using Kind = StagePlan::NodeInfo::Kind;
+  const StagePlan& p = plan(plans_.largest_slice());
+  Executor& e = executor(*std::ranges::find(places_, -1, &Place::micro_batch), plans_.largest_slice(), -1);
+  for (std::size_t n = p.first(pass); n < p.last(pass); ++n) {
+    if (p.nodes[n].kind == Kind::contributes) {
+      const Operand& gradient = e.operands(n).in[0];
+      std::memset(gradient.data, 0, gradient.type.bytes());
+    }
+    if (p.nodes[n].kind == Kind::gathers || p.nodes[n].kind == Kind::contributes) e.run_node(context, n);
+  }
+}
+
+void StageCompute::run(const StageTask& task, std::int64_t slice, const data::Batch& batch, StepContext context,
                        std::span<ShardLoss> losses, const Watch& watch, double slowness, std::int64_t version) {
+  if (exchange_) context.communicator = exchange_.get();
   const auto shard = static_cast<int>(context.shard);
   if (slice > 0) {
     Executor& e = executor(place_of(task), slice, version);
@@ -137,17 +225,20 @@ void StageCompute::run(const StageTask& task, std::int64_t slice, const data::Ba
       if (e.has_output("loss")) loss.loss = *reinterpret_cast<const float*>(e.output("loss").data());
       if (e.has_output("correct")) loss.correct = *reinterpret_cast<const float*>(e.output("correct").data());
     }
-  } else if (task.pass == last_pass()) {  // more shards than samples in an epoch's last batch
+  } else if (exchange_) {  // more shards than samples in an epoch's last batch
+    take_part_without_samples(task.pass, context);
+  } else if (task.pass == last_pass()) {
     std::ranges::fill(reducer_->contribution(), 0.0f);
   }
-  if (task.pass == last_pass()) reducer_->fold();
+  if (task.pass == last_pass() && !exchange_) reducer_->fold();
 }
 
 void StageCompute::add_bytes(RankBytes& bytes) const {
-  bytes.parameters += parameters_.bytes();
+  bytes.parameters += parameters_.size_bytes();
   for (const Buffer& b : saved_) bytes.parameters += b.bytes();
-  bytes.contributions += contributions_.bytes();
-  for (const Update::Slot& s : update_->slots()) bytes.state += s.values.size_bytes();
+  bytes.contributions += contributions_.size();
+  for (const Update::Slot& s : update_->slots())
+    (settings_.offload.empty() ? bytes.state : bytes.disk) += s.values.size_bytes();
   for (const Place& p : places_)
     for (const Buffer& b : p.kept) bytes.activations += b.bytes();
 }

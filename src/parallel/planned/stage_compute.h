@@ -1,7 +1,8 @@
 #pragma once
 // One stage of a split model on one rank: its parameters, the contributions of its micro-batches summed in the fixed
 // tree (collective/shard_tree.h), and as many places for activations as micro-batches are alive at once. It runs a pass
-// of a micro-batch when it is told to, and sums and updates what it owns.
+// of a micro-batch when it is told to, and sums and updates what it owns: everything, or a range of it where the ranks
+// that have the stage share its state (plan key `zero`).
 //
 // One thread drives it. Allocates nothing once every size of slice has been prepared.
 
@@ -9,16 +10,20 @@
 #include <memory>
 #include <vector>
 
+#include "collective/group.h"
 #include "collective/shard_tree.h"
 #include "data/loader.h"
 #include "optim/optim.h"
 #include "optim/update.h"
 #include "parallel/planned/plan_view.h"
+#include "parallel/planned/shard_ranges.h"
 #include "parallel/planned/stage_plans.h"
+#include "parallel/planned/state_exchange.h"
 #include "parallel/step/compute_hooks.h"
 #include "parallel/step/shard_compute.h"
 #include "parallel/step/slow_down.h"
 #include "plan/layout.h"
+#include "world/os/file_memory.h"
 
 namespace echelon {
 
@@ -30,6 +35,8 @@ class StageCompute {
     int live = 1;    // micro-batches at once
     bool splits_weights = false;
     int saved_versions = 0;  // of the weights, older than the newest, for passes of steps that began with them
+    int zero = 0;
+    std::string offload = {};  // as in PlanSpec
     std::uint64_t seed = 1;
     std::vector<data::Field> fields;
   };
@@ -37,16 +44,18 @@ class StageCompute {
   StageCompute(World& world, const StagePlans& plans, const Settings& settings,
                std::shared_ptr<std::vector<Buffer>> arena);
 
-  // After the parameters' owners are known: `segments` of the whole model, those of this stage at its own offsets,
-  // which make up so many blocks.
-  void set_update(Optim optim, std::vector<TrainedSpan> segments, std::size_t own_blocks);
+  // After the parameters' owners are known: makes the memory for them, with their first values. `segments` of the whole
+  // model, those of this stage at its own offsets. `group` has the ranks of the stage, which own `ranges` of it where
+  // they share its state; `messages` are those between stages. Both must outlive it. Collective over the group.
+  void allocate(Optim optim, std::vector<TrainedSpan> segments, Group& group, const std::vector<Range>& ranges,
+                Communicator& messages);
 
   void start_step();
   // Keeps the weights of now as that version, in place of the one that is `saved_versions` older.
   void save_version(std::int64_t version);
   // On a micro-batch of `slice` samples, which forward passes read from the batch. Losses are written by the stage that
   // has them. `version`: of the weights, one that was saved; -1: the newest.
-  void run(const StageTask& task, std::int64_t slice, const data::Batch& batch, const StepContext& context,
+  void run(const StageTask& task, std::int64_t slice, const data::Batch& batch, StepContext context,
            std::span<ShardLoss> losses, const Watch& watch, double slowness, std::int64_t version = -1);
 
   int stage() const { return settings_.hosted.stage; }
@@ -54,17 +63,23 @@ class StageCompute {
   int line() const { return settings_.hosted.line; }
   const ShardRange& shards() const { return settings_.hosted.shards; }
   const ParameterTable& table() const { return table_; }
-  std::span<float> parameters() { return parameters_.as<float>(); }
-  std::span<float> of(std::span<float> flat, const std::string& parameter) const;  // in a flat buffer of the table
-  std::span<const PartialSum> partial_sums() const { return reducer_->partial_sums(); }
-  std::span<float> total() { return reducer_->total(); }
+  // Collective over the group: after all passes, each rank has the sums of what it owns; after the update, each has the
+  // parameters that it computes with.
+  void sum_over_ranks();
+  void gather_parameters();
+
+  // What is here of the parameters and of a slot of the optimizer, and the element of the flat buffers it begins with.
+  std::span<float> parameters() { return parameters_; }
+  std::size_t first_parameter() const { return settings_.zero >= 3 ? own_.begin : 0; }
+  std::span<float> slot(std::size_t index) const { return update_->slots()[index].values; }
+  std::size_t first_of_slots() const { return own_.begin; }
   Update& update() { return *update_; }
-  std::size_t own_blocks() const { return own_blocks_; }  // of the update
   CarryStore& carries() { return carries_; }
   const Graph& graph() const;  // of the largest slice
   bool reads_data() const;     // some input of the data set
   const StagePlan& plan(std::int64_t slice) const;
 
+  static std::size_t contribution_bytes(int shards, int ranks, std::size_t floats);  // on each of so many ranks
   void add_bytes(RankBytes& bytes) const;  // what it has allocated; the shared arena is not its own
 
  private:
@@ -73,6 +88,9 @@ class StageCompute {
     std::vector<Buffer> kept;
     std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<Executor>> executors;  // by slice, saved weights
   };
+  void fill_parameters();
+  std::span<std::byte> memory_for_state(std::size_t bytes);
+  void take_part_without_samples(Pass pass, const StepContext& context);
   Place& place_of(const StageTask& task);
   Executor& executor(Place& place, std::int64_t slice, std::int64_t version);
   void load(Executor& executor, const data::Batch& batch, int shard);
@@ -85,11 +103,18 @@ class StageCompute {
   const StagePlans& plans_;
   const Settings settings_;
   ParameterTable table_;
-  Buffer parameters_, contributions_;
+  Group* group_ = nullptr;
+  std::vector<Range> ranges_;  // by rank of the group, where they share the state
+  Range own_;                  // of the flat buffers
+  Buffer parameter_memory_, contribution_memory_;
   std::vector<Buffer> saved_;  // parameters of earlier versions
+  std::vector<Buffer> state_memory_;
+  std::vector<FileMemory> state_files_;
+  std::span<float> parameters_;
+  std::span<std::byte> contributions_;
   std::unique_ptr<ShardReducer> reducer_;
+  std::unique_ptr<StateExchange> exchange_;  // where gradients are shared
   std::unique_ptr<Update> update_;
-  std::size_t own_blocks_ = 0;
   CarryStore carries_;
   std::shared_ptr<std::vector<Buffer>> arena_;
   std::vector<Place> places_;

@@ -20,9 +20,10 @@ struct StagePlan {
   std::array<std::size_t, 4> begin{};  // as in StageGraph
   struct NodeInfo {
     double flops = 0;
-    enum class Kind : std::uint8_t { computes, sends, receives } kind = Kind::computes;
+    enum class Kind : std::uint8_t { computes, sends, receives, gathers, contributes } kind = Kind::computes;
   };
   std::vector<NodeInfo> nodes;
+  std::vector<bool> trained;  // by parameter: whether this stage computes its gradient
 
   std::size_t first(Pass pass) const { return begin[static_cast<std::size_t>(pass)]; }
   std::size_t last(Pass pass) const { return begin[static_cast<std::size_t>(pass) + 1]; }
@@ -53,6 +54,7 @@ class StagePlans {
   const models::Model& model_;
   const int parts_;
   const bool splits_weights_;
+  const PlanSpec spec_;
   const std::int64_t largest_slice_;
   StagePartition partition_;
   std::map<std::int64_t, Slice> slices_;

@@ -25,17 +25,18 @@ void LossGather::for_each_rank(const Visit& visit) {
 }
 
 void LossGather::run(std::span<ShardLoss> losses, std::span<StopRequest> stops) {
-  const auto of = [&](ShardRange range) {
-    return losses.subspan(static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.count()));
-  };
   for_each_rank([&](std::size_t r, ShardRange range, std::byte* at) {
     std::memcpy(at, &stops[r], sizeof(StopRequest));
-    if (range.count() > 0) std::memcpy(at + sizeof(StopRequest), of(range).data(), of(range).size_bytes());
+    at += sizeof(StopRequest);
+    for (int s = range.first; s < range.last; s += range.stride, at += sizeof(ShardLoss))
+      std::memcpy(at, &losses[static_cast<std::size_t>(s)], sizeof(ShardLoss));
   });
   team_.all_gather(packed_, packed_bytes_);
   for_each_rank([&](std::size_t r, ShardRange range, const std::byte* at) {
     std::memcpy(&stops[r], at, sizeof(StopRequest));
-    if (range.count() > 0) std::memcpy(of(range).data(), at + sizeof(StopRequest), of(range).size_bytes());
+    at += sizeof(StopRequest);
+    for (int s = range.first; s < range.last; s += range.stride, at += sizeof(ShardLoss))
+      std::memcpy(&losses[static_cast<std::size_t>(s)], at, sizeof(ShardLoss));
   });
 }
 

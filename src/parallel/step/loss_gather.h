@@ -18,7 +18,7 @@ struct StopRequest {  // of a rank
 
 class LossGather {
  public:
-  // The shards whose losses each rank knows, by rank: none of them twice, all in order.
+  // The shards whose losses each rank knows, by rank: none of them twice.
   LossGather(Team& team, std::vector<ShardRange> shards_of_rank);
   // Collective. Every rank has filled in its own shards' losses and its own request; then all have all.
   void run(std::span<ShardLoss> losses, std::span<StopRequest> stops);
