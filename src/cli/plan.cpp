@@ -9,6 +9,7 @@
 #include "cli/verbs.h"
 #include "parallel/planned/plan_view.h"
 #include "plan/picture.h"
+#include "run/memory_limit.h"
 #include "run/plan_file.h"
 #include "run/run_plan.h"
 #include "world/os/disk.h"
@@ -19,7 +20,7 @@ namespace echelon::cli {
 namespace {
 
 struct PlanSettings {
-  std::string recipe, plan, svg;
+  std::string recipe, plan, svg, memory;
   std::vector<std::string> overrides;
   int workers = 1;
   bool json = false;
@@ -47,12 +48,12 @@ void print_text(const PlanSpec& plan, const PlanLayout& layout, const PlanView& 
                fit(ranks_text(s.ranks), 10), human_count(static_cast<double>(s.weights)), human_count(s.flops),
                100 * s.work / work, human_bytes(s.sends), layers_text(s.layers));
   fmt::print("\nFLOPs and bytes sent are those of one micro-batch, forward and backward.\n\n");
-  fmt::print("rank   parameters  contributions      state  activations   messages      model        all\n");
+  fmt::print("rank   parameters  contributions      state  activations   messages      model        all    in files\n");
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     const RankBytes& b = view.ranks[r];
-    fmt::print("{:<5}  {:>10}  {:>13}  {:>9}  {:>11}  {:>9}  {:>9}  {:>9}\n", r, bytes_text(b.parameters),
+    fmt::print("{:<5}  {:>10}  {:>13}  {:>9}  {:>11}  {:>9}  {:>9}  {:>9}  {:>10}\n", r, bytes_text(b.parameters),
                bytes_text(b.contributions), bytes_text(b.state), bytes_text(b.activations), bytes_text(b.messages),
-               bytes_text(b.model), bytes_text(b.all()));
+               bytes_text(b.model), bytes_text(b.all()), bytes_text(b.disk));
   }
   fmt::print("\n{}: idle {:.1f} % of the time, if work takes the time that it is balanced by\n{}", plan.schedule,
              100 * view.schedule.bubble(), draw_schedule(view.schedule, terminal_columns(1)));
@@ -69,9 +70,10 @@ void print_text(const PlanSpec& plan, const PlanLayout& layout, const PlanView& 
 }
 
 nlohmann::ordered_json to_json(const PlanSpec& plan, const PlanView& view) {
-  nlohmann::ordered_json j{{"plan", to_string(plan)},         {"data", plan.data},     {"pipeline", plan.pipeline},
-                           {"tensor", plan.tensor},           {"chunks", plan.chunks}, {"schedule", plan.schedule},
-                           {"bubble", view.schedule.bubble()}};
+  nlohmann::ordered_json j{{"plan", to_string(plan)}, {"data", plan.data},         {"pipeline", plan.pipeline},
+                           {"tensor", plan.tensor},   {"chunks", plan.chunks},     {"schedule", plan.schedule},
+                           {"zero", plan.zero},       {"prefetch", plan.prefetch}, {"recompute", plan.recompute},
+                           {"offload", plan.offload}, {"evaluate", plan.evaluate}, {"bubble", view.schedule.bubble()}};
   for (const StageView& s : view.stages)
     j["stages"].push_back({{"stage", s.stage},
                            {"part", s.part},
@@ -88,7 +90,8 @@ nlohmann::ordered_json to_json(const PlanSpec& plan, const PlanView& view) {
                           {"activations", b.activations},
                           {"messages", b.messages},
                           {"model", b.model},
-                          {"bytes", b.all()}});
+                          {"bytes", b.all()},
+                          {"file_bytes", b.disk}});
   for (const StageMessage& m : view.messages)
     j["messages"].push_back({{"from", m.from}, {"to", m.to}, {"pass", name_of(m.pass)}, {"bytes", m.bytes}});
   for (const auto& rank : view.schedule.ranks) {
@@ -112,12 +115,14 @@ void show_plan(const PlanSettings& s) {
   if (problems.empty()) plan = check_run_plan(prepared, plan, s.workers, 0, problems);
   if (problems.empty() && prepared.model->training(1).size() > 1)
     problems.add({}, "a model with several phases in a training step has nothing to show: it cannot be split");
+  if (problems.empty() && !s.memory.empty())
+    check_memory_limit(prepared, plan, s.workers, read_memory_size(s.memory, "--memory"), problems);
   problems.throw_if_any(s.recipe);
 
   const PlanLayout layout(plan, static_cast<int>(prepared.recipe.train.shards));
   const auto largest = static_cast<std::int64_t>(prepared.batch_sequence().largest_batch());
   const std::int64_t slice = (largest + layout.shards() - 1) / layout.shards();
-  const PlanView view = view_plan(*prepared.model, layout, slice, make_optim(prepared.recipe).rule->slots().size());
+  const PlanView view = view_run_plan(prepared, plan);
   if (!s.svg.empty()) {
     const std::string picture = schedule_svg(view.schedule, fmt::format("{}: {}", s.recipe, to_string(plan)));
     write_file_atomically(*disk, s.svg, picture);
@@ -169,6 +174,7 @@ void add_plan(Verb program) {
       "--plan", s->plan,
       "data=2,pipeline=2,schedule=1f1b, a name of `echelon plan list`, or a file (default: the recipe's)");
   showing.add_option("--set", s->overrides, "Change one setting of the recipe first").one_each_time();
+  showing.add_option("--memory", s->memory, "What a worker may allocate: 1.2GiB; refused if a rank needs more");
   showing.add_option("--svg", s->svg, "Also draw the schedule into this file");
   showing.add_flag("--json", s->json, "Print one JSON object");
   showing.footer(

@@ -8,6 +8,7 @@
 #include "cli/train_rank.h"
 #include "cli/verbs.h"
 #include "run/job.h"
+#include "run/memory_limit.h"
 #include "run/run_plan.h"
 
 namespace echelon::cli {
@@ -29,7 +30,12 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
   if (folds > 0) return train_folds(of_folds, folds, world_words);
   const auto initial = initial_weights(*disk, s, prepared, problems);
   const PlanSpec plan = read_run_plan(*disk, prepared.recipe, s.plan, problems);
-  if (problems.empty()) check_run_plan(prepared, plan, known_workers(s.world), s.world.cores, problems);
+  const int workers = known_workers(s.world);
+  if (problems.empty()) {
+    const PlanSpec legal = check_run_plan(prepared, plan, workers, s.world.cores, problems);
+    if (!s.memory.empty() && workers > 0 && problems.empty())
+      check_memory_limit(prepared, legal, workers, read_memory_size(s.memory, "--memory"), problems);
+  }
   if (s.world.world == "sim") check_simulated_workers(prepared, expected_world(s.world).workers, problems);
   problems.throw_if_any(s.recipe);
   TrainingJob job = make_job(prepared);
@@ -60,6 +66,8 @@ void add_train(Verb program) {
   verb.add_option("--plan", s->plan,
                   "How the model is split: data=2,pipeline=2,schedule=1f1b, or a file (docs/plans.md); the result does "
                   "not depend on it");
+  verb.add_option("--memory", s->memory,
+                  "What a worker may allocate: 1.2GiB; a plan that needs more is refused, with those that fit");
   auto world_flags = std::make_shared<std::vector<Flag>>(add_world_flags(verb, s->world));
   world_flags->push_back(add_straggler_flag(verb, s->world));
   auto folds = std::make_shared<std::int64_t>(0);
@@ -90,6 +98,7 @@ void add_train(Verb program) {
       "  echelon train recipes/demo.toml --workers 4 --system easgd --set when.tau=10\n"
       "  echelon train recipes/demo.toml --workers 4 --plan pipeline=2     two replicas of two stages, the same "
       "weights\n"
+      "  echelon train recipes/demo.toml --workers 4 --plan zero=3 --memory 64MiB     each has a part of the model\n"
       "  echelon train recipes/demo.toml --workers 4 --link 100mbit --straggler rank=1,factor=4\n"
       "  echelon train recipes/demo.toml --find-lr          which learning rate to take\n"
       "Ctrl-C, SIGTERM and SIGHUP save and stop; a second one stops at once.");

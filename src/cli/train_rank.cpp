@@ -16,6 +16,7 @@
 #include "cli/trace_listener.h"
 #include "cli/train_folder.h"
 #include "run/job.h"
+#include "run/memory_limit.h"
 #include "run/run_plan.h"
 #include "track/run.h"
 #include "world/os/folder_disk.h"
@@ -29,6 +30,7 @@ std::string TrainSettings::command() const {
   std::string text = "echelon train " + shell_quoted(recipe);
   if (!system.empty()) text += " --system " + shell_quoted(system);
   if (!plan.empty()) text += " --plan " + shell_quoted(plan);
+  if (!memory.empty()) text += " --memory " + shell_quoted(memory);
   for (const std::string& o : overrides) text += " --set " + shell_quoted(o);
   text += world.command();
   if (!run.empty()) text += " --run " + shell_quoted(run);
@@ -143,8 +145,9 @@ std::string system_in_words(const Recipe& recipe, const TrainingJob& job, int wo
 // "plan data=2,pipeline=2,schedule=1f1b: 2 replicas on 2 workers each\n"; nothing where no model is split.
 std::string plan_in_words(const PlanSpec& plan) {
   if (!plan.splits_model()) return "";
-  return fmt::format("plan {}: {} replica{}, each on {} workers{}\n", to_string(plan), plan.data,
-                     plan.data == 1 ? "" : "s", plan.pipeline * plan.tensor,
+  const int each = plan.pipeline * plan.tensor;
+  return fmt::format("plan {}: {} replica{}, each on {} worker{}{}\n", to_string(plan), plan.data,
+                     plan.data == 1 ? "" : "s", each, each == 1 ? "" : "s",
                      plan.has_own_result() ? "; asynchronous, with a result of its own" : "");
 }
 
@@ -236,6 +239,8 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   check_system(job, world.size(), world.shared_memory() != nullptr, s.recipe);
   Problems problems;
   job.plan = check_run_plan(prepared, job.plan, world.size(), s.world.cores, problems);
+  if (problems.empty() && !s.memory.empty() && known_workers(s.world) == 0)
+    check_memory_limit(prepared, job.plan, world.size(), read_memory_size(s.memory, "--memory"), problems);
   problems.throw_if_any(s.recipe);
   Cores cores(job.plan.splits_model() ? 1 : cores_each(s.world, world));
   const bool composed = job.composition && world.size() > 1;

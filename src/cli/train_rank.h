@@ -17,6 +17,7 @@ struct TrainSettings {
   std::string recipe;
   std::string system;  // a name or a path; empty: what the recipe says
   std::string plan;    // key=value,... or a path; empty: what the recipe says
+  std::string memory;  // that a rank may allocate: "1.2GiB"; empty: no limit
   std::vector<std::string> overrides;
   WorldFlags world;
   std::string run, root = "runs";

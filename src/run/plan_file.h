@@ -3,7 +3,7 @@
 // one.
 //
 //   title, paper, about, program, deviates    texts for people; each may be left out
-//   data, pipeline, tensor, schedule, chunks  the plan
+//   the keys of plan/spec.h                   the plan
 //
 // The file comes from outside: its size is bounded before it is read. No state; thread-safe.
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "collective/collectives.h"
 #include "kernels/peak.h"
+#include "run/first_evaluator.h"
 #include "run/training_memory.h"
 #include "run/weights.h"
 #include "track/weights_hash.h"
@@ -48,6 +50,15 @@ Score score_of(const std::optional<Metric>& monitor, const Evaluation& e) {
           .loss = std::isnan(e.loss) ? infinity : e.loss};
 }
 
+// The folder of a run, for memory in files.
+std::string folder_of(const std::string& checkpoints) {
+  return checkpoints.empty() ? "/tmp" : std::filesystem::path(checkpoints).parent_path().string();
+}
+
+std::string memory_folder(const PlanSpec& plan, const std::string& checkpoints) {
+  return plan.offload.empty() ? folder_of(checkpoints) : plan.offload;
+}
+
 std::int64_t evaluation_batch_of(const data::Dataset& data) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(data.size(), evaluation_batch));
 }
@@ -75,22 +86,32 @@ Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team,
                            .seed = job.seed,
                            .stragglers = job.stragglers,
                            .start = start_of(job),
-                           .plan = &job.plan},
+                           .plan = &job.plan,
+                           .folder = folder_of(directory_)},
                           batch_sequence_.largest_batch(), job.composition.get(), team)),
       memory_(std::make_unique<Memory>()),
       core_peak_(team.world().place().threads ? measure_core_peak(clock) : 0) {
   flops_per_sample_ = engine_->flops_per_sample();
   if (job.plateau) memory_->plateau = Plateau(*job.plateau);
   if (const data::DatasetPtr& data = job.validation ? job.validation : job.test)
-    evaluator_ = std::make_unique<Evaluator>(*job.model, engine_->table(), engine_->model(), data,
-                                             evaluation_batch_of(*data), team, job.metrics);
+    evaluate_ = evaluation_of(data, engine_->model());
   if (!directory_.empty() && team.world().rank() == 0)
     checkpointer_ = std::make_unique<Checkpointer>(
         disk, clock, team.world().place().threads ? make_background("checkpoints", 1) : make_inline_background(),
-        directory_, CheckpointPolicy{.keep_last = keep});
+        directory_, CheckpointPolicy{.keep_last = keep},
+        engine_->model_is_everywhere() ? "" : memory_folder(job.plan, directory_));
 }
 
 Training::~Training() = default;
+
+Training::Evaluate Training::evaluation_of(const data::DatasetPtr& data, std::span<float> weights) const {
+  const std::int64_t batch = evaluation_batch_of(*data);
+  if (!engine_->model_is_everywhere())
+    return [e = std::make_shared<FirstEvaluator>(*job_.model, engine_->table(), weights, data, batch, team_,
+                                                 job_.metrics)](const auto&) { return e->run(); };
+  return [e = std::make_shared<Evaluator>(*job_.model, engine_->table(), weights, data, batch, team_, job_.metrics)](
+             const std::function<bool()>& keep_going) { return e->run({}, keep_going); };
+}
 
 double Training::epochs_after(std::int64_t step) const {
   if (step < 0) return 0;
@@ -200,7 +221,7 @@ void Training::do_evaluation(const StopFlag& stop) {
   const double started = clock_.seconds();
   std::function<bool()> keep_going;  // several ranks finish what they have begun together
   if (team_.world().size() == 1) keep_going = [&] { return !wants_to_stop(stop); };
-  const Evaluation result = evaluator_->run({}, keep_going);
+  const Evaluation result = evaluate_(keep_going);
   tell([&](RunListener& l) { l.on_span({"evaluate", started, clock_.seconds()}); });
   if (keep_going && !keep_going()) return;  // cut short: it stays due, also after resuming
   Memory& m = *memory_;
@@ -234,28 +255,30 @@ void Training::do_evaluation(const StopFlag& stop) {
 void Training::load_best() {
   std::int64_t found = 0;
   if (!directory_.empty() && memory_->best_step != next_) {
-    tested_ = Buffer(engine_->table().floats() * sizeof(float));
+    const std::size_t bytes = engine_->table().floats() * sizeof(float);
+    if (engine_->model_is_everywhere())
+      tested_ = (tested_memory_ = Buffer(bytes)).as<float>();
+    else if (team_.world().rank() == 0)
+      tested_ = (tested_file_ = FileMemory(memory_folder(job_.plan, directory_), bytes)).as<float>();
     if (checkpointer_) report_saves(checkpointer_->finish());
     if (team_.world().rank() == 0) {
       CheckpointSearch search = best_valid(disk_, directory_);
       if (search.found && search.found->manifest.position.step == memory_->best_step) {
-        load_weights(search.found->weights, engine_->table(), tested_.as<float>());
+        load_weights(search.found->weights, engine_->table(), tested_);
         found = 1;
       }
     }
     team_.broadcast(std::as_writable_bytes(std::span(&found, 1)));
-    if (found == 1) team_.broadcast(std::as_writable_bytes(tested_.as<float>()));
+    if (found == 1 && engine_->model_is_everywhere()) team_.broadcast(std::as_writable_bytes(tested_));
   }
   memory_->tested_step = found == 1 ? memory_->best_step : next_;
-  if (found == 0) tested_ = Buffer();
+  if (found == 0) tested_ = {};
 }
 
 // The one look at the test part.
 void Training::evaluate_test() {
   load_best();
-  Evaluator evaluator(*job_.model, engine_->table(), tested_weights(), job_.test, evaluation_batch_of(*job_.test),
-                      team_, job_.metrics);
-  memory_->test = evaluator.run();
+  memory_->test = evaluation_of(job_.test, tested_weights())({});
   tell([&](RunListener& l) {
     l.on_evaluation({.step = next_,
                      .epoch = epochs_after(next_ - 1),
@@ -289,8 +312,8 @@ RunSummary Training::run(const StopFlag& stop) {
       run_steps(loader, stop);
     }
   }
-  if (evaluator_ && !last_evaluation_ && m.stopped_by != "signal")
-    last_evaluation_ = evaluator_->run();  // resumed when all was done
+  if (evaluate_ && !last_evaluation_ && m.stopped_by != "signal")
+    last_evaluation_ = evaluate_({});  // resumed when all was done
   if (job_.validation && job_.test && m.stopped_by != "signal") {
     if (m.test)
       load_best();  // it was tested before
@@ -308,15 +331,16 @@ RunSummary Training::run(const StopFlag& stop) {
 
 RunSummary Training::summarise(double waited_for_input) {
   const Memory& m = *memory_;
-  RunSummary s{.steps = next_,
-               .epochs = epochs_after(next_ - 1),
-               .train_loss = m.epoch_terms > 0 ? m.epoch_loss / m.epoch_terms : 0,
-               .validation = job_.validation ? last_evaluation_ : std::nullopt,
-               .test = job_.validation ? m.test : last_evaluation_,
-               .tested_step = job_.validation ? m.tested_step : next_,
-               .seconds = clock_.seconds() - pace_.begin,
-               .weights_sha256 = weights_hash(weight_views(engine_->table(), engine_->model())),
-               .stopped_by = m.stopped_by};
+  RunSummary s{
+      .steps = next_,
+      .epochs = epochs_after(next_ - 1),
+      .train_loss = m.epoch_terms > 0 ? m.epoch_loss / m.epoch_terms : 0,
+      .validation = job_.validation ? last_evaluation_ : std::nullopt,
+      .test = job_.validation ? m.test : last_evaluation_,
+      .tested_step = job_.validation ? m.tested_step : next_,
+      .seconds = clock_.seconds() - pace_.begin,
+      .weights_sha256 = engine_->model().empty() ? "" : weights_hash(weight_views(engine_->table(), engine_->model())),
+      .stopped_by = m.stopped_by};
   if (m.best && last_evaluation_) {
     s.best_step = m.best_step;
     s.best = higher_is_better(job_.monitor, *last_evaluation_) ? m.best->value : -m.best->value;
@@ -367,7 +391,7 @@ void Training::gather_times(RunSummary& summary, double waited_for_input) {
 // Ranks that were given the same recipe have the same bits, unless one of them computes wrongly. What they disagree on
 // is not saved, and the run does not end as if they had agreed.
 void Training::expect_agreement() {
-  if (team_.world().size() == 1) return;
+  if (team_.world().size() == 1 || !engine_->model_is_everywhere()) return;
   const std::uint32_t mine = crc32c(std::as_bytes(engine_->model()));  // finds every single flipped bit
   const std::vector<std::uint32_t> all = team_.all_gather_struct(mine);
   const auto holders = [&](std::uint32_t hash) { return std::ranges::count(all, hash); };

@@ -21,6 +21,7 @@
 #include "track/checkpointer.h"
 #include "world/os/clock.h"
 #include "world/os/disk.h"
+#include "world/os/file_memory.h"
 
 namespace echelon {
 
@@ -110,7 +111,7 @@ class Training {
 
   Engine& engine() { return *engine_; }
   // After run(): the weights that RunSummary::test is of.
-  std::span<float> tested_weights() { return tested_.bytes() > 0 ? tested_.as<float>() : engine_->model(); }
+  std::span<float> tested_weights() { return tested_.empty() ? engine_->model() : tested_; }
 
  private:
   struct Memory;  // what a checkpoint remembers besides tensors
@@ -121,6 +122,11 @@ class Training {
     std::int64_t samples = 0, window_samples = 0;
     void add(double step_seconds, std::int64_t step_samples);
   };
+
+  // One look at a data set by all ranks, or by the first where the others do not have the whole model; `keep_going`
+  // (may be empty) is for a rank alone. Collective.
+  using Evaluate = std::function<Evaluation(const std::function<bool()>& keep_going)>;
+  Evaluate evaluation_of(const data::DatasetPtr& data, std::span<float> weights) const;
 
   TrainingPosition position() const;  // where the training stands
   void load(Checkpoint& checkpoint);
@@ -152,7 +158,7 @@ class Training {
   std::string directory_;
   data::BatchSequence batch_sequence_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Evaluator> evaluator_;
+  Evaluate evaluate_;  // may be empty
   std::unique_ptr<Checkpointer> checkpointer_;
   std::vector<RunListener*> listeners_;
   std::function<std::shared_future<void>()> before_save_;
@@ -160,7 +166,9 @@ class Training {
   std::int64_t next_ = 0;  // the step to do next
   std::int64_t last_saved_ = -1;
   std::optional<Evaluation> last_evaluation_;
-  Buffer tested_;  // the best weights, where they are not the last ones
+  std::span<float> tested_;  // the best weights, where they are not the last ones
+  Buffer tested_memory_;
+  FileMemory tested_file_;
   Pace pace_;
   bool stop_agreed_ = false;  // some rank wants to stop
   double core_peak_ = 0, flops_per_sample_ = 0;

@@ -53,7 +53,7 @@ void Training::carry_out_steps(data::Loader& loader, const StopFlag& stop) {
                                             }});
   next_ = reached.step;
   stop_agreed_ = reached.stop;
-  memory_->evaluation_due = evaluator_ && (next_ == job_.total_steps || (next_ > 0 && due(job_.eval_every, next_ - 1)));
+  memory_->evaluation_due = evaluate_ && (next_ == job_.total_steps || (next_ > 0 && due(job_.eval_every, next_ - 1)));
   engine_->read_model();
 }
 

@@ -4,17 +4,20 @@
 
 namespace echelon {
 
-void Checkpointer::Snapshot::take(std::span<const TensorView> weights, std::span<const TensorView> state) {
+void Checkpointer::Snapshot::take(std::span<const TensorView> weights, std::span<const TensorView> state,
+                                  const std::string& folder) {
   std::size_t bytes = 0;
   for (const auto part : {weights, state})
     for (const auto& t : part) bytes += aligned(t.bytes.size());
-  if (memory_.bytes() < bytes) memory_ = Buffer(bytes);
+  if (folder.empty() && memory_.bytes() < bytes) memory_ = Buffer(bytes);
+  if (!folder.empty() && file_.bytes() < bytes) file_ = FileMemory(folder, bytes);
+  std::byte* memory = folder.empty() ? memory_.data() : file_.as<std::byte>().data();
   views_.clear();
   weights_ = weights.size();
   std::size_t at = 0;
   for (const auto part : {weights, state})
     for (const auto& t : part) {
-      std::byte* copy = memory_.data() + at;
+      std::byte* copy = memory + at;
       if (!t.bytes.empty()) std::memcpy(copy, t.bytes.data(), t.bytes.size());
       views_.push_back({t.name, t.dtype, t.shape, {copy, t.bytes.size()}});
       at += aligned(t.bytes.size());
@@ -22,8 +25,13 @@ void Checkpointer::Snapshot::take(std::span<const TensorView> weights, std::span
 }
 
 Checkpointer::Checkpointer(Disk& disk, Clock& clock, std::unique_ptr<Background> worker, std::string directory,
-                           CheckpointPolicy policy)
-    : disk_(disk), clock_(clock), directory_(std::move(directory)), policy_(policy), worker_(std::move(worker)) {}
+                           CheckpointPolicy policy, std::string memory_folder)
+    : disk_(disk),
+      clock_(clock),
+      directory_(std::move(directory)),
+      policy_(policy),
+      memory_folder_(std::move(memory_folder)),
+      worker_(std::move(worker)) {}
 
 Checkpointer::~Checkpointer() {
   if (running_.valid()) running_.wait();
@@ -48,7 +56,7 @@ void Checkpointer::save(const TrainingPosition& position, std::span<const Tensor
     }
     collect();
   }
-  snapshot_.take(weights, state);
+  snapshot_.take(weights, state, memory_folder_);
   outcome_ = {};
   running_ = worker_->post([this, position, after = std::move(after)] { persist(position, after); });
 }

@@ -16,6 +16,7 @@
 #include "track/checkpoint.h"
 #include "world/os/background.h"
 #include "world/os/clock.h"
+#include "world/os/file_memory.h"
 
 namespace echelon {
 
@@ -38,9 +39,10 @@ class Checkpointer {
  public:
   enum class IfBusy { skip, wait };  // what to do when the save before is not done yet
 
-  // `worker` is for this object alone. `disk` and `clock` must outlive it.
+  // `worker` is for this object alone. `disk` and `clock` must outlive it. `memory_folder`: the copy lies in a file
+  // there (world/os/file_memory.h); empty: in memory.
   Checkpointer(Disk& disk, Clock& clock, std::unique_ptr<Background> worker, std::string directory,
-               CheckpointPolicy policy);
+               CheckpointPolicy policy, std::string memory_folder = {});
   ~Checkpointer();
 
   // `after`: something that has to be on disk before this checkpoint is (the metrics up to this step).
@@ -54,12 +56,13 @@ class Checkpointer {
   // A copy of tensors in memory of our own.
   class Snapshot {
    public:
-    void take(std::span<const TensorView> weights, std::span<const TensorView> state);
+    void take(std::span<const TensorView> weights, std::span<const TensorView> state, const std::string& folder);
     std::span<const TensorView> weights() const { return std::span(views_).first(weights_); }
     std::span<const TensorView> state() const { return std::span(views_).subspan(weights_); }
 
    private:
     Buffer memory_;
+    FileMemory file_;
     std::vector<TensorView> views_;
     std::size_t weights_ = 0;
   };
@@ -71,6 +74,7 @@ class Checkpointer {
   Clock& clock_;
   const std::string directory_;
   const CheckpointPolicy policy_;
+  const std::string memory_folder_;
   Snapshot snapshot_;   // the worker's while `running_` is valid, else ours
   SaveResult outcome_;  // likewise
   std::vector<SaveResult> results_;

@@ -52,16 +52,30 @@ def same_weights_with_slices_on_several_ranks(folder):
 
 
 def bytes_are_known_before(folder):
-    plan = ["--plan", "data=2,pipeline=2,schedule=1f1b"]
-    shown = json.loads(show(*SHORT[:10], "--workers", "4", *plan, "--json"))
-    got = train(f"{folder}/bytes", *SHORT, "--workers", "4", *plan)
-    for rank in range(4):
-        assert got["system"][f"bytes_rank_{rank}"] == shown["ranks"][rank]["bytes"], (rank, got["system"], shown["ranks"])
+    for i, plan in enumerate(["data=2,pipeline=2,schedule=1f1b", "zero=3,evaluate=first", "pipeline=2,zero=2,recompute=sqrt"]):
+        shown = json.loads(show(*SHORT[:10], "--workers", "4", "--plan", plan, "--json"))
+        got = train(f"{folder}/bytes{i}", *SHORT, "--workers", "4", "--plan", plan)
+        for rank in range(4):
+            assert got["system"][f"bytes_rank_{rank}"] == shown["ranks"][rank]["bytes"], (plan, rank, got["system"], shown["ranks"])
+
+
+def a_plan_that_needs_more_memory_is_refused_with_those_that_fit(folder):
+    whole = json.loads(show(*SHORT[:10], "--workers", "4", "--plan", "data=4", "--json"))["ranks"][0]
+    limit = str((whole["bytes"] - whole["model"]) * 3 // 4)
+    run = f"{folder}/too-much"
+    child = start(run, *SHORT, "--workers", "4", "--memory", limit)
+    _, err = child.communicate()
+    assert child.returncode == 2 and "--plan data=" in err and not os.path.exists(run), err
+    plan = err.split("these fit: --plan ")[1].split()[0]
+    wanted = train(f"{folder}/memory", *SHORT, "--cores", "1")
+    got = train(f"{folder}/memory-plan", *SHORT, "--workers", "4", "--plan", plan, "--memory", limit)
+    assert got["weights_sha256"] == wanted["weights_sha256"], plan
+    assert all(got["system"][f"bytes_rank_{rank}"] <= int(limit) for rank in range(4))
 
 
 def a_killed_run_goes_on_under_another_plan(folder):
     run = f"{folder}/killed"
-    child = start(run, *SHORT, "--set", "train.epochs=100000", "--workers", "4", "--plan", "data=2,pipeline=2")
+    child = start(run, *SHORT, "--set", "train.epochs=100000", "--workers", "4", "--plan", "data=2,pipeline=2,zero=3")
     path = f"{run}/checkpoints"
     for _ in range(12000):
         if os.path.isdir(path) and any(name[5:].isdigit() for name in os.listdir(path) if name.startswith("step-")):
@@ -84,6 +98,8 @@ def bad_plans_are_refused(folder):
                                  ("2", "pipline=2,schedule=1f1", ["did you mean 'pipeline'", "1f1b"]),
                                  ("2", "no-such-file.toml", ["no such file"]), ("2", "gpip", ["did you mean 'gpipe'"]),
                                  ("2", "tensor=2", ["tensor=2 does not divide model.slices = 1"]),
+                                 ("2", "pipeline=2,zero=1", ["zero=1 shares the state", "there is one", "nearest plan"]),
+                                 ("2", "recompute=blok*,zero=1", ["no layer has such a name"]),
                                  ("4", "data=3,pipeline=2", ["a plan for 6 workers, and there are 4"])):
         run = f"{folder}/refused"
         child = start(run, *SHORT, "--workers", workers, "--plan", plan)
@@ -108,10 +124,11 @@ def plans_are_shown(folder):
 with tempfile.TemporaryDirectory() as folder:
     bad_plans_are_refused(folder)
     assert {"gpipe", "pipedream_flush", "interleaved", "zero_bubble", "zero_bubble_v", "chimera", "pipedream",
-            "pipedream_vertical"} <= {p["name"] for p in published()}
+            "pipedream_vertical", "zero_1", "zero_3"} <= {p["name"] for p in published()}
     plans_are_shown(folder)
     same_weights_under_every_plan(folder)
     same_weights_with_slices_on_several_ranks(folder)
     bytes_are_known_before(folder)
+    a_plan_that_needs_more_memory_is_refused_with_those_that_fit(folder)
     a_killed_run_goes_on_under_another_plan(folder)
     print("plans: fine")
