@@ -17,7 +17,7 @@
 #ifndef ECHELON_KERNELS_POOL_ONCE
 #define ECHELON_KERNELS_POOL_ONCE
 namespace echelon::kernels::pooling {
-inline int bytes_of_index(const PoolShape& s) { return s.kh * s.kw <= 256 ? 1 : 4; }
+inline int bytes_of_index(const PoolShape& s) { return static_cast<int>(size_of(pool_index_type(s))); }
 }  // namespace echelon::kernels::pooling
 #endif
 
@@ -240,10 +240,7 @@ std::string problem_with(const PoolShape& s) {
   return {};
 }
 
-std::size_t pool_indices(const PoolShape& s, PoolKind kind, Layout layout) {
-  if (kind != PoolKind::max) return 0;
-  return static_cast<std::size_t>(stored_elements(s.out_shape(), layout) * bytes_of_index(s));
-}
+DType pool_index_type(const PoolShape& s) { return s.kh * s.kw <= 256 ? DType::u8 : DType::i32; }
 
 void pool_forward(const PoolShape& s, PoolKind kind, Layout layout, const float* x, float* y, std::byte* indices) {
   const Stack stack(s, layout);

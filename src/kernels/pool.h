@@ -3,9 +3,9 @@
 // pooling is average pooling with a kernel of the image's size.
 //
 // Max pooling takes the first of equal maxima and passes NaN on, as PyTorch does. Its forward pass notes where in the
-// window each maximum was found (`pool_indices` bytes), so that the backward pass needs neither x nor y. Average
-// pooling divides by the whole kernel (`average`) or only by the pixels inside the image (`average_inside`, PyTorch's
-// count_include_pad=False). Windows that do not fit are dropped (ceil_mode=False).
+// window each maximum was found (one number of `pool_index_type` for each output), so that the backward pass needs
+// neither x nor y. Average pooling divides by the whole kernel (`average`) or only by the pixels inside the image
+// (`average_inside`, PyTorch's count_include_pad=False). Windows that do not fit are dropped (ceil_mode=False).
 //
 // Thread-safe, allocates nothing, deterministic. Lanes of batch8 past N may hold anything and come out as anything.
 
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tensor/dtype.h"
 #include "tensor/layout.h"
 
 namespace echelon::kernels {
@@ -33,8 +34,8 @@ struct PoolShape {
 // What is wrong with the shape, in words without the layer's name; empty if nothing is.
 std::string problem_with(const PoolShape& shape);
 
-// Bytes that max pooling keeps from forward to backward; 0 for the averages.
-std::size_t pool_indices(const PoolShape& shape, PoolKind kind, Layout layout);
+// Of what max pooling keeps for each output from forward to backward: a byte where the window has at most 256 pixels.
+DType pool_index_type(const PoolShape& shape);
 
 // `indices` may be null when there will be no backward pass.
 void pool_forward(const PoolShape& shape, PoolKind kind, Layout layout, const float* x, float* y, std::byte* indices);

@@ -68,10 +68,9 @@ HWY_FLATTEN void add_row_bias(float* y, const float* bias, std::size_t rows, std
                        [&](auto at) HWY_ATTR { at.store(activate<relu>(hn::Add(at.load(y), at.load(bias))), y); });
 }
 
-template <bool relu>
 HWY_FLATTEN void add_constant(float* y, float value, std::size_t n) {
   const V v = set(value);
-  for_each_vector<4>(n, [&](auto at) HWY_ATTR { at.store(activate<relu>(hn::Add(at.load(y), v)), y); });
+  for_each_vector<4>(n, [&](auto at) HWY_ATTR { at.store(hn::Add(at.load(y), v), y); });
 }
 
 // Sums `count` groups of eight consecutive floats lane by lane, in four interleaved partial sums.
@@ -119,39 +118,14 @@ HWY_FLATTEN void channel_sum(const float* x, Layout layout, ImageExtents e, floa
   }
 }
 
-template <bool relu>
-HWY_FLATTEN void add_channel_bias(float* y, Layout layout, ImageExtents e, const float* bias) {
+HWY_FLATTEN void channel_bias(float* y, ImageExtents e, const float* bias) {
   const std::size_t pixels = e.h * e.w;
-  switch (layout) {
-    case Layout::plain:
-      for (std::size_t n = 0; n < e.n; ++n)
-        for (std::size_t c = 0; c < e.c; ++c, y += pixels) add_constant<relu>(y, bias[c], pixels);
-      return;
-    case Layout::batch8:
-      for (std::size_t n = 0; n < e.n; n += 8)
-        for (std::size_t c = 0; c < e.c; ++c, y += pixels * 8) add_constant<relu>(y, bias[c], pixels * 8);
-      return;
-    case Layout::channel8:
-      for (std::size_t n = 0; n < e.n; ++n)
-        for (std::size_t c = 0; c < e.c; c += 8) {
-          const Wide<8> b = Wide<8>::load(bias + c);
-          for (std::size_t p = 0; p < pixels; ++p, y += 8) {
-            Wide<8> v = Wide<8>::load(y);
-            v.add(b);
-            for (std::size_t k = 0; k < Wide<8>::count; ++k) v.v[k] = activate<relu>(v.v[k]);
-            v.store(y);
-          }
-        }
-      return;
-  }
+  for (std::size_t n = 0; n < e.n; ++n)
+    for (std::size_t c = 0; c < e.c; ++c, y += pixels) add_constant(y, bias[c], pixels);
 }
 
 HWY_FLATTEN void row_bias(float* y, const float* bias, std::size_t rows, std::size_t cols, bool relu) {
   relu ? add_row_bias<true>(y, bias, rows, cols) : add_row_bias<false>(y, bias, rows, cols);
-}
-
-HWY_FLATTEN void channel_bias(float* y, Layout layout, ImageExtents e, const float* bias, bool relu) {
-  relu ? add_channel_bias<true>(y, layout, e, bias) : add_channel_bias<false>(y, layout, e, bias);
 }
 
 }  // namespace
@@ -185,9 +159,7 @@ void add_row_bias(float* y, const float* bias, std::size_t rows, std::size_t col
 void channel_sum(const float* x, Layout layout, ImageExtents e, float* out) {
   HWY_DYNAMIC_DISPATCH(channel_sum)(x, layout, e, out);
 }
-void add_channel_bias(float* y, Layout layout, ImageExtents e, const float* bias, bool relu) {
-  HWY_DYNAMIC_DISPATCH(channel_bias)(y, layout, e, bias, relu);
-}
+void add_channel_bias(float* y, ImageExtents e, const float* bias) { HWY_DYNAMIC_DISPATCH(channel_bias)(y, e, bias); }
 
 }  // namespace echelon::kernels
 #endif

@@ -30,8 +30,8 @@ struct ImageExtents {
 // out[c] = sum over n, h, w: the gradient of a convolution's bias.
 void channel_sum(const float* x, Layout layout, ImageExtents e, float* out);
 
-// y[n, c, h, w] += bias[c], then max(0, .) if `relu`. Writes batch8's unused lanes too.
-void add_channel_bias(float* y, Layout layout, ImageExtents e, const float* bias, bool relu = false);
+// y[n, c, h, w] += bias[c], in the plain layout.
+void add_channel_bias(float* y, ImageExtents e, const float* bias);
 
 double ref_sum(const float* x, std::size_t n);
 double ref_dot(const float* x, const float* y, std::size_t n);
@@ -40,6 +40,6 @@ float ref_max_abs(const float* x, std::size_t n);
 void ref_column_sum(const float* x, std::size_t rows, std::size_t cols, float* out);
 void ref_add_row_bias(float* y, const float* bias, std::size_t rows, std::size_t cols, bool relu = false);
 void ref_channel_sum(const float* x, Layout layout, ImageExtents e, float* out);
-void ref_add_channel_bias(float* y, Layout layout, ImageExtents e, const float* bias, bool relu = false);
+void ref_add_channel_bias(float* y, ImageExtents e, const float* bias);
 
 }  // namespace echelon::kernels

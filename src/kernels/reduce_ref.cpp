@@ -81,14 +81,10 @@ void ref_channel_sum(const float* x, Layout layout, ImageExtents e, float* out) 
   }
 }
 
-void ref_add_channel_bias(float* y, Layout layout, ImageExtents e, const float* bias, bool relu) {
+void ref_add_channel_bias(float* y, ImageExtents e, const float* bias) {
   for (std::size_t n = 0; n < e.n; ++n)
     for (std::size_t c = 0; c < e.c; ++c)
-      for (std::size_t p = 0; p < e.h * e.w; ++p) {
-        float& v = y[index_of(layout, e, n, c, p)];
-        v += bias[c];
-        if (relu && v < 0) v = 0;
-      }
+      for (std::size_t p = 0; p < e.h * e.w; ++p) y[index_of(Layout::plain, e, n, c, p)] += bias[c];
 }
 
 }  // namespace echelon::kernels

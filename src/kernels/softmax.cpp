@@ -6,8 +6,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <cmath>
-
 #include "kernels/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -59,23 +57,6 @@ HWY_FLATTEN void softmax_grad(const float* y, const float* dy, float* dx, std::s
       });
 }
 
-HWY_FLATTEN void log_softmax(const float* x, float* y, std::size_t rows, std::size_t cols) {
-  if (cols == 0) return;
-  for (std::size_t r = 0; r < rows; ++r, x += cols, y += cols) {
-    const float greatest = row_max(x, cols);
-    const V shift = set(greatest), log_sum = set(static_cast<float>(std::log(exp_row_sum(x, greatest, cols))));
-    for_each_vector<4>(cols, [&](auto at) HWY_ATTR { at.store(hn::Sub(hn::Sub(at.load(x), shift), log_sum), y); });
-  }
-}
-
-HWY_FLATTEN void log_softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols) {
-  for (std::size_t r = 0; r < rows; ++r, y += cols, dy += cols, dx += cols) {
-    const V total = set(static_cast<float>(blocked_sum(cols, [&](auto at) HWY_ATTR { return at.load(dy); })));
-    for_each_vector(cols,
-                    [&](auto at) HWY_ATTR { at.store(hn::NegMulAdd(fast_exp(at.load(y)), total, at.load(dy)), dx); });
-  }
-}
-
 }  // namespace
 }  // namespace echelon::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -85,20 +66,12 @@ namespace echelon::kernels {
 
 HWY_EXPORT(softmax);
 HWY_EXPORT(softmax_grad);
-HWY_EXPORT(log_softmax);
-HWY_EXPORT(log_softmax_grad);
 
 void softmax(const float* x, float* y, std::size_t rows, std::size_t cols) {
   HWY_DYNAMIC_DISPATCH(softmax)(x, y, rows, cols);
 }
 void softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols) {
   HWY_DYNAMIC_DISPATCH(softmax_grad)(y, dy, dx, rows, cols);
-}
-void log_softmax(const float* x, float* y, std::size_t rows, std::size_t cols) {
-  HWY_DYNAMIC_DISPATCH(log_softmax)(x, y, rows, cols);
-}
-void log_softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols) {
-  HWY_DYNAMIC_DISPATCH(log_softmax_grad)(y, dy, dx, rows, cols);
 }
 
 }  // namespace echelon::kernels

@@ -9,12 +9,8 @@ namespace echelon::kernels {
 
 void softmax(const float* x, float* y, std::size_t rows, std::size_t cols);
 void softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols);
-void log_softmax(const float* x, float* y, std::size_t rows, std::size_t cols);
-void log_softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols);
 
 void ref_softmax(const float* x, float* y, std::size_t rows, std::size_t cols);
 void ref_softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols);
-void ref_log_softmax(const float* x, float* y, std::size_t rows, std::size_t cols);
-void ref_log_softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols);
 
 }  // namespace echelon::kernels

@@ -31,21 +31,4 @@ void ref_softmax_grad(const float* y, const float* dy, float* dx, std::size_t ro
   }
 }
 
-void ref_log_softmax(const float* x, float* y, std::size_t rows, std::size_t cols) {
-  if (cols == 0) return;
-  for (std::size_t r = 0; r < rows; ++r, x += cols, y += cols) {
-    const double total = log_sum_exp(x, cols);
-    for (std::size_t c = 0; c < cols; ++c) y[c] = static_cast<float>(x[c] - total);
-  }
-}
-
-void ref_log_softmax_grad(const float* y, const float* dy, float* dx, std::size_t rows, std::size_t cols) {
-  for (std::size_t r = 0; r < rows; ++r, y += cols, dy += cols, dx += cols) {
-    double total = 0;
-    for (std::size_t c = 0; c < cols; ++c) total += dy[c];
-    for (std::size_t c = 0; c < cols; ++c)
-      dx[c] = static_cast<float>(dy[c] - std::exp(static_cast<double>(y[c])) * total);
-  }
-}
-
 }  // namespace echelon::kernels

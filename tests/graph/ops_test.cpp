@@ -126,6 +126,17 @@ TEST(Ops, BlockedLayoutsSurviveBetweenConvolutions) {
   }
 }
 
+TEST(Ops, MaxPoolingOverAWideWindowHasRoomForThePlacesOfItsMaxima) {
+  const ops::Pool wide{
+      .kernel_h = 17, .kernel_w = 16, .stride_h = 1, .stride_w = 1};  // 272 places: more than a byte has
+  Graph g;
+  ops::max_pool(g, g.input("x", f32({4, 8, 18, 17})), wide);
+  const Type& places = g.type(g.nodes().back().out[1]);
+  EXPECT_EQ(places.bytes(), 4u * 8 * 2 * 2 * 4);
+  check_gradient({{{1, 3, 17, 17}, 3.0f}},
+                 [&](Graph& graph, const Values& p) { return ops::max_pool(graph, p[0], wide); });
+}
+
 TEST(Ops, Pooling) {
   for (std::int64_t c : {8, 3}) {
     const std::vector<Given> given{{{3, c, 7, 6}, 3.0f}};

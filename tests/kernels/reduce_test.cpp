@@ -79,19 +79,11 @@ TEST(Reduce, ChannelsInEveryLayout) {
             channel_sum(x.data(), layout, e, got.data());
             ref_channel_sum(x.data(), layout, e, want.data());
             expect_close(got, want, 1e-6, 1e-5);
-            for (const bool relu : {false, true}) {
-              Fenced y = x, z = x;
-              add_channel_bias(y.data(), layout, e, bias.data(), relu);
-              ref_add_channel_bias(z.data(), layout, e, bias.data(), relu);
-              if (layout != Layout::batch8 || n % 8 == 0) {
-                expect_same(y, z);
-              } else {  // unused lanes may hold anything finite
-                for (std::size_t i = 0; i < stored; ++i)
-                  if (i / (8 * c * h * w) * 8 + i % 8 < n) {
-                    ASSERT_EQ(y[i], z[i]);
-                  }
-              }
-            }
+            if (layout != Layout::plain) continue;
+            Fenced y = x, z = x;
+            add_channel_bias(y.data(), e, bias.data());
+            ref_add_channel_bias(z.data(), e, bias.data());
+            expect_same(y, z);
           }
         }
   });

@@ -89,7 +89,7 @@ class AddChannels : public Op {
     return [e = extents(o.in[0].type.shape), x = o.in[0].f32(), b = o.in[1].f32(), y = o.out[0].f32(),
             n = o.out[0].stored()](const StepContext&) {
       if (y != x) std::memcpy(y, x, n * sizeof(float));
-      kernels::add_channel_bias(y, Layout::plain, e, b);
+      kernels::add_channel_bias(y, e, b);
     };
   }
 };

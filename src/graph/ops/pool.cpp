@@ -50,7 +50,7 @@ class Pooling : public Op {
       bad_input("a window of [{}, {}] does not fit images {}: {}", p_.kernel_h, p_.kernel_w, to_string(in[0].shape),
                 problem);
     std::vector<Type> out{f32(s.out_shape())};
-    if (kind_ == PoolKind::max) out.push_back({DType::u8, s.out_shape()});
+    if (kind_ == PoolKind::max) out.push_back({kernels::pool_index_type(s), s.out_shape()});
     return out;
   }
   std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
