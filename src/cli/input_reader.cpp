@@ -57,7 +57,7 @@ InputReader::Part numbered(DatasetPtr samples) {
 
 InputReader::InputReader(Disk& disk, const LoadedRun& run)
     : disk_(disk), run_(run), spec_(spec_of(run.prepared.recipe.data)) {
-  plain_ = spec_.open_plain(disk, run.prepared.test ? "test" : "train")->info();
+  plain_ = run.prepared.plain;
   field_ = plain_.fields[0];
   encoder_ = run.prepared.train->info().table;
   inputs_ = plain_.inputs;

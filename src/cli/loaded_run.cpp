@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/report.h"
-#include "cli/run_encoder.h"
+#include "cli/run_samples.h"
 #include "run/job.h"
 #include "run/weights.h"
 #include "world/os/folder_disk.h"
@@ -71,7 +71,7 @@ void expect_same_recipe(const LoadedRun& run) {
 
 }  // namespace
 
-LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which, bool average) {
+LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which, bool average, RunData data) {
   LoadedRun loaded{.disk = {},
                    .folder = open_run(disk, "runs", run),
                    .prepared = {},
@@ -81,8 +81,11 @@ LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which,
                    .which = {}};
   loaded.disk = make_folder_disk(loaded.folder.path);
   Problems problems;
-  loaded.prepared =
-      prepare_run(*loaded.disk, loaded.folder.recipe(), with_kept_encoder(*loaded.disk, loaded.folder), problems);
+  std::optional<data::DatasetInfo> kept;
+  if (data == RunData::described) kept = kept_samples(*loaded.disk, loaded.folder);
+  loaded.prepared = kept ? prepare_described_run(*loaded.disk, loaded.folder.recipe(), *kept, problems)
+                         : prepare_run(*loaded.disk, loaded.folder.recipe(),
+                                       with_kept_encoder(*loaded.disk, loaded.folder), problems);
   problems.throw_if_any(loaded.folder.recipe());
   for (const auto& phase : loaded.prepared.model->training(1)) loaded.table.include(phase.graph);
   loaded.table.include(loaded.prepared.model->evaluation(1));

@@ -27,7 +27,10 @@ struct LoadedRun {
 // there or not whole, and for a recipe in the folder that is not the one the weights were trained with. What was passed
 // over on the way (damaged checkpoints) and training data that have changed since are told on stderr.
 // `average`: the average of the weights that optim.ema kept, instead of the last step's.
-LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which, bool average = false);
+// `data`: `described` does without the data where the folder says what the samples are, which all but old ones do.
+enum class RunData { opened, described };
+LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which, bool average = false,
+                   RunData data = RunData::opened);
 
 // One for each class: its name, or its number.
 std::vector<std::string> class_names_of(const data::DatasetInfo& info);

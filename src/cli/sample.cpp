@@ -65,7 +65,7 @@ void sample_text(const SampleSettings& s, LoadedRun& run, const data::Vocabulary
 
 void sample(const SampleSettings& s) {
   const auto disk = make_real_disk();
-  LoadedRun run = load_run(*disk, s.run, s.checkpoint);
+  LoadedRun run = load_run(*disk, s.run, s.checkpoint, false, RunData::described);
   const models::Task task = run.prepared.model->task();
   if (task == models::Task::generate || task == models::Task::reconstruct) {
     const std::string path = s.png.empty() ? run.folder.path + "/samples.png" : s.png;

@@ -11,7 +11,7 @@
 #include "cli/metric_text.h"
 #include "cli/progress_listener.h"
 #include "cli/report.h"
-#include "cli/run_encoder.h"
+#include "cli/run_samples.h"
 #include "cli/run_listeners.h"
 #include "cli/trace_listener.h"
 #include "cli/train_folder.h"
@@ -283,7 +283,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
     } catch (const DiskError& problem) {
       note(fmt::format("what earlier saves have left is not removed: {}", problem.what()));
     }
-  if (first) keep_encoder(*disk, folder, prepared.train->info());
+  if (first) keep_samples(*disk, folder, prepared.plain);
   log.begin();
   std::optional<TraceListener> trace;
   if (s.trace) training.add(trace.emplace(team, training.engine()));

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "data/description.h"
 #include "models/fine_tuning.h"
 #include "models/memory.h"
 #include "models/network.h"
@@ -18,11 +19,17 @@ namespace echelon {
 
 namespace {
 
+// The samples of a split before any transform.
+using OpenPlain = std::function<data::DatasetPtr(const data::DataSpec& spec, const std::string& split)>;
+
 // A data set, or null and a problem: a file that is missing or broken says so itself.
-data::DatasetPtr open_split(Disk& disk, const data::DataSpec& spec, const std::string& split, OptionReader& table,
-                            bool optional = false) {
+data::DatasetPtr open_split(PreparedRun& run, const OpenPlain& open_plain, const data::DataSpec& spec,
+                            const std::string& split, OptionReader& table, bool optional = false) {
   try {
-    data::DatasetPtr dataset = spec.open(disk, split);
+    const bool train = split == "train";
+    data::DatasetPtr plain = open_plain(spec, split);
+    if (train) run.plain = plain->info();
+    data::DatasetPtr dataset = spec.transformed(std::move(plain), train);
     if (dataset->size() > 0) return dataset;
     table.problem("kind", fmt::format("= \"{}\" has no samples for the split '{}'", spec.kind(), split));
   } catch (const data::NoSplit& e) {
@@ -79,7 +86,7 @@ models::LossSpec read_loss_for(const PreparedRun& run, const models::InputSpec& 
   if (!loss.class_weights.empty() && std::ssize(loss.class_weights) != inputs.classes)
     table.problem("class_weights",
                   fmt::format("has {} numbers, but there are {} classes", loss.class_weights.size(), inputs.classes));
-  if (!run.train) return loss;
+  if (!run.train || run.described) return loss;
   if (loss.balanced && !data::has_labels(run.train->info())) {
     table.problem("class_weights", "= \"balanced\" counts the samples of each class, but a sample has no one class");
   } else if (loss.balanced) {
@@ -94,15 +101,15 @@ models::LossSpec read_loss_for(const PreparedRun& run, const models::InputSpec& 
   return loss;
 }
 
-void open_data(Disk& disk, PreparedRun& run, Problems& problems, const data::DataPlaces& places) {
+void open_data(const OpenPlain& open_plain, PreparedRun& run, Problems& problems, const data::DataPlaces& places) {
   OptionReader table(run.recipe.data, problems);
   const std::size_t before = problems.list().size();
   const data::DataSpec spec = read_data_spec(table, places);
   if (problems.list().size() > before) return;
-  run.train = open_split(disk, spec, "train", table);
+  run.train = open_split(run, open_plain, spec, "train", table);
   if (run.recipe.train.evaluate) {
-    if (spec.has_validation()) run.validation = open_split(disk, spec, "validation", table);
-    run.test = open_split(disk, spec, "test", table, spec.has_validation());
+    if (spec.has_validation()) run.validation = open_split(run, open_plain, spec, "validation", table);
+    run.test = open_split(run, open_plain, spec, "test", table, spec.has_validation());
   }
   for (const auto& part : {run.train, run.validation, run.test})
     if (part) run.recipe.notes.insert(run.recipe.notes.end(), part->info().notes.begin(), part->info().notes.end());
@@ -349,10 +356,14 @@ std::int64_t PreparedRun::steps_in(const Duration& duration) const {
   return std::max<std::int64_t>(1, std::llround(std::min(steps, endless)));
 }
 
-PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems, const data::DataPlaces& places) {
+namespace {
+
+PreparedRun prepare(const OpenPlain& open_plain, Recipe recipe, bool described, Problems& problems,
+                    const data::DataPlaces& places) {
   PreparedRun run;
   run.recipe = std::move(recipe);
-  if (run.recipe.tree.items.contains("data")) open_data(disk, run, problems, places);
+  run.described = described;
+  if (run.recipe.tree.items.contains("data")) open_data(open_plain, run, problems, places);
   make_model(run, problems);
   if (!run.train) return run;
   OptionReader train = OptionReader(run.recipe.tree, problems).table("train");
@@ -372,6 +383,20 @@ PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems, const dat
                                         human_count(most_total_steps)));
   if (run.model && problems.empty()) check_memory(run, train, problems);
   return run;
+}
+
+}  // namespace
+
+PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems, const data::DataPlaces& places) {
+  return prepare([&](const data::DataSpec& spec, const std::string& split) { return spec.open_plain(disk, split); },
+                 std::move(recipe), false, problems, places);
+}
+
+PreparedRun prepare_described_run(Disk& disk, const std::string& path, const data::DatasetInfo& plain,
+                                  Problems& problems) {
+  return prepare([&](const data::DataSpec&, const std::string&) { return data::described_samples(plain); },
+                 read_recipe(path, load_options(disk, path, {}, problems), problems), true, problems,
+                 data::usual_places());
 }
 
 PreparedRun prepare_run(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,

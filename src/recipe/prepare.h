@@ -17,7 +17,9 @@ namespace echelon {
 
 struct PreparedRun {
   Recipe recipe;
-  data::DatasetPtr train;  // shuffled, unless its samples continue each other
+  bool described = false;   // samples cannot be asked for: only what they are is known
+  data::DatasetInfo plain;  // the training samples before any transform
+  data::DatasetPtr train;   // shuffled, unless its samples continue each other
   // What evaluations look at while it trains: null if the recipe has no such part, or train.evaluate is false.
   data::DatasetPtr validation;
   // With a validation part it is looked at once, at the end, and may be null. Without one it takes its place, and is
@@ -51,6 +53,11 @@ PreparedRun prepare_run(Disk& disk, const std::string& path, const std::vector<s
 // The same from options that are loaded already.
 PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems,
                         const data::DataPlaces& places = data::usual_places());
+
+// The same without the data: `plain` says what the samples are (data/description.h), and asking for one is a BadInput.
+// For what needs the model and the meaning of its answers alone.
+PreparedRun prepare_described_run(Disk& disk, const std::string& path, const data::DatasetInfo& plain,
+                                  Problems& problems);
 
 // The samples of a data set as a model sees them.
 models::InputSpec input_spec(const data::DatasetInfo& info);

@@ -3,6 +3,8 @@
 //
 //   runs/NAME/recipe.toml              the recipe, resolved: what was really run
 //             table.json               of a run on a table: how its rows become numbers (data/table/encoder.h)
+//             samples.json             what its samples are: fields, classes, targets (data/description.h)
+//             tokens.txt               of a run on a text: its vocabulary (data/vocabulary.h)
 //             metrics.jsonl, tb/       track/metrics.h, for people and for TensorBoard
 //             checkpoints/step-N/      track/checkpoint.h
 //             logs/rank_N.log
@@ -28,6 +30,8 @@ struct RunFolder {
   std::string name() const;  // the last part of the path
   std::string recipe() const { return path + "/recipe.toml"; }
   std::string table() const { return path + "/table.json"; }
+  std::string samples() const { return path + "/samples.json"; }
+  std::string tokens() const { return path + "/tokens.txt"; }
   std::string metrics() const { return path + "/metrics.jsonl"; }
   std::string tensorboard() const { return path + "/tb"; }
   std::string checkpoints() const { return path + "/checkpoints"; }
