@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -12,6 +13,16 @@
 namespace echelon::cli {
 
 namespace {
+
+using Kind = AnswerMeaning::Kind;
+
+// More likely than not, as the metrics of labels count them.
+std::vector<std::size_t> labels_that_hold(std::span<const float> probabilities) {
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < probabilities.size(); ++i)
+    if (probabilities[i] > 0.5f) all.push_back(i);
+  return all;
+}
 
 // A cell of CSV (RFC 4180).
 void add_cell(std::string& out, std::string_view text) {
@@ -37,7 +48,23 @@ std::vector<std::size_t> ranked(std::span<const float> probabilities, std::size_
   return order;
 }
 
+// Names come from files: whatever is no UTF-8 in them is replaced.
+std::string json_text(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The shortest text that is this number again; JSON has none for what is not finite.
+template <class Number>
+void add_json_number(std::string& out, Number x) {
+  std::isfinite(x) ? void(fmt::format_to(std::back_inserter(out), "{}", x)) : void(out += "null");
+}
+
 }  // namespace
+
+AnswerText::AnswerText(AnswerFormat format, AnswerMeaning meaning, std::function<std::string(std::uint64_t)> input_name)
+    : format_(format), meaning_(std::move(meaning)), input_name_(std::move(input_name)) {
+  for (const std::string& name : meaning_.names) json_names_.push_back(json_text(name));
+}
 
 double AnswerText::number(std::size_t i, std::span<const float> numbers) const {
   const auto value = static_cast<double>(numbers[i]);
@@ -48,11 +75,12 @@ std::string AnswerText::header(std::uint64_t samples) const {
   if (format_ == AnswerFormat::npy) return data::npy_header("<f4", {samples, meaning_.names.size()});
   if (format_ != AnswerFormat::csv) return "";
   std::string out = "input";
-  if (meaning_.classes) out += ",prediction,confidence";
-  if (!meaning_.classes || all_classes())
+  if (!is(Kind::numbers)) out += ",prediction";
+  if (is(Kind::classes)) out += ",confidence";
+  if (is(Kind::numbers) || all_classes())
     for (const std::string& name : meaning_.names) {
       out += ',';
-      add_cell(out, meaning_.classes ? "p_" + name : name);
+      add_cell(out, is(Kind::numbers) ? name : "p_" + name);
     }
   return out + "\n";
 }
@@ -69,9 +97,18 @@ void AnswerText::add_row(std::string& out, std::uint64_t sample, std::span<const
 void AnswerText::add_line(std::string& out, std::uint64_t sample, std::span<const float> numbers) const {
   const auto to = std::back_inserter(out);
   fmt::format_to(to, "{}:", input_name_(sample));
-  if (!meaning_.classes) {
+  if (is(Kind::numbers)) {
     for (std::size_t i = 0; i < numbers.size(); ++i)
       fmt::format_to(to, "{} {} {:.6g}", i ? "," : "", meaning_.names[i], number(i, numbers));
+  } else if (is(Kind::labels)) {
+    const std::size_t held = labels_that_hold(numbers).size();
+    const auto order = ranked(numbers, held + static_cast<std::size_t>(meaning_.top));
+    for (std::size_t i = 0; i < order.size(); ++i)
+      fmt::format_to(to, "{} {} {:.1f} %",
+                     i == held ? "   not"
+                     : i       ? ","
+                               : "",
+                     meaning_.names[order[i]], 100 * numbers[order[i]]);
   } else {
     const auto best = ranked(numbers, static_cast<std::size_t>(meaning_.top));
     fmt::format_to(to, " {} ({:.1f} %)", meaning_.names[best[0]], 100 * numbers[best[0]]);
@@ -84,38 +121,68 @@ void AnswerText::add_line(std::string& out, std::uint64_t sample, std::span<cons
 void AnswerText::add_csv(std::string& out, std::uint64_t sample, std::span<const float> numbers) const {
   const auto to = std::back_inserter(out);
   add_cell(out, input_name_(sample));
-  if (meaning_.classes) {
+  if (is(Kind::classes)) {
     const auto best = static_cast<std::size_t>(std::ranges::max_element(numbers) - numbers.begin());
     out += ',';
     add_cell(out, meaning_.names[best]);
-    fmt::format_to(to, ",{:.6g}", numbers[best]);
+    fmt::format_to(to, ",{}", numbers[best]);
+  } else if (is(Kind::labels)) {
+    std::string all;
+    for (const std::size_t i : labels_that_hold(numbers)) all += (all.empty() ? "" : ";") + meaning_.names[i];
+    out += ',';
+    add_cell(out, all);
   }
-  if (!meaning_.classes || all_classes())
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      meaning_.classes ? fmt::format_to(to, ",{:.6g}", numbers[i]) : fmt::format_to(to, ",{:.9g}", number(i, numbers));
+  if (is(Kind::numbers))
+    for (std::size_t i = 0; i < numbers.size(); ++i) fmt::format_to(to, ",{:.9g}", number(i, numbers));
+  else if (all_classes())
+    for (const float p : numbers) fmt::format_to(to, ",{}", p);  // the shortest text that is this number
   out += '\n';
 }
 
+// The numbers by name: a JSON object.
+void AnswerText::add_json_numbers(std::string& out, const char* key, std::span<const float> numbers) const {
+  fmt::format_to(std::back_inserter(out), ",\"{}\":{{", key);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    out += i ? "," : "";
+    out += json_names_[i];
+    out += ':';
+    if (is(Kind::numbers))
+      add_json_number(out, number(i, numbers));
+    else
+      add_json_number(out, numbers[i]);
+  }
+  out += '}';
+}
+
 void AnswerText::add_json(std::string& out, std::uint64_t sample, std::span<const float> numbers) const {
-  nlohmann::ordered_json j{{"input", input_name_(sample)}};
-  if (!meaning_.classes) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) j["prediction"][meaning_.names[i]] = number(i, numbers);
+  out += "{\"input\":" + json_text(input_name_(sample));
+  const auto to = std::back_inserter(out);
+  if (is(Kind::numbers)) {
+    add_json_numbers(out, "prediction", numbers);
+  } else if (is(Kind::labels)) {
+    out += ",\"labels\":[";
+    for (const char* between = ""; const std::size_t i : labels_that_hold(numbers))
+      out += between + json_names_[i], between = ",";
+    out += ']';
   } else {
     const auto best = ranked(numbers, static_cast<std::size_t>(meaning_.top));
-    j["class"] = meaning_.names[best[0]], j["label"] = best[0], j["confidence"] = numbers[best[0]];
-    for (std::size_t i = 1; i < best.size(); ++i)
-      j["others"].push_back({{"class", meaning_.names[best[i]]}, {"confidence", numbers[best[i]]}});
-    if (all_classes())
-      for (std::size_t i = 0; i < numbers.size(); ++i) j["probabilities"][meaning_.names[i]] = numbers[i];
+    fmt::format_to(to, ",\"class\":{},\"label\":{},\"confidence\":", json_names_[best[0]], best[0]);
+    add_json_number(out, numbers[best[0]]);
+    if (best.size() > 1) out += ",\"others\":[";
+    for (std::size_t i = 1; i < best.size(); ++i) {
+      fmt::format_to(to, "{}{{\"class\":{},\"confidence\":", i > 1 ? "," : "", json_names_[best[i]]);
+      add_json_number(out, numbers[best[i]]);
+      out += '}';
+    }
+    if (best.size() > 1) out += ']';
   }
-  // Names come from files: whatever is no UTF-8 in them is replaced.
-  out += j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  out += '\n';
+  if (!is(Kind::numbers) && all_classes()) add_json_numbers(out, "probabilities", numbers);
+  out += "}\n";
 }
 
 void AnswerText::add_npy(std::string& out, std::span<const float> numbers) const {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const auto value = static_cast<float>(meaning_.classes ? numbers[i] : number(i, numbers));
+    const auto value = static_cast<float>(number(i, numbers));
     out.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What a network says, in words and numbers that people can use: names of classes with probabilities, numbers in the
-// units of the data. Written as CSV, JSON lines, an array (NPY), or a line for people.
+// What a network says, in words and numbers that people can use: names of classes or labels with probabilities, numbers
+// in the units of the data. Written as CSV, JSON lines, an array (NPY), or a line for people.
 
 #include <cstdint>
 #include <functional>
@@ -14,8 +14,13 @@ enum class AnswerFormat { lines, csv, jsonl, npy };
 
 // What the numbers of an answer mean.
 struct AnswerMeaning {
-  bool classes = true;                                       // probabilities of classes; else numbers
-  std::vector<std::string> names;                            // of the classes, or of the numbers
+  enum class Kind {
+    classes,  // probabilities of classes, one of which is right
+    labels,   // probabilities of labels, each of which holds or does not
+    numbers
+  };
+  Kind kind = Kind::classes;
+  std::vector<std::string> names;                            // of the classes, labels or numbers
   std::function<double(std::size_t, double)> original = {};  // a number in the data's own units; empty: as it is
   int top = 3;                                               // how many classes lines and JSON name
 };
@@ -23,8 +28,7 @@ struct AnswerMeaning {
 // Immutable; rows may be made by many threads at once.
 class AnswerText {
  public:
-  AnswerText(AnswerFormat format, AnswerMeaning meaning, std::function<std::string(std::uint64_t)> input_name)
-      : format_(format), meaning_(std::move(meaning)), input_name_(std::move(input_name)) {}
+  AnswerText(AnswerFormat format, AnswerMeaning meaning, std::function<std::string(std::uint64_t)> input_name);
 
   std::string header(std::uint64_t samples) const;  // before the first row; may be empty
   void add_row(std::string& out, std::uint64_t sample, std::span<const float> numbers) const;
@@ -34,11 +38,14 @@ class AnswerText {
   void add_csv(std::string& out, std::uint64_t sample, std::span<const float> numbers) const;
   void add_json(std::string& out, std::uint64_t sample, std::span<const float> numbers) const;
   void add_npy(std::string& out, std::span<const float> numbers) const;
+  void add_json_numbers(std::string& out, const char* key, std::span<const float> numbers) const;
+  bool is(AnswerMeaning::Kind kind) const { return meaning_.kind == kind; }
   double number(std::size_t i, std::span<const float> numbers) const;
   bool all_classes() const { return meaning_.names.size() <= 100; }  // more would make rows that nobody reads
 
   AnswerFormat format_;
   AnswerMeaning meaning_;
+  std::vector<std::string> json_names_;  // in quotes
   std::function<std::string(std::uint64_t)> input_name_;
 };
 

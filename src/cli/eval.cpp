@@ -51,6 +51,17 @@ void judge_numbers(std::span<const float> output, std::span<const float> target,
   }
 }
 
+// Labels that hold or do not, each by itself: the loss is the sum of minus the log of what the truth was given.
+void judge_labels(std::span<const float> logits, std::span<const float> target, JudgedSample& s) {
+  s.right = true;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const auto x = static_cast<double>(logits[i]), is = static_cast<double>(target[i]);
+    s.loss += std::max(x, 0.0) - x * is + std::log1p(std::exp(-std::abs(x)));
+    s.holds.push_back(is > 0.5), s.claimed.push_back(x > 0);
+    s.right = s.right && s.holds.back() == s.claimed.back();
+  }
+}
+
 // How the samples are told apart for --by: by the values of a column of their table.
 ErrorReport::Grouping grouping(const LoadedRun& run, const data::Dataset& data, const std::string& column) {
   if (column.empty()) return {};
@@ -63,12 +74,13 @@ ErrorReport::Grouping grouping(const LoadedRun& run, const data::Dataset& data, 
 // Gives every sample of the evaluation to the report.
 Evaluator::Look looking(const LoadedRun& run, const data::Dataset& data, ErrorReport& report) {
   const bool classes = run.prepared.model->task() == models::Task::classify;
+  const bool labels = run.prepared.model->task() == models::Task::multi_label;
   const std::vector<float>& levels = run.prepared.model->inputs().loss.quantiles;
   const std::size_t each = std::max<std::size_t>(1, levels.size()), middle = models::middle_quantile(levels);
-  return [&, classes, each, middle](const data::Batch& batch, int shard, Executor& executor) {
+  return [&, classes, labels, each, middle](const data::Batch& batch, int shard, Executor& executor) {
     const auto s = static_cast<std::uint64_t>(shard);
     const data::Slice slice = batch.slice(s);
-    const auto bytes = executor.output(classes ? "logits" : "output");
+    const auto bytes = executor.output(classes || labels ? "logits" : "output");
     const auto numbers = std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
     const std::size_t width = numbers.size() / slice.count, target = data.info().inputs;
     for (std::size_t i = 0; i < slice.count; ++i) {
@@ -76,6 +88,9 @@ Evaluator::Look looking(const LoadedRun& run, const data::Dataset& data, ErrorRe
       if (classes) {
         one.is = batch.field_as<std::int32_t>(s, target)[i];
         judge_classes(numbers.subspan(i * width, width), one);
+      } else if (labels) {
+        judge_labels(numbers.subspan(i * width, width), batch.field_as<float>(s, target).subspan(i * width, width),
+                     one);
       } else {
         std::vector<float> said;  // of several quantiles the one nearest to one half
         for (std::size_t t = middle; t < width; t += each) said.push_back(numbers[i * width + t]);
@@ -87,10 +102,18 @@ Evaluator::Look looking(const LoadedRun& run, const data::Dataset& data, ErrorRe
   };
 }
 
+std::vector<std::string> label_names_of(const LoadedRun& run) {
+  std::vector<std::string> names;
+  for (const data::TargetColumn& t : run.prepared.train->info().targets) names.push_back(t.name);
+  const auto& target = run.prepared.model->inputs().target.type;
+  for (auto i = std::ssize(names); i < target.elements(); ++i) names.push_back(fmt::format("output_{}", i));
+  return names;
+}
+
 void expect_errors(const LoadedRun& run, const EvalSettings& s) {
   const models::Task task = run.prepared.model->task();
-  if (s.errors && task != models::Task::classify && task != models::Task::regress)
-    bad_input("--errors is for networks that classify or predict numbers; {} learns to {}", run.folder.path,
+  if (s.errors && task != models::Task::classify && task != models::Task::regress && task != models::Task::multi_label)
+    bad_input("--errors is for networks that classify, label or predict numbers; {} learns to {}", run.folder.path,
               models::name_of(task));
   if (!s.by.empty() && !s.errors) bad_input("--by {} belongs to --errors", s.by);
 }
@@ -104,9 +127,12 @@ void eval(const EvalSettings& s) {
   Evaluator evaluator(*run.prepared.model, run.table, run.parameters.as<float>(), data,
                       static_cast<std::int64_t>(std::min(data->size(), evaluation_batch)), alone.team,
                       run.prepared.metrics);
-  const bool classes = run.prepared.model->task() == models::Task::classify;
-  ErrorReport report(classes ? class_names_of(data->info()) : std::vector<std::string>{},
-                     static_cast<std::size_t>(s.worst), grouping(run, *data, s.by));
+  ErrorReport::Meaning meaning;
+  const models::Task task = run.prepared.model->task();
+  if (task == models::Task::classify) meaning.classes = class_names_of(data->info());
+  if (task == models::Task::multi_label) meaning.labels = label_names_of(run);
+  if (data->info().table_file) meaning.row = [&data](std::uint64_t index) { return data->origin(index, {}) + 1; };
+  ErrorReport report(std::move(meaning), static_cast<std::size_t>(s.worst), grouping(run, *data, s.by));
   const Evaluation e = evaluator.run(s.errors ? looking(run, *data, report) : Evaluator::Look{});
   if (s.json) {
     nlohmann::ordered_json j{

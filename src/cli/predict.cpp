@@ -66,8 +66,14 @@ class AnswerSink {
 };
 
 AnswerMeaning meaning_of(const LoadedRun& run, std::int64_t width, int top) {
-  AnswerMeaning meaning{.classes = run.prepared.model->task() == models::Task::classify, .names = {}, .top = top};
-  if (meaning.classes) {
+  using Kind = AnswerMeaning::Kind;
+  const models::Task task = run.prepared.model->task();
+  AnswerMeaning meaning{.kind = task == models::Task::classify      ? Kind::classes
+                                : task == models::Task::multi_label ? Kind::labels
+                                                                    : Kind::numbers,
+                        .names = {},
+                        .top = top};
+  if (meaning.kind == Kind::classes) {
     meaning.names = class_names_of(run.prepared.train->info());
     return meaning;
   }
@@ -119,7 +125,7 @@ AnswerFormat format_of(const PredictSettings& s, bool small) {
 void predict(const PredictSettings& s) {
   const auto disk = make_real_disk();
   const auto clock = make_real_clock();
-  LoadedRun run = load_run(*disk, s.run, s.checkpoint, s.ema);
+  LoadedRun run = load_run(*disk, s.run, s.checkpoint, s.ema, RunData::described);
   expect_answers(run);
   if (!s.json) fmt::print(stderr, "{}: {}\n", run.folder.path, run.which);
   const PredictInputs inputs = open_predict_inputs(*disk, run, s.inputs);
