@@ -161,11 +161,18 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
   if (stopped) out << "  " << resuming_command(folder) << "\n";
   const std::string run = shell_quoted(folder.path);
   out << fmt::format("  echelon runs show {}\n", run);
-  if (!stopped && (p.model->task() == models::Task::classify || p.model->task() == models::Task::regress) && p.test)
+  const models::Task task = p.model->task();
+  if (!stopped && (task == models::Task::classify || task == models::Task::regress) && p.test)
     out << fmt::format("  echelon eval {} --errors\n", run);
+  if (!stopped &&
+      (task == models::Task::classify || task == models::Task::regress || task == models::Task::multi_label))
+    out << fmt::format("  echelon predict {} {} -o answers.csv\n", run,
+                       p.plain.table                         ? "NEW.csv"
+                       : p.plain.fields[0].shape.rank() == 3 ? "PICTURES/"
+                                                             : "FILE");
   if (!stopped && !again.empty()) out << "  " << again << "\n";
-  if (p.model->task() == models::Task::language) out << fmt::format("  echelon sample {}\n", run);
-  if (p.model->task() == models::Task::reconstruct || p.model->task() == models::Task::generate)
+  if (task == models::Task::language) out << fmt::format("  echelon sample {}\n", run);
+  if (task == models::Task::reconstruct || task == models::Task::generate)
     out << fmt::format("  echelon sample {} --png pictures.png\n", run);
 }
 

@@ -1,6 +1,7 @@
 #include "cli/table_info.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 
@@ -17,7 +18,10 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
 }
 
 std::string value_text(const ColumnSummary& c, double value) {
-  return c.type == ColumnType::date ? data::date_text(value) : fmt::format("{:.6g}", value);
+  if (c.type == ColumnType::date) return data::date_text(value);
+  constexpr double exact = 1e15;  // whole numbers below it are shown as they are
+  return std::abs(value) < exact && value == std::floor(value) ? fmt::format("{:.0f}", value)
+                                                               : fmt::format("{:.6g}", value);
 }
 
 std::string range_text(const ColumnSummary& c) {

@@ -7,9 +7,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/catalog.h"
+#include "data/formats/folder.h"
 #include "data/kinds.h"
+#include "data/source.h"
 #include "data/table/encoder.h"
 #include "data/table/kind.h"
+#include "data/vocabulary.h"
 #include "recipe/init_choice.h"
 #include "recipe/toml.h"
 
@@ -75,11 +78,27 @@ InitChoice for_image(const data::DatasetInfo& info) {
   return c;
 }
 
+std::int64_t fitting_batch(std::int64_t batch, std::uint64_t samples) {
+  while (batch > 8 && static_cast<std::uint64_t>(batch) * 8 > samples) batch /= 2;
+  return std::min(batch, static_cast<std::int64_t>(samples));
+}
+
+// A network needs some hundred steps before it recognises anything, so few pictures are looked at more often.
+std::int64_t epochs_of_few(std::int64_t epochs, std::int64_t batch, std::uint64_t samples) {
+  constexpr std::int64_t steps = 600, most = 60;
+  const auto wanted = steps * fitting_batch(batch, samples) / static_cast<std::int64_t>(samples);
+  return std::clamp(wanted, epochs, std::max(epochs, most));
+}
+
 InitChoice choose(const data::DatasetInfo& info) {
   if (info.table) return choice_for_table(info);
   const data::Field& input = info.fields[0];
   const bool tokens = input.dtype == DType::i32, paired = info.fields.size() > 1;
-  if (!tokens && input.shape.rank() == 3) return for_image(info);
+  if (!tokens && input.shape.rank() == 3) {
+    InitChoice c = for_image(info);
+    c.epochs = epochs_of_few(c.epochs, c.batch, info.size);
+    return c;
+  }
   if (!tokens) {
     const std::string model = "hidden = [128, 64]      # units of each hidden layer\nbatch_norm = true\n";
     return {model, "mlp", "", adam, 20};
@@ -150,9 +169,20 @@ void say_size(Options& data, const data::DatasetInfo& info) {
   if (large) data.items["fit"].value = std::string("cover");
 }
 
-std::int64_t fitting_batch(std::int64_t batch, std::uint64_t samples) {
-  while (batch > 8 && static_cast<std::uint64_t>(batch) * 8 > samples) batch /= 2;
-  return std::min(batch, static_cast<std::int64_t>(samples));
+// Characters are those of UTF-8; other bytes are tokens as they are.
+bool is_utf8_file(Disk& disk, const Options& table) {
+  const auto path = table.items.find("path");
+  const auto* file = path == table.items.end() ? nullptr : std::get_if<std::string>(&path->second.value);
+  if (!file || !disk.exists(*file) || disk.is_directory(*file)) return true;
+  const data::SourcePtr source = data::open_source(disk, *file);
+  const std::byte* bytes = source->at(0, source->size());
+  if (!bytes || source->size() == 0) return true;
+  try {
+    data::Vocabulary::characters({reinterpret_cast<const char*>(bytes), source->size()}, *file);
+    return true;
+  } catch (const BadInput&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -170,6 +200,10 @@ Options guess_data(Disk& disk, const std::string& what, const std::string& kind)
   if (disk.is_directory(what)) {
     const std::string guess = kind_of_directory(disk, what);
     if (!guess.empty()) return table_with(guess, what);
+    const std::vector<std::string> names = disk.list(what);
+    if (names.empty()) bad_input("{}: this directory is empty", what);
+    if (std::ranges::any_of(names, [](const std::string& name) { return data::is_picture(name); }))
+      bad_input("{}: there are pictures in it, but no folders: put those of each class into a folder of its own", what);
     bad_input("{}: cannot tell what kind of data this directory holds; say it: echelon init --kind images {}", what,
               what);
   }
@@ -181,6 +215,8 @@ Options guess_data(Disk& disk, const std::string& what, const std::string& kind)
 
 std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& places) {
   const auto open = [&](const std::string& split) { return data::open_dataset(disk, table, split, places); };
+  if (std::get<std::string>(table.items.at("kind").value) == "text" && !is_utf8_file(disk, table))
+    table.items["level"].value = std::string("byte");
   say_size(table, open("train")->info());
   const data::DatasetPtr train = open("train");
   data::DatasetPtr test;

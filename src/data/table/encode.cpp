@@ -159,18 +159,25 @@ DatasetPtr TableEncoder::encode(const Table& table, std::span<const std::uint64_
 
 namespace {
 
-// A file without a header has the columns of the training file, with or without the targets: it is given a header.
+// A file without a header has the columns of the training file, with or without the targets, or those alone that are
+// read: it is given a header.
 std::string header_for(const Source& source, const TableFormat& format, const std::vector<std::string>& columns,
-                       const std::vector<std::string>& targets) {
+                       const std::vector<std::string>& targets, const std::vector<std::string>& read) {
+  const auto in = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::ranges::find(list, name) != list.end();
+  };
+  std::vector<std::string> all = columns, without, names;
+  for (const std::string& name : columns) {
+    if (!in(targets, name)) without.push_back(name);
+    if (in(read, name)) names.push_back(name);
+  }
   const std::size_t found = read_rows(source, format)->names().size();
-  std::vector<std::string> names;
-  for (const std::string& name : columns)
-    if (found == columns.size() || std::ranges::find(targets, name) == targets.end()) names.push_back(name);
+  if (found != names.size()) names = found == without.size() ? without : all;
   if (names.size() != found)
     bad_input(
-        "{}: {} columns, but the table that was trained on had {} ({} without what is predicted), and there is no "
-        "header to tell which are which",
-        source.name(), found, columns.size(), columns.size() - targets.size());
+        "{}: {} columns, but the table that was trained on had {} ({} without what is predicted, of which {} are "
+        "read: {}), and there is no header to tell which are which",
+        source.name(), found, all.size(), without.size(), read.size(), listed(read));
   std::string line;
   for (const std::string& name : names) {
     std::string quoted = name;
@@ -190,7 +197,9 @@ Table TableEncoder::read(const SourcePtr& given, bool with_targets, const Format
   if (!format.json_lines && !format.header && header_) {
     std::vector<std::string> targets;
     for (const Target& t : targets_) targets.push_back(t.name);
-    const std::string line = header_for(*source, format, columns_, targets);
+    std::vector<std::string> read;
+    for (const Feature& f : features_) read.push_back(f.name);
+    const std::string line = header_for(*source, format, columns_, targets, read);
     const auto header = std::as_bytes(std::span(line));
     const std::byte* const bytes = source->at(0, source->size());
     std::vector<std::byte> all(header.begin(), header.end());

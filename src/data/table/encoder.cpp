@@ -22,15 +22,24 @@ std::vector<double> present_numbers(const TableColumn& column, std::span<const s
 
 double mean_of(std::span<const double> numbers) {
   double sum = 0;
+  const auto count = static_cast<double>(numbers.size());
   for (const double x : numbers) sum += x;
-  return numbers.empty() ? 0 : sum / static_cast<double>(numbers.size());
+  if (std::isfinite(sum)) return numbers.empty() ? 0 : sum / count;
+  sum = 0;  // numbers near the largest that there are: each is divided by itself
+  for (const double x : numbers) sum += x / count;
+  return sum;
 }
 
 // 1 for what does not vary, so that it can be divided by.
 double deviation_of(std::span<const double> numbers, double mean) {
-  double sum = 0;
+  double sum = 0, unit = 1;
   for (const double x : numbers) sum += (x - mean) * (x - mean);
-  const double deviation = numbers.empty() ? 0 : std::sqrt(sum / static_cast<double>(numbers.size()));
+  if (!std::isfinite(sum)) {  // a square is beyond what there is: they are added in units of the largest difference
+    for (const double x : numbers) unit = std::max(unit, std::abs(x - mean));
+    sum = 0;
+    for (const double x : numbers) sum += ((x - mean) / unit) * ((x - mean) / unit);
+  }
+  const double deviation = numbers.empty() ? 0 : unit * std::sqrt(sum / static_cast<double>(numbers.size()));
   return deviation > 1e-12 * std::max(1.0, std::abs(mean)) && std::isfinite(deviation) ? deviation : 1;
 }
 

@@ -101,7 +101,8 @@ char find_decimal(const Rows& rows, char delimiter) {
   return with_comma > 0 && with_point == 0 ? ',' : '.';
 }
 
-// A header: no number in it, and below it numbers, or words that are not in it.
+// A header: no number in it, and below it numbers, or words that are not in it. With a word twice it is one only if
+// there are numbers below its words.
 bool find_header(const Rows& rows, char decimal) {
   if (rows.empty()) return false;
   const auto& first = rows.front();
@@ -109,18 +110,18 @@ bool find_header(const Rows& rows, char decimal) {
     return cell_number(cell, decimal).has_value() || cell_date(cell, DateOrder::year_first).has_value();
   };
   if (std::ranges::any_of(first, value)) return false;
-  if (std::set<std::string>(first.begin(), first.end()).size() < first.size()) return false;
+  const bool repeats = std::set<std::string>(first.begin(), first.end()).size() < first.size();
   bool values_below = false, unlike_below = false;
   for (std::size_t c = 0; c < first.size(); ++c) {
     bool again = false;
     for (std::size_t r = 1; r < rows.size(); ++r) {
       if (c >= rows[r].size()) continue;
-      values_below = values_below || value(rows[r][c]);
+      values_below = values_below || (value(rows[r][c]) && !(repeats && first[c].empty()));
       again = again || rows[r][c] == first[c];
     }
     unlike_below = unlike_below || !again;
   }
-  return values_below || unlike_below || rows.size() == 1;
+  return values_below || (!repeats && (unlike_below || rows.size() == 1));
 }
 
 std::string_view delimiter_words(char delimiter) {
