@@ -25,8 +25,21 @@ endforeach()
 if(TARGET echelon)
   install(TARGETS echelon RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   # Where the program looks (data/open.cpp, usual_places), and recipes to start from.
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/share/digits ${CMAKE_SOURCE_DIR}/recipes
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/share/digits ${CMAKE_SOURCE_DIR}/share/examples ${CMAKE_SOURCE_DIR}/recipes
           DESTINATION ${CMAKE_INSTALL_DATADIR}/echelon)
+  # What the program says about itself: manual pages, and completion for three shells where they look for it.
+  set(said ${CMAKE_BINARY_DIR}/said)
+  install(CODE "
+    file(MAKE_DIRECTORY ${said})
+    execute_process(COMMAND $<TARGET_FILE:echelon> man --to ${said}/man1 OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+    foreach(shell bash zsh fish)
+      execute_process(COMMAND $<TARGET_FILE:echelon> completion \${shell} OUTPUT_FILE ${said}/\${shell}
+                      COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()")
+  install(DIRECTORY ${said}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(FILES ${said}/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME echelon)
+  install(FILES ${said}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions RENAME _echelon)
+  install(FILES ${said}/fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME echelon.fish)
 endif()
 
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/echelonConfigVersion.cmake COMPATIBILITY SameMinorVersion)

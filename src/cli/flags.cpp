@@ -71,6 +71,16 @@ std::vector<std::string> Flag::long_names() const {
   for (const std::string& name : option_->get_lnames()) names.push_back("--" + name);
   return names;
 }
+std::vector<std::string> Flag::short_names() const {
+  std::vector<std::string> names;
+  for (const std::string& name : option_->get_snames()) names.push_back("-" + name);
+  return names;
+}
+std::string Flag::about() const { return option_->get_description(); }
+std::string Flag::value_name() const { return is_switch() ? "" : option_->get_type_name(); }
+std::string Flag::default_text() const { return option_->get_default_str(); }
+std::string Flag::title() const { return option_->get_group(); }
+bool Flag::is_required() const { return option_->get_required(); }
 
 Verb Verb::add_subcommand(const std::string& name, const std::string& about) const {
   return Verb(app_->add_subcommand(name, about));
@@ -118,6 +128,8 @@ void Verb::action(std::function<void()> run) const { app_->callback(std::move(ru
 
 bool Verb::called() const { return app_->parsed(); }
 std::string Verb::name() const { return app_->get_name(); }
+std::string Verb::about() const { return app_->get_description(); }
+std::string Verb::footer() const { return app_->get_footer(); }
 std::vector<Verb> Verb::subcommands() const {
   std::vector<Verb> all;
   for (CLI::App* sub : app_->get_subcommands({})) all.emplace_back(sub);

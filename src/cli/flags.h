@@ -44,6 +44,13 @@ class Flag {
   bool is_positional() const;                   // an argument without dashes
   std::string name() const;                     // "--batch", or "recipe"
   std::vector<std::string> long_names() const;  // "--workers", "--nproc-per-node"
+  // As the help says them.
+  std::vector<std::string> short_names() const;  // "-o"
+  std::string about() const;
+  std::string value_name() const;    // "TEXT", "INT:1 to 1024"; empty for a switch
+  std::string default_text() const;  // empty if none is shown
+  std::string title() const;         // of the group it stands in
+  bool is_required() const;
 
   bool operator==(const Flag&) const = default;
 
@@ -78,6 +85,8 @@ class Verb {
 
   bool called() const;  // among the words of this command line
   std::string name() const;
+  std::string about() const;
+  std::string footer() const;
   std::vector<Verb> subcommands() const;
   std::vector<Flag> flags() const;
 

@@ -24,5 +24,6 @@ void add_compare(Verb program);
 void add_bench(Verb program);
 void add_secret(Verb program);
 void add_completion(Verb program);
+void add_man(Verb program);
 
 }  // namespace echelon::cli

@@ -26,5 +26,11 @@ if(EXISTS ${BUILD}/echelon)
   # The program finds its digits from any folder, without the repository.
   run(${CMAKE_COMMAND} -E chdir ${scratch} ${scratch}/moved/bin/echelon train
       ${scratch}/moved/share/echelon/recipes/demo.toml --set train.steps=3)
+  foreach(file man/man1/echelon.1 man/man1/echelon-train.1 bash-completion/completions/echelon
+               zsh/vendor-completions/_echelon fish/vendor_completions.d/echelon.fish echelon/examples/houses.csv)
+    if(NOT EXISTS ${scratch}/moved/share/${file})
+      message(FATAL_ERROR "share/${file} is not installed")
+    endif()
+  endforeach()
 endif()
 file(REMOVE_RECURSE ${scratch})
