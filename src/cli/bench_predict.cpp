@@ -51,20 +51,24 @@ void bench_predict(const PredictBenchSettings& s) {
     });
     return clock->seconds() - start;
   };
-  run(3);
+  constexpr int warming = 3, windows = 7;
+  run(warming);
   const int times = std::max(1, static_cast<int>(std::floor(s.seconds / std::max(1e-6, run(1)))));
   std::vector<double> rates;
-  for (int window = 0; window < 7; ++window)
+  for (int window = 0; window < windows; ++window)
     rates.push_back(static_cast<double>(s.slice) * times * s.cores / run(times));
   std::ranges::sort(rates);
+  const double median = rates[windows / 2];
   if (s.json)
-    fmt::print(
-        "{}\n",
-        nlohmann::ordered_json{{"model", s.model}, {"slice", s.slice}, {"cores", s.cores}, {"samples_per_s", rates[3]}}
-            .dump());
+    fmt::print("{}\n", nlohmann::ordered_json{{"model", s.model},
+                                              {"slice", s.slice},
+                                              {"cores", s.cores},
+                                              {"samples_per_s", median},
+                                              {"samples", s.slice * s.cores * (warming + 1 + windows * times)}}
+                           .dump());
   else
-    fmt::print("{}: {} samples/s forward, slices of {} on {} core{}\n", s.model, human_count(rates[3]), s.slice,
-               s.cores, s.cores == 1 ? "" : "s");
+    fmt::print("{}: {} samples/s forward, slices of {} on {} core{}\n", s.model, human_count(median), s.slice, s.cores,
+               s.cores == 1 ? "" : "s");
 }
 
 }  // namespace

@@ -85,7 +85,11 @@ DatasetPtr DataSpec::open_part(Disk& disk, const std::string& split) const {
     dataset = open_(disk, split);
   }
   const std::uint64_t limit = split == "train" ? limit_train_ : limit_test_;
-  return limit > 0 && limit < dataset->size() ? sliced(dataset, 0, limit) : dataset;
+  if (limit == 0 || limit >= dataset->size()) return dataset;
+  if (kind_ != "images") return sliced(dataset, 0, limit);
+  std::vector<std::uint64_t> spread;  // pictures lie class by class: the first ones would be of one class
+  for (std::uint64_t i = 0; i < limit; ++i) spread.push_back(i * dataset->size() / limit);
+  return selected(dataset, std::move(spread), fmt::format("limit {}", limit));
 }
 
 DatasetPtr DataSpec::transformed(DatasetPtr plain, bool augment) const {

@@ -158,8 +158,24 @@ void say_what_was_found(Options& data, const data::DatasetInfo& info) {
   data.items["task"].value = std::string(name_of(info.table->task()));
 }
 
-// Pictures of mixed sizes are brought to one, which the recipe says.
-void say_size(Options& data, const data::DatasetInfo& info) {
+// Whether pictures that are read in colour have none.
+bool is_grey(const data::Dataset& pictures) {
+  constexpr std::uint64_t looked_at = 64;
+  data::Sample sample(pictures.fields());
+  const std::uint64_t count = std::min(looked_at, pictures.size());
+  for (std::uint64_t i = 0; i < count; ++i) {
+    pictures.get(i * pictures.size() / count, {}, sample.ref());
+    const std::span<const float> pixels = sample.field<float>(0);
+    const std::size_t channel = pixels.size() / 3;
+    for (std::size_t c = 1; c < 3; ++c)
+      if (!std::ranges::equal(pixels.first(channel), pixels.subspan(c * channel, channel))) return false;
+  }
+  return true;
+}
+
+// Pictures of mixed sizes are brought to one, and grey ones are read as such: the recipe says so.
+void say_size(Options& data, const data::Dataset& pictures) {
+  const data::DatasetInfo& info = pictures.info();
   constexpr std::int64_t most = 256, usual = 224;
   const std::string kind = std::get<std::string>(data.items.at("kind").value);
   if ((kind != "images" && kind != "tar") || info.fields[0].name != "image" || data.items.contains("size")) return;
@@ -167,6 +183,8 @@ void say_size(Options& data, const data::DatasetInfo& info) {
   const bool large = std::max(s[1], s[2]) > most;
   data.items["size"].value = large ? Option::List{{usual, {}}, {usual, {}}} : Option::List{{s[1], {}}, {s[2], {}}};
   if (large) data.items["fit"].value = std::string("cover");
+  if (s[0] == 3 && !data.items.contains("channels") && is_grey(pictures))
+    data.items["channels"].value = std::int64_t{1};
 }
 
 // Characters are those of UTF-8; other bytes are tokens as they are.
@@ -217,7 +235,7 @@ std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& pl
   const auto open = [&](const std::string& split) { return data::open_dataset(disk, table, split, places); };
   if (std::get<std::string>(table.items.at("kind").value) == "text" && !is_utf8_file(disk, table))
     table.items["level"].value = std::string("byte");
-  say_size(table, open("train")->info());
+  say_size(table, *open("train"));
   const data::DatasetPtr train = open("train");
   data::DatasetPtr test;
   bool kept_back = false;

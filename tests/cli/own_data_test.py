@@ -34,7 +34,7 @@ class Tutorial(unittest.TestCase):
                 if kind == "sh":
                     said, commands = "", commands + len(lines)
                     for line in lines:
-                        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=at,
+                        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, errors="replace", cwd=at,
                                               env={**os.environ, "PATH": f"{at}/bin:{os.environ['PATH']}"})
                         self.assertEqual(done.returncode, 0, f"{line}\n{done.stdout}{done.stderr}")
                         said += done.stdout + done.stderr
@@ -92,6 +92,11 @@ class OwnData(unittest.TestCase):
             os.remove(os.path.join(self.at, name))
         self.assertEqual(run("predict", "houses", new, cwd=self.at).stdout, with_data)
         self.assertEqual(run("sample", "story", "--prompt", "the", "--length", "20", cwd=self.at).stdout, spoken)
+        for damage in ("", "[]", '{"version": 1, "size": 1e300}'):
+            self.write("houses/samples.json", damage)
+            broken = run("predict", "houses", new, cwd=self.at, ok=False)
+            self.assertEqual(broken.returncode, 2)
+            self.assertIn("samples.json", broken.stderr)
         gone = run("eval", "houses", cwd=self.at, ok=False)
         self.assertEqual(gone.returncode, 2)
         self.assertIn("houses.csv", gone.stderr)

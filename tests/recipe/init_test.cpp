@@ -132,8 +132,8 @@ TEST_F(Init, PicturesOfMixedSizesAreBroughtToOne) {
     for (int i = 0; i < 8; ++i, ++side) picture(fmt::format("{}{}.png", place, i), side, side + 4);
   const PreparedRun s = init(guess_data(*disk_, dir_ + "/p"));
   ASSERT_TRUE(s.test);
-  EXPECT_EQ(s.train->fields()[0].shape, (Shape{3, 36, 40}));
-  EXPECT_EQ(s.test->fields()[0].shape, (Shape{3, 36, 40}));
+  EXPECT_EQ(s.train->fields()[0].shape, (Shape{1, 36, 40})) << "they are grey";
+  EXPECT_EQ(s.test->fields()[0].shape, (Shape{1, 36, 40}));
   EXPECT_NE(text_.find("size = [36, 40]"), std::string::npos) << text_;
 }
 
