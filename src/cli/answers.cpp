@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -48,15 +50,26 @@ std::vector<std::size_t> ranked(std::span<const float> probabilities, std::size_
   return order;
 }
 
+// The shortest text that is this number again.
+template <class Number>
+void add_number(std::string& out, Number x) {
+  std::array<char, 32> text;
+  out.append(text.data(), std::to_chars(text.data(), text.data() + text.size(), x).ptr);
+}
+
 // Names come from files: whatever is no UTF-8 in them is replaced.
 std::string json_text(const std::string& text) {
+  const auto plain = [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; };
+  if (std::ranges::all_of(text, plain)) return '"' + text + '"';
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The shortest text that is this number again; JSON has none for what is not finite.
 template <class Number>
 void add_json_number(std::string& out, Number x) {
-  std::isfinite(x) ? void(fmt::format_to(std::back_inserter(out), "{}", x)) : void(out += "null");
+  if (std::isfinite(x))
+    add_number(out, x);
+  else
+    out += "null";  // JSON has no other text for it
 }
 
 }  // namespace
@@ -125,7 +138,8 @@ void AnswerText::add_csv(std::string& out, std::uint64_t sample, std::span<const
     const auto best = static_cast<std::size_t>(std::ranges::max_element(numbers) - numbers.begin());
     out += ',';
     add_cell(out, meaning_.names[best]);
-    fmt::format_to(to, ",{}", numbers[best]);
+    out += ',';
+    add_number(out, numbers[best]);
   } else if (is(Kind::labels)) {
     std::string all;
     for (const std::size_t i : labels_that_hold(numbers)) all += (all.empty() ? "" : ";") + meaning_.names[i];
@@ -135,7 +149,7 @@ void AnswerText::add_csv(std::string& out, std::uint64_t sample, std::span<const
   if (is(Kind::numbers))
     for (std::size_t i = 0; i < numbers.size(); ++i) fmt::format_to(to, ",{:.9g}", number(i, numbers));
   else if (all_classes())
-    for (const float p : numbers) fmt::format_to(to, ",{}", p);  // the shortest text that is this number
+    for (const float p : numbers) out += ',', add_number(out, p);
   out += '\n';
 }
 
