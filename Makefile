@@ -15,11 +15,11 @@ all: setup $(BUILD)/build.ninja            ## build the program: build/echelon (
 	@cmake --build --preset release -j $(JOBS) --target echelon
 
 test: setup $(BUILD)/build.ninja           ## build everything and run the tests
-	@cmake --build --preset release -j $(JOBS)
+	@tools/setup browser & cmake --build --preset release -j $(JOBS) && wait
 	@ctest --preset release
 
 test-all: setup $(BUILD)/build.ninja       ## the same, with the slow tests
-	@cmake --build --preset release -j $(JOBS)
+	@tools/setup browser & cmake --build --preset release -j $(JOBS) && wait
 	@ctest --preset all
 
 train: all                                 ## train on the digits that come with the repository (RECIPE=... for another)

@@ -17,6 +17,7 @@ find_dependency(ZLIB)     # .gz data files
 find_dependency(PNG)
 find_dependency(JPEG)
 find_dependency(OpenSSL)  # SHA-256, TLS
+find_dependency(SQLite3)  # the registry of runs
 find_dependency(Boost COMPONENTS context)  # fibers, for the simulated world
 
 # echelon_library(NAME header library suffix...): the target echelon::NAME for a library without a CMake package that
@@ -43,6 +44,8 @@ endmacro()
 
 echelon_library(dnnl dnnl.hpp dnnl)
 echelon_library(hwy hwy/highway.h hwy)
+echelon_library(zstd zstd.h zstd)
+echelon_library(httplib httplib.h cpp-httplib)
 # openblas_config.h stands beside OpenBLAS's own cblas.h; the cblas.h in /usr/include may be that of another BLAS.
 echelon_library(openblas openblas_config.h openblas openblas-pthread openblas-openmp openblas)
 # The OpenMP run-time library that oneDNN starts its threads with: linked only to be told to keep to one thread. We

@@ -76,7 +76,8 @@ void show_model(const ShowSettings& s) {
 }  // namespace
 
 void add_models(Verb program) {
-  const Verb verb = program.add_subcommand("models", "List the networks, or show one in detail");
+  const Verb verb =
+      program.add_subcommand("models", "List the networks, show one; versions of trained ones, and differences");
   verb.require_subcommand(1);
   verb.footer(
       "Examples:\n  echelon models list\n  echelon models show resnet18 --batch 64\n  echelon models show my.toml");
@@ -98,6 +99,7 @@ void add_models(Verb program) {
       "Examples:\n  echelon models show resnet18 --batch 64\n  echelon models show recipes/models/layers-digits.toml\n"
       "  echelon models show my.toml --set train.batch=256 --json");
   showing.action([=] { show_model(*show); });
+  add_models_registry(verb);
 }
 
 }  // namespace echelon::cli

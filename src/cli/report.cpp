@@ -1,7 +1,6 @@
 #include "cli/report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <ostream>
 
 #include "base/text.h"
@@ -14,64 +13,7 @@ namespace echelon::cli {
 
 namespace {
 
-struct Mistake {
-  std::int32_t is, said;
-  double confidence;
-  std::vector<std::uint8_t> pixels;
-};
-
-struct Predictions {
-  std::vector<std::int64_t> confusion;  // [classes, classes]
-  std::vector<Mistake> mistakes;        // the most confident ones first
-};
-
-// A picture in 0..255 from whatever range the network sees.
-std::vector<std::uint8_t> grey(std::span<const float> pixels) {
-  const auto [low, high] = std::ranges::minmax(pixels);
-  const float range = high > low ? high - low : 1;
-  std::vector<std::uint8_t> out;
-  for (float p : pixels) out.push_back(static_cast<std::uint8_t>(255 * (p - low) / range));
-  return out;
-}
-
-double softmax_at(std::span<const float> logits, std::int64_t at) {
-  const float top = std::ranges::max(logits);
-  double sum = 0;
-  for (float l : logits) sum += std::exp(l - top);
-  return std::exp(logits[static_cast<std::size_t>(at)] - top) / sum;
-}
-
 constexpr std::size_t shown_mistakes = 5;
-
-Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) {
-  const auto classes = static_cast<std::size_t>(p.test->info().classes);
-  const Shape& image = p.test->fields()[0].shape;
-  const bool drawable = image.rank() == 3 && image[0] == 1 && image[1] <= 64 && image[2] <= 64;
-  const auto pixels = static_cast<std::size_t>(image.elements());
-  Predictions result{std::vector<std::int64_t>(classes * classes), {}};
-  const auto alone = make_world_alone();
-  Team team(*alone, cores);
-  Evaluator evaluator(*p.model, training.engine().table(), training.tested_weights(), p.test, evaluation_batch, team);
-  evaluator.run([&](const data::Batch& batch, int shard, Executor& executor) {
-    const auto s = static_cast<std::uint64_t>(shard);
-    const auto logits = executor.output("logits");
-    const auto* scores = reinterpret_cast<const float*>(logits.data());
-    const auto labels = batch.field_as<std::int32_t>(s, p.test->info().inputs);
-    for (std::size_t i = 0; i < batch.slice(s).count; ++i) {
-      const std::span<const float> row(scores + i * classes, classes);
-      const auto said = static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin());
-      ++result.confusion[static_cast<std::size_t>(labels[i]) * classes + static_cast<std::size_t>(said)];
-      if (said == labels[i] || !drawable) continue;
-      const double confidence = softmax_at(row, said);
-      if (result.mistakes.size() == shown_mistakes && confidence <= result.mistakes.back().confidence) continue;
-      result.mistakes.push_back(
-          {labels[i], said, confidence, grey(batch.field_as<float>(s, 0).subspan(i * pixels, pixels))});
-      std::ranges::stable_sort(result.mistakes, std::greater{}, &Mistake::confidence);
-      if (result.mistakes.size() > shown_mistakes) result.mistakes.pop_back();
-    }
-  });
-  return result;
-}
 
 // ", 600 to validate and 1000 to test with"
 std::string parts_in_words(const PreparedRun& p) {
@@ -122,17 +64,17 @@ std::string opening(const PreparedRun& p, int cores, const std::string& workers,
   return text + "run folder: " + folder.path + "\n";
 }
 
-void print_result(std::ostream& out, const PreparedRun& p, Training& training, const RunSummary& r, Cores& cores,
-                  const RunFolder& folder, const std::string& again) {
+void print_result(std::ostream& out, const PreparedRun& p, const std::optional<Predictions>& predictions,
+                  const RunSummary& r, const RunFolder& folder, const std::string& curve, const std::string& again) {
   const int columns = terminal_columns(1);
   const bool colour = is_terminal(1);
   const bool stopped = r.stopped_by == "signal";  // the last evaluation was of earlier weights
-  if (r.test && !stopped && p.model->task() == models::Task::classify && p.test->info().classes <= 20) {
-    const Predictions predictions = predict_all(p, training, cores);
+  if (predictions && p.test->info().classes <= 20) {
     const auto names = class_names_of(p.test->info());
-    out << "\n" << draw_confusion(predictions.confusion, names, columns, colour) << "\n";
+    out << "\n" << draw_confusion(predictions->confusion, names, columns, colour) << "\n";
     std::vector<Picture> pictures;
-    for (const Mistake& m : predictions.mistakes) {
+    for (const Mistake& m : predictions->mistakes) {
+      if (m.pixels.empty() || pictures.size() == shown_mistakes) break;
       const Shape& s = p.test->fields()[0].shape;
       pictures.push_back({fmt::format("{} read as {} ({:.0f} %)", names[static_cast<std::size_t>(m.is)],
                                       names[static_cast<std::size_t>(m.said)], 100 * m.confidence),
@@ -140,6 +82,7 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
     }
     if (!pictures.empty()) out << "its most confident mistakes\n" << side_by_side(pictures, columns) << "\n";
   }
+  if (!curve.empty()) out << curve << "\n";
   const char* when = stopped ? ", when last measured" : "";
   if (r.validation)
     out << fmt::format("validation     {}   (step {}, {} samples{})\n", in_words(*r.validation), r.steps,
@@ -161,6 +104,7 @@ void print_result(std::ostream& out, const PreparedRun& p, Training& training, c
   if (stopped) out << "  " << resuming_command(folder) << "\n";
   const std::string run = shell_quoted(folder.path);
   out << fmt::format("  echelon runs show {}\n", run);
+  out << "  echelon board\n";
   const models::Task task = p.model->task();
   if (!stopped && (task == models::Task::classify || task == models::Task::regress) && p.test)
     out << fmt::format("  echelon eval {} --errors\n", run);

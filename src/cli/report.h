@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <string>
 
+#include "cli/predictions.h"
 #include "recipe/prepare.h"
 #include "run/training.h"
 #include "track/run.h"
@@ -21,9 +22,10 @@ std::string rule_of_best(const std::string& monitor);
 std::string opening(const PreparedRun& prepared, int cores, const std::string& workers, Training& training,
                     const RunFolder& folder);
 
-// Accuracy, confusion matrix, some misread images, the weights' hash, the run's folder and what to try next; `again`
-// is the command that trains the same.
-void print_result(std::ostream& out, const PreparedRun& prepared, Training& training, const RunSummary& summary,
-                  Cores& cores, const RunFolder& folder, const std::string& again);
+// Confusion matrix and some misread images (of a classifier), the curve (drawn already, or empty), accuracy, the
+// weights' hash, the run's folder and what to try next; `again` is the command that trains the same.
+void print_result(std::ostream& out, const PreparedRun& prepared, const std::optional<Predictions>& predictions,
+                  const RunSummary& summary, const RunFolder& folder, const std::string& curve,
+                  const std::string& again);
 
 }  // namespace echelon::cli

@@ -168,11 +168,12 @@ void show_runs(const std::string& root, const std::vector<std::string>& names, c
 }
 
 void add_runs(Verb program) {
-  const Verb verb = program.add_subcommand("runs", "List runs, show one, compare any number");
+  const Verb verb = program.add_subcommand("runs", "List runs, find, show, compare, tag and keep them");
   verb.require_subcommand(1);
   verb.footer(
       "Examples:\n  echelon runs list\n  echelon runs show demo-1 --svg curve.svg\n"
-      "  echelon runs compare demo-1 demo-2 demo-3");
+      "  echelon runs compare demo-1 demo-2 demo-3\n"
+      "  echelon runs find \"test_accuracy > 0.98 and optim.lr < 0.1 order by seconds\"");
   struct Settings {
     std::string root = "runs", svg;
     std::vector<std::string> names;
@@ -201,6 +202,8 @@ void add_runs(Verb program) {
       show_runs(s->root, s->names, s->svg, s->json);
     });
   }
+  add_runs_registry(verb);
+  add_runs_archive(verb);
 }
 
 }  // namespace echelon::cli

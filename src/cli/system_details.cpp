@@ -17,27 +17,27 @@ namespace echelon::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json to_json(const Option& option);
+OrderedJson to_json(const Option& option);
 
-Json to_json(const Options& table) {
-  Json j = Json::object();
+OrderedJson to_json(const Options& table) {
+  OrderedJson j = OrderedJson::object();
   for (const auto& [key, option] : table.items) j[key] = to_json(option);
   return j;
 }
 
 struct ToJson {
-  Json operator()(const Option::List& list) const {
-    Json j = Json::array();
+  OrderedJson operator()(const Option::List& list) const {
+    OrderedJson j = OrderedJson::array();
     for (const Option& element : list) j.push_back(to_json(element));
     return j;
   }
-  Json operator()(const Option::Table& table) const { return to_json(*table); }
-  Json operator()(const auto& value) const { return value; }
+  OrderedJson operator()(const Option::Table& table) const { return to_json(*table); }
+  OrderedJson operator()(const auto& value) const { return value; }
 };
 
-Json to_json(const Option& option) { return std::visit(ToJson{}, option.value); }
+OrderedJson to_json(const Option& option) { return std::visit(ToJson{}, option.value); }
 
 // A setting of a part as TOML writes it: what it is in this system, or its default.
 std::string value_of(const Options& table, const Setting& setting) {
@@ -52,11 +52,11 @@ std::string value_of(const Options& table, const Setting& setting) {
   return to_text(it->second);
 }
 
-Json composition_json(const SystemFile& s) {
-  Json j;
+OrderedJson composition_json(const SystemFile& s) {
+  OrderedJson j;
   for (const auto& [axis, table] : axes(s)) {
     const PartInfo& part = chosen_part(composition_axis(axis), *table);
-    Json settings = Json::array();
+    OrderedJson settings = OrderedJson::array();
     for (const Setting& setting : part.settings) {
       settings.push_back({{"key", axis + "." + setting.name},
                           {"about", setting.about},
@@ -69,8 +69,8 @@ Json composition_json(const SystemFile& s) {
   return j;
 }
 
-Json to_json(const SystemFile& s) {
-  Json taxonomy;
+OrderedJson to_json(const SystemFile& s) {
+  OrderedJson taxonomy;
   for (const auto& [column, text] : taxonomy_columns(s))
     if (column != "system" && column != "paper") taxonomy[column] = text;
   return {{"name", s.name},           {"title", s.title},
@@ -84,6 +84,8 @@ Json to_json(const SystemFile& s) {
 
 // The columns that text may take: the terminal's, but no more than is good to read. All of it where there is none.
 int text_columns() { return std::min(100, terminal_columns(1)); }
+
+constexpr const char* usual_model = "lenet5";  // for which bytes per step are computed
 
 // For people: complete, with the graph of a file, and an order that follows from the other parts by its name.
 SystemFile system_to_show(Disk& disk, const std::string& name) {
@@ -176,26 +178,33 @@ std::vector<std::pair<std::string, std::string>> taxonomy_columns(const SystemFi
           {"encoding", t.encoding}};
 }
 
-void show_system(const std::string& name, int workers, std::size_t batch, bool json) {
+nlohmann::ordered_json system_json(const std::string& name, int workers, std::size_t batch) {
   const auto disk = make_real_disk();
   const SystemFile s = system_to_show(*disk, name);
-  const char* model = "lenet5";
-  const SystemTraffic t = traffic_of(s, model, workers, batch);
+  const SystemTraffic t = traffic_of(s, usual_model, workers, batch);
+  OrderedJson j = to_json(s);
+  j["traffic"] = {{"formula", t.formula},
+                  {"model", usual_model},
+                  {"workers", workers},
+                  {"batch", t.batch},
+                  {"numbers", t.floats},
+                  {"buckets", t.buckets},
+                  {"encoded_bytes", t.encoded_bytes},
+                  {"bytes_per_step", t.bytes},
+                  {"messages_per_step", t.messages},
+                  {"at_most", t.at_most}};
+  return j;
+}
+
+void show_system(const std::string& name, int workers, std::size_t batch, bool json) {
   if (json) {
-    Json j = to_json(s);
-    j["traffic"] = {{"formula", t.formula},
-                    {"model", model},
-                    {"workers", workers},
-                    {"batch", t.batch},
-                    {"numbers", t.floats},
-                    {"buckets", t.buckets},
-                    {"encoded_bytes", t.encoded_bytes},
-                    {"bytes_per_step", t.bytes},
-                    {"messages_per_step", t.messages},
-                    {"at_most", t.at_most}};
-    fmt::print("{}\n", j.dump());
+    fmt::print("{}\n", system_json(name, workers, batch).dump());
     return;
   }
+  const auto disk = make_real_disk();
+  const SystemFile s = system_to_show(*disk, name);
+  const char* model = usual_model;
+  const SystemTraffic t = traffic_of(s, model, workers, batch);
   fmt::print("{}{}\n{}", wrapped(fmt::format("{}: {}", s.name, s.title), text_columns(), 0, 2),
              wrapped(s.paper, text_columns(), 0, 2), filled(s.about));
   if (!s.deviates.empty()) fmt::print("\nDeviates from the published system\n{}", filled(s.deviates));

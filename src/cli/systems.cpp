@@ -19,7 +19,7 @@ namespace echelon::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 const char* heading(const std::string& section) {
   if (section == "A") return "Gradients to one place or through a collective";
@@ -54,9 +54,9 @@ void list(bool json) {
   for (const std::string& name : system_names(*disk)) all.push_back(read_system(*disk, name));
   std::ranges::stable_sort(all, {}, &SystemFile::section);
   if (json) {
-    Json j = Json::array();
+    OrderedJson j = OrderedJson::array();
     for (const SystemFile& s : all) {
-      Json taxonomy;
+      OrderedJson taxonomy;
       for (const auto& [column, text] : taxonomy_columns(s))
         if (column != "system" && column != "paper") taxonomy[column] = text;
       j.push_back({{"name", s.name},
@@ -106,14 +106,14 @@ void list(bool json) {
 
 // All parts and settings that a system or --set can name.
 void parts(bool json) {
-  Json all;
+  OrderedJson all;
   for (const Axis& axis : composition_axes()) {
     if (!json)
       fmt::print("[{}]  {}{}\n", axis.name, axis.about,
                  axis.named ? fmt::format("; {} unless said otherwise", axis.usual) : "");
-    Json list = Json::array();
+    OrderedJson list = OrderedJson::array();
     for (const PartInfo& part : axis.parts) {
-      Json settings = Json::array();
+      OrderedJson settings = OrderedJson::array();
       for (const Setting& k : part.settings)
         settings.push_back({{"key", k.name}, {"default", k.usual}, {"about", k.about}});
       list.push_back({{"name", part.name}, {"about", part.about}, {"settings", settings}});

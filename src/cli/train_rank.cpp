@@ -7,19 +7,25 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/histogram_listener.h"
 #include "cli/log_listener.h"
 #include "cli/metric_text.h"
 #include "cli/progress_listener.h"
 #include "cli/report.h"
+#include "cli/run_cluster.h"
 #include "cli/run_samples.h"
 #include "cli/run_listeners.h"
+#include "cli/run_record.h"
 #include "cli/trace_listener.h"
 #include "cli/train_folder.h"
 #include "run/job.h"
 #include "run/memory_limit.h"
 #include "run/run_plan.h"
+#include "track/control.h"
+#include "track/curve.h"
 #include "track/run.h"
 #include "world/os/folder_disk.h"
+#include "world/os/host.h"
 #include "world/os/signals.h"
 #include "world/sim/disk_with_room_of.h"
 #include "world/wrappers/metered.h"
@@ -177,12 +183,14 @@ class Narrator {
                      [this](const std::string& text) { note(text); });
     training.add(*metrics_);
     training.save_after([this] { return metrics_->flush(); });
+    training.add(histograms_.emplace(disk_, folder_, training.engine()));
     const bool exact = !job.composition;  // then the shards of a batch are spread over all workers
     const std::string text = system_in_words(prepared_.recipe, job, world.size()) + plan_in_words(job.plan) +
                              opening(prepared_, cores.count() * (exact ? world.size() : 1),
                                      in_words(settings_.world, world), training, folder_);
     out_ << text << std::flush;
     log_.write("start", text);
+    put_into_registry();
   }
 
   void after(Training& training, const RunSummary& summary, const World& world, Cores& cores, bool exact) {
@@ -191,13 +199,16 @@ class Narrator {
     const auto json = to_json(summary, folder_, prepared_, world);
     const std::string unwritten = try_to_write_summary(Json(json));
     log_.write("end", json.dump());
+    put_into_registry();
     if (summary.stopped_by == "signal")
       fmt::print(stderr, "stopped by a signal: saved at step {}. Go on with: {}\n", summary.steps,
                  resuming_command(folder_));
+    const std::optional<Predictions> predictions = predict_test(prepared_, training, summary, cores);
+    if (predictions) try_to_write(folder_.evaluation(), to_json(*predictions, prepared_));
     if (settings_.json)
       fmt::print("{}\n", json.dump());
     else
-      print_result(out_, prepared_, training, summary, cores, folder_,
+      print_result(out_, prepared_, predictions, summary, folder_, curve(),
                    command_to_repeat(settings_, folder_, resumed_, exact));
     if (!summary.not_saved.empty())
       fail("the weights at the end were not saved ({}). Make room, then: {}", summary.not_saved,
@@ -215,6 +226,32 @@ class Narrator {
     return problem.what();
   }
 
+  void try_to_write(const std::string& path, const Json& json) {
+    try {
+      write_file_atomically(disk_, path, json.dump() + "\n");
+    } catch (const DiskError& problem) {
+      log_.on_note(problem.what());
+    }
+  }
+
+  // The loss as a picture, where somebody looks at a terminal.
+  std::string curve() {
+    if (!is_terminal(1)) return "";
+    const auto points = read_metrics(disk_, folder_.metrics()).points;
+    std::vector<Series> all;
+    for (const char* metric : {"train_loss", "val_loss", "test_loss"})
+      if (Series s = series_of(points, metric); s.x.size() > 1)
+        all.push_back(std::string(metric) == "train_loss" ? smoothed(s, 8) : std::move(s));
+    if (all.empty()) return "";
+    return plot_text(all, {.title = "loss", .x_label = "step", .y_label = "", .log_y = true},
+                     std::min(100, terminal_columns(1)), 14, true);
+  }
+
+  // Whoever asks the registry brings it up to date first, so nothing is lost if this does not succeed.
+  void put_into_registry() {
+    if (const std::string problem = tell_registry(folder_); !problem.empty()) log_.on_note("registry: " + problem);
+  }
+
   const TrainSettings& settings_;
   const PreparedRun& prepared_;
   Disk& disk_;
@@ -225,6 +262,7 @@ class Narrator {
   std::ostream& out_;
   ProgressListener progress_;
   std::optional<MetricsListener> metrics_;
+  std::optional<HistogramListener> histograms_;
 };
 
 }  // namespace
@@ -287,9 +325,14 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   log.begin();
   std::optional<TraceListener> trace;
   if (s.trace) training.add(trace.emplace(team, training.engine()));
+  std::optional<ControlReader> control;
+  if (first) control.emplace(*disk, *real_clock, folder);
+  training.follow(control ? &*control : nullptr);
+  RunCluster cluster(team, *disk, folder, note);
   if (first) narrator->before(training, job, world, cores);
   const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log);
   if (trace) trace->write(*disk, folder.trace(), note);
+  if (summary.stopped_by != "signal") cluster.add_links();
   if (first) narrator->after(training, summary, world, cores, !composed);
 }
 

@@ -14,13 +14,17 @@ void add_eval(Verb program);
 void add_predict(Verb program);
 void add_sample(Verb program);
 void add_runs(Verb program);
+void add_runs_registry(Verb runs);  // parts of it
+void add_runs_archive(Verb runs);
 void add_data(Verb program);
 void add_data_tokens(Verb data);  // parts of it
 void add_data_show(Verb data);
 void add_models(Verb program);
+void add_models_registry(Verb models);  // parts of it
 void add_systems(Verb program);
 void add_plan(Verb program);
 void add_compare(Verb program);
+void add_board(Verb program);
 void add_bench(Verb program);
 void add_secret(Verb program);
 void add_completion(Verb program);

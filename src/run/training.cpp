@@ -310,6 +310,7 @@ RunSummary Training::run(const StopFlag& stop) {
       m.stopped_by = "end";
     } else {
       run_steps(loader, stop);
+      if (followed_ && stop_agreed_) obey(stop);
     }
   }
   if (evaluate_ && !last_evaluation_ && m.stopped_by != "signal")

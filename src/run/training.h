@@ -19,6 +19,7 @@
 #include "run/events.h"
 #include "run/initial_weights.h"
 #include "track/checkpointer.h"
+#include "track/control.h"
 #include "world/os/clock.h"
 #include "world/os/disk.h"
 #include "world/os/file_memory.h"
@@ -101,6 +102,8 @@ class Training {
   void add(RunListener& listener) { listeners_.push_back(&listener); }
   // Called at each save; returns what has to be on disk before the checkpoint. The save waits for it in the background.
   void save_after(std::function<std::shared_future<void>()> first) { before_save_ = std::move(first); }
+  // Does what others ask of the run while it goes on. All ranks call it or none; rank 0 alone has a reader.
+  void follow(ControlReader* reader) { followed_ = true, control_ = reader; }
   // Goes on from the newest checkpoint that verifies; false if there is none. BadInput if it belongs to another
   // training (track/manifest.h), AllCheckpointsDamaged if there are some and none verifies. Tells which newer ones were
   // skipped.
@@ -132,6 +135,9 @@ class Training {
   void load(Checkpoint& checkpoint);
   void run_steps(data::Loader& loader, const StopFlag& stop);
   void carry_out_steps(data::Loader& loader, const StopFlag& stop);
+  void obey(const StopFlag& stop);  // run/training_control.cpp
+  struct Order;
+  Order next_order(const StopFlag& stop);
   void account(const StepProgress& progress, double started, double ended);
   std::int64_t enough_samples(std::int64_t step) const;  // from that step on, with which its epoch may end
   std::int64_t next_pause() const;  // the step after which all ranks meet, because something is due
@@ -171,6 +177,8 @@ class Training {
   FileMemory tested_file_;
   Pace pace_;
   bool stop_agreed_ = false;  // some rank wants to stop
+  bool followed_ = false;     // whether requests of others are looked for
+  ControlReader* control_ = nullptr;
   double core_peak_ = 0, flops_per_sample_ = 0;
 };
 

@@ -27,6 +27,7 @@ Json Training::Memory::to_json() const {
          {"evaluation_due", evaluation_due}, {"stopped_by", stopped_by}};
   if (best) j["best_score"] = best->value, j["best_loss"] = best->loss, j["best_step"] = best_step;
   if (plateau.factor() < 1 || plateau.watching()) j["plateau"] = plateau.to_json();
+  if (rate_factor != 1) j["rate_factor"] = rate_factor;
   if (test) j["test"] = echelon::to_json(*test), j["tested_step"] = tested_step;
   return j;
 }
@@ -43,6 +44,7 @@ void Training::Memory::read(const Json& j) {
   if (j.contains("best_score"))
     best = Score{j.at("best_score").get<double>(), j.value("best_loss", std::numeric_limits<double>::infinity())};
   if (j.contains("plateau")) plateau.read(j.at("plateau"));
+  rate_factor = j.value("rate_factor", 1.0);
   best_step = j.value("best_step", std::int64_t{0});
   if (j.contains("test")) test = evaluation_from(j.at("test"));
   tested_step = j.value("tested_step", std::int64_t{0});

@@ -27,6 +27,7 @@ struct Training::Memory {
   std::int64_t best_step = 0;
   std::int64_t evaluations_since_best = 0;  // since the monitored metric was last better
   Plateau plateau;
+  double rate_factor = 1;          // of the schedule's rate, set by hand (track/control.h)
   bool evaluation_due = false;     // after the last step; a signal may have come in between
   std::string stopped_by;          // why the run has ended; empty while it goes on
   std::optional<Evaluation> test;  // of a run with a validation part, once it has ended

@@ -33,24 +33,24 @@ void Training::carry_out_steps(data::Loader& loader, const StopFlag& stop) {
   if (batch_sequence_.at(static_cast<std::uint64_t>(from)).batch == 0)
     memory_->epoch_loss = memory_->epoch_correct = memory_->epoch_terms = 0;
   double accounted = clock_.seconds();
-  const Reached reached = engine_->run({.from = from,
-                                        .to = to,
-                                        .enough = enough_samples(from),
-                                        .loader = &loader,
-                                        .lr = [&](std::int64_t step) { return rate(step); },
-                                        .epoch = [&](std::int64_t step) { return epochs_after(step - 1); },
-                                        .asks_to_stop = [&] { return stop.load(std::memory_order_relaxed); },
-                                        .on_progress =
-                                            [&](const StepProgress& progress) {
-                                              if (progress.step > next_ || progress.result.samples > 0)
-                                                account(progress, accounted, clock_.seconds());
-                                              if (checkpointer_) report_saves(checkpointer_->results());
-                                              accounted = clock_.seconds();
-                                            },
-                                        .on_span =
-                                            [&](const char* what, double begin, double end) {
-                                              tell([&](RunListener& l) { l.on_span({what, begin, end}); });
-                                            }});
+  const Reached reached = engine_->run(
+      {.from = from,
+       .to = to,
+       .enough = enough_samples(from),
+       .loader = &loader,
+       .lr = [&](std::int64_t step) { return rate(step); },
+       .epoch = [&](std::int64_t step) { return epochs_after(step - 1); },
+       .asks_to_stop = [&] { return stop.load(std::memory_order_relaxed) || (control_ && control_->waiting()); },
+       .on_progress =
+           [&](const StepProgress& progress) {
+             if (progress.step > next_ || progress.result.samples > 0) account(progress, accounted, clock_.seconds());
+             if (checkpointer_) report_saves(checkpointer_->results());
+             accounted = clock_.seconds();
+           },
+       .on_span = [&](const char* what, double begin,
+                      double end) { tell([&](RunListener& l) {
+                                      l.on_span({what, begin, end});
+                                    }); }});
   next_ = reached.step;
   stop_agreed_ = reached.stop;
   memory_->evaluation_due = evaluate_ && (next_ == job_.total_steps || (next_ > 0 && due(job_.eval_every, next_ - 1)));
@@ -91,7 +91,9 @@ std::int64_t Training::enough_samples(std::int64_t step) const {
   return static_cast<std::int64_t>(std::ceil(share * all)) - static_cast<std::int64_t>(c.samples.first);
 }
 
-double Training::rate(std::int64_t step) const { return job_.schedule.lr(step) * memory_->plateau.factor(); }
+double Training::rate(std::int64_t step) const {
+  return job_.schedule.lr(step) * memory_->plateau.factor() * memory_->rate_factor;
+}
 
 std::int64_t Training::next_pause() const {
   std::int64_t step = next_ + 1;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/json.h"
+#include "track/metric_line.h"
 
 namespace echelon {
 
@@ -60,6 +61,7 @@ std::string to_jsonl(const MetricPoint& point) {
 }
 
 std::optional<MetricPoint> parse_metric(std::string_view line) {
+  if (auto plain = parse_plain_metric(line)) return plain;
   try {
     const Json json = parse_json(line, "line", {.depth = 2, .values = 100'000});
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) return std::nullopt;

@@ -83,7 +83,8 @@ std::int64_t number_of(std::string_view name, std::string_view stem) {
   return positive_number(name.substr(stem.size() + 1));
 }
 
-// "demo-1", and in a folder that is no run itself "compare-1/bsp".
+}  // namespace
+
 std::vector<std::string> run_names(Disk& disk, const std::string& root) {
   std::vector<std::string> names;
   const auto look = [&](const std::string& below, const auto& otherwise) {
@@ -100,8 +101,6 @@ std::vector<std::string> run_names(Disk& disk, const std::string& root) {
   look("", [&](const std::string& path) { look(path, [](const std::string&) {}); });
   return names;
 }
-
-}  // namespace
 
 std::string RunFolder::name() const { return path.substr(path.find_last_of('/') + 1); }
 

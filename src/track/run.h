@@ -10,6 +10,11 @@
 //             logs/rank_N.log
 //             trace.json               with --trace, track/trace.h
 //             summary.json             when the run has ended: how, and with what result
+//             evaluation.json          of a classifier, at its end: confusion matrix, some of its mistakes
+//             histograms.jsonl         weights and their changes, at each evaluation
+//             cluster.json             with several workers: where each one is, and what the links between them cost
+//             control.json, journal.jsonl  what somebody asks of a live run, and what it has done of it
+//             (track/control.h)
 //
 // A run folder appears whole (with its recipe) or not at all, under a name that nobody else has, also when two programs
 // start at the same moment. Errors: DiskError, and BadInput for folders that are not what they should be.
@@ -38,6 +43,11 @@ struct RunFolder {
   std::string log(int rank) const { return fmt::format("{}/logs/rank_{}.log", path, rank); }
   std::string trace() const { return path + "/trace.json"; }
   std::string summary() const { return path + "/summary.json"; }
+  std::string evaluation() const { return path + "/evaluation.json"; }
+  std::string histograms() const { return path + "/histograms.jsonl"; }
+  std::string cluster() const { return path + "/cluster.json"; }
+  std::string control() const { return path + "/control.json"; }
+  std::string journal() const { return path + "/journal.jsonl"; }
 };
 
 // A new folder `root`/STEM-N with a file in it, with the first N that is free.
@@ -68,6 +78,8 @@ struct RunInfo {
 };
 
 RunInfo read_run(Disk& disk, const RunFolder& folder);
+// "demo-1", and in a folder that is no run itself "compare-1/bsp". Hidden names are none.
+std::vector<std::string> run_names(Disk& disk, const std::string& root);
 // Those in `root` and in its folders that hold several (of `echelon compare`, of a sweep). Oldest first; damaged
 // summaries count as none.
 std::vector<RunInfo> list_runs(Disk& disk, const std::string& root);

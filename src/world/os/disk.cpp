@@ -74,12 +74,7 @@ class RealDisk : public Disk {
   std::optional<FileStamp> stamp(const std::string& path) override {
     struct stat s {};
     if (::stat(path.c_str(), &s) != 0 || !S_ISREG(s.st_mode)) return std::nullopt;
-    const auto ns = [](const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
-    return FileStamp{.size = static_cast<std::uint64_t>(s.st_size),
-                     .device = s.st_dev,
-                     .inode = s.st_ino,
-                     .modified_ns = ns(s.st_mtim),
-                     .changed_ns = ns(s.st_ctim)};
+    return stamp_of(s);
   }
 
  private:

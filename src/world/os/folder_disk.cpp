@@ -103,7 +103,12 @@ class FolderDisk : public Disk {
     return names;
   }
   std::optional<FileStamp> stamp(const std::string& path) override {
-    return is_below(path) ? std::nullopt : elsewhere_->stamp(path);
+    if (!is_below(path)) return elsewhere_->stamp(path);
+    const Place place = locate(path);
+    struct stat s {};
+    if (::fstatat(place.parent.fd(), place.name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode))
+      return std::nullopt;
+    return stamp_of(s);
   }
 
  private:

@@ -56,6 +56,15 @@ void RealFile::sync() {
   if (::fsync(fd_) != 0) throw DiskError("sync", path_, errno);
 }
 
+FileStamp stamp_of(const struct stat& s) {
+  const auto ns = [](const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
+  return {.size = static_cast<std::uint64_t>(s.st_size),
+          .device = s.st_dev,
+          .inode = s.st_ino,
+          .modified_ns = ns(s.st_mtim),
+          .changed_ns = ns(s.st_ctim)};
+}
+
 struct stat RealFile::status() const {
   struct stat s {};
   if (::fstat(fd_, &s) != 0) throw DiskError("stat", path_, errno);

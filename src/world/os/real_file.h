@@ -9,6 +9,8 @@ struct stat;
 
 namespace echelon {
 
+FileStamp stamp_of(const struct stat& status);
+
 class RealFile : public File {
  public:
   // Opens `name`, relative to the open directory `parent` (AT_FDCWD: as usual); `path` is for messages. The flags are

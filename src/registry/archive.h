@@ -1,0 +1,58 @@
+#pragma once
+// A run's snapshots in little space: checkpoints/step-N becomes archive/step-N.snapshot, which holds what differs from
+// the snapshot before it (registry/word_planes.h), and becomes the same bytes again. A file holds the step, the step it
+// differs from, and size and SHA-256 of every file of the checkpoint; what comes out is compared with them.
+//
+// DiskError when the disk fails, BadInput for what is no archive.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "track/run.h"
+
+namespace echelon {
+
+using SnapshotFiles = std::map<std::string, std::vector<std::byte>>;  // by name
+
+struct SnapshotHeader {
+  struct Entry {
+    std::string name;
+    std::uint64_t bytes = 0, packed = 0;
+    bool delta = false;  // to the file of the same name of the base
+    std::string sha256;
+  };
+  std::int64_t step = 0, base = -1;  // -1: whole
+  std::vector<Entry> files;
+};
+
+std::string archive_folder(const RunFolder& folder);
+
+// A snapshot as one file's bytes, and back. `base` may be null.
+std::vector<std::byte> pack_snapshot(std::int64_t step, const SnapshotFiles& files, std::int64_t base_step,
+                                     const SnapshotFiles* base);
+SnapshotHeader read_snapshot_header(std::span<const std::byte> packed, const std::string& where);
+SnapshotFiles unpack_snapshot(std::span<const std::byte> packed, const SnapshotFiles* base, const std::string& where);
+
+struct ArchiveResult {
+  int snapshots = 0;                                      // in the archive now
+  std::uint64_t plain = 0;                                // bytes of their files
+  std::uint64_t archived = 0;                             // bytes of the archive
+  std::uint64_t weights_plain = 0, weights_archived = 0;  // of these, the weights alone
+  std::vector<std::int64_t> removed;                      // steps whose checkpoints were removed
+};
+
+// Puts every checkpoint that is not there yet into the archive, reads it back, compares, and then removes those
+// checkpoints that neither eval nor a resume would take (not the newest, not the best).
+ArchiveResult archive_checkpoints(Disk& disk, const RunFolder& folder);
+
+std::vector<std::int64_t> archived_steps(Disk& disk, const RunFolder& folder);  // in order
+// The files of an archived checkpoint, verified.
+SnapshotFiles read_archived(Disk& disk, const RunFolder& folder, std::int64_t step);
+// Puts one back as checkpoints/step-N, unless it is there.
+std::string restore_checkpoint(Disk& disk, const RunFolder& folder, std::int64_t step);
+
+}  // namespace echelon

@@ -1,0 +1,33 @@
+#pragma once
+// Brings the registry up to date with the folders of runs: runs whose files have changed since are read again, those
+// that are gone are removed. How a run becomes a record is the caller's to say, who knows recipes.
+//
+// Trash: a run that is thrown away becomes runs/.trash/NAME, and can be taken back.
+
+#include <functional>
+#include <string>
+
+#include "registry/registry.h"
+
+namespace echelon {
+
+using ReadRecord = std::function<RunRecord(const RunFolder& folder, const std::string& name)>;
+
+struct IndexCounts {
+  int runs = 0, read = 0, removed = 0;
+};
+
+// `anew`: everything is read again. A run that cannot be read is left out.
+IndexCounts refresh_index(Disk& disk, const std::string& root, Registry& registry, const ReadRecord& read,
+                          bool anew = false);
+
+// One run alone, because it has just changed.
+void refresh_run(Disk& disk, const std::string& root, Registry& registry, const ReadRecord& read,
+                 const std::string& name);
+
+// Moves a run to the trash, and back. BadInput while a process trains in it, or if there is none of that name.
+std::string throw_away(Disk& disk, const std::string& root, const std::string& name);  // its path there
+std::string take_back(Disk& disk, const std::string& root, const std::string& name);
+std::vector<std::string> in_trash(Disk& disk, const std::string& root);
+
+}  // namespace echelon

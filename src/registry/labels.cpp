@@ -1,0 +1,87 @@
+#include "registry/labels.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace echelon {
+
+namespace {
+
+constexpr std::size_t longest_tag = 64, longest_note = 10'000, most_tags = 100;
+constexpr std::uint64_t longest_labels = 1u << 20;
+
+bool plain(unsigned char c) { return c >= 0x20 && c != 0x7f; }
+
+void check_word(const std::string& word, const char* what) {
+  if (word.empty() || word.size() > longest_tag || !std::ranges::all_of(word, plain) ||
+      word.find(',') != std::string::npos)
+    bad_input("'{}' is no {}: one to {} characters without commas and line ends", word, what, longest_tag);
+}
+
+}  // namespace
+
+void check_tag(const std::string& tag) { check_word(tag, "tag"); }
+void check_model_name(const std::string& name) { check_word(name, "name of a model"); }
+
+void check_note(const std::string& note) {
+  if (note.size() > longest_note) bad_input("a note has at most {} characters, this one {}", longest_note, note.size());
+}
+
+void check_stage(const std::string& stage) {
+  const std::vector<std::string> all(std::begin(model_stages), std::end(model_stages));
+  if (std::ranges::find(all, stage) == all.end())
+    bad_input("'{}' is no stage{}: none, staging, production or archived", stage, did_you_mean(stage, all));
+}
+
+void change_tags(Labels& labels, const std::vector<std::string>& add, const std::vector<std::string>& remove) {
+  for (const std::string& tag : add) {
+    check_tag(tag);
+    labels.tags.push_back(tag);
+  }
+  std::ranges::sort(labels.tags);
+  labels.tags.erase(std::ranges::unique(labels.tags).begin(), labels.tags.end());
+  for (const std::string& tag : remove) std::erase(labels.tags, tag);
+  if (labels.tags.size() > most_tags) bad_input("a run has at most {} tags", most_tags);
+}
+
+std::string labels_path(const RunFolder& folder) { return folder.path + "/labels.json"; }
+
+Json to_json(const Labels& labels) {
+  Json versions = Json::array();
+  for (const ModelVersion& v : labels.versions)
+    versions.push_back({{"model", v.model}, {"version", v.version}, {"stage", v.stage}, {"step", v.step}});
+  return {{"tags", labels.tags}, {"note", labels.note}, {"star", labels.star}, {"versions", versions}};
+}
+
+Labels read_labels(Disk& disk, const RunFolder& folder) {
+  const std::string path = labels_path(folder);
+  Labels labels;
+  if (!disk.exists(path)) return labels;
+  try {
+    const Json json = parse_json(read_text(disk, path, longest_labels), path);
+    change_tags(labels, json.at("tags").get<std::vector<std::string>>(), {});
+    labels.note = json.at("note").get<std::string>();
+    check_note(labels.note);
+    labels.star = json.at("star").get<bool>();
+    for (const Json& v : json.at("versions")) {
+      labels.versions.push_back({.model = v.at("model").get<std::string>(),
+                                 .version = v.at("version").get<std::int64_t>(),
+                                 .stage = v.at("stage").get<std::string>(),
+                                 .step = v.at("step").get<std::int64_t>()});
+      check_model_name(labels.versions.back().model);
+      check_stage(labels.versions.back().stage);
+    }
+  } catch (const Json::exception& problem) {
+    bad_input("{}: damaged ({}). Remove it; the run itself is not touched by that", path, problem.what());
+  }
+  return labels;
+}
+
+void write_labels(Disk& disk, const RunFolder& folder, const Labels& labels) {
+  write_file_atomically(disk, labels_path(folder),
+                        to_json(labels).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace echelon

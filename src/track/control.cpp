@@ -1,0 +1,75 @@
+#include "track/control.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "track/append_log.h"
+
+namespace echelon {
+
+namespace {
+constexpr std::array<std::string_view, 5> control_actions{"pause", "resume", "checkpoint", "stop", "rate"};
+constexpr double largest_rate_factor = 1000;
+constexpr std::uint64_t longest_request = 4096;
+}  // namespace
+
+void check_control(const ControlRequest& request) {
+  if (std::ranges::find(control_actions, request.action) == control_actions.end())
+    bad_input("'{}' is nothing that a run can be asked: pause, resume, checkpoint, stop, rate", request.action);
+  if (request.action == "rate" && !(request.value > 0 && request.value <= largest_rate_factor))
+    bad_input("the rate is multiplied by more than 0 and at most {}, not by {}", largest_rate_factor, request.value);
+}
+
+void send_control(Disk& disk, const RunFolder& folder, const ControlRequest& request) {
+  check_control(request);
+  if (disk.exists(folder.control()))
+    bad_input("the run has not taken the last request yet; it does so between two steps. Try again in a moment");
+  write_file_atomically(disk, folder.control(), Json{{"action", request.action}, {"value", request.value}}.dump());
+}
+
+ControlReader::ControlReader(Disk& disk, Clock& clock, RunFolder folder)
+    : disk_(disk), clock_(clock), folder_(std::move(folder)) {
+  take();
+}
+
+bool ControlReader::waiting() {
+  const double now = clock_.seconds();
+  if (there_ || now - looked_ < between_looks) return there_;
+  looked_ = now;
+  try {
+    there_ = disk_.exists(folder_.control());
+  } catch (const Error&) {  // a disk that fails is no reason to stop
+  }
+  return there_;
+}
+
+std::optional<ControlRequest> ControlReader::take() {
+  there_ = false;
+  try {
+    if (!disk_.exists(folder_.control())) return std::nullopt;
+    const std::string text = read_text(disk_, folder_.control(), longest_request);
+    disk_.remove_all(folder_.control());
+    const Json json = parse_json(text, folder_.control(), {.depth = 2, .values = 16});
+    ControlRequest request{.action = json.at("action").get<std::string>(), .value = json.value("value", 1.0)};
+    check_control(request);
+    return request;
+  } catch (const Json::exception&) {
+  } catch (const Error&) {
+  }
+  return std::nullopt;
+}
+
+void ControlReader::journal(std::int64_t step, const ControlRequest& request) {
+  try {
+    AppendLog(disk_, folder_.journal())
+        .append(
+            Json{{"time", clock_.unix_seconds()}, {"step", step}, {"action", request.action}, {"value", request.value}}
+                .dump() +
+            "\n");
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace echelon

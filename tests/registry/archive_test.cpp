@@ -1,0 +1,138 @@
+#include "registry/archive.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "base/error.h"
+#include "registry/model_diff.h"
+#include "registry/word_planes.h"
+#include "tests/support/says.h"
+#include "tests/support/temp_dir.h"
+#include "track/checkpoint.h"
+
+namespace echelon {
+namespace {
+
+std::vector<std::byte> bytes_of(const std::vector<float>& numbers) {
+  const auto bytes = std::as_bytes(std::span(numbers));
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(WordPlanes, GiveBackEveryBit) {
+  std::mt19937 random(7);
+  for (const std::size_t size : {0u, 1u, 3u, 4u, 5u, 1000u, 4099u}) {
+    std::vector<std::byte> first(size), second(size);
+    for (auto* v : {&first, &second})
+      for (std::byte& b : *v) b = static_cast<std::byte>(random());
+    EXPECT_EQ(unpack_words(pack_words(second, {}), {}, size), second);
+    EXPECT_EQ(unpack_words(pack_words(second, first), first, size), second);
+  }
+}
+
+TEST(WordPlanes, NumbersThatChangeLittleBecomeSmall) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0, 0.1f);
+  std::vector<float> first(100'000), second;
+  for (float& n : first) n = normal(random);
+  second = first;
+  for (float& n : second) n += 1e-4f * normal(random);
+  const std::size_t plain = 4 * first.size();
+  EXPECT_LT(pack_words(bytes_of(second), bytes_of(first)).size(), plain * 55 / 100);
+  EXPECT_LT(pack_words(bytes_of(first), bytes_of(first)).size(), plain / 100);
+}
+
+TEST(WordPlanes, DamageIsFoundOrGivesOtherBytesOfTheRightSize) {
+  const std::vector<std::byte> bytes = bytes_of(std::vector<float>(100, 1.5f));
+  std::vector<std::byte> packed = pack_words(bytes, {});
+  EXPECT_THROW(unpack_words(packed, {}, bytes.size() + 4), BadInput);
+  EXPECT_THROW(unpack_words(std::span(packed).first(packed.size() / 2), {}, bytes.size()), BadInput);
+  EXPECT_THROW(unpack_words({}, {}, 8), BadInput);
+}
+
+class Archive : public ::testing::Test {
+ protected:
+  Archive() : disk(make_real_disk()), run(create_run(*disk, dir.path(), "demo", "")) {}
+  // As training moves: each step a little further.
+  void save(std::int64_t step, double score) {
+    std::normal_distribution<float> normal(0, 0.001f);
+    for (float& w : weights) w += normal(random);
+    for (float& s : state) s = 0.9f * s + normal(random);
+    const TensorView w{"w", DType::f32, Shape{100, 50}, std::as_bytes(std::span(weights))};
+    const TensorView s{"s", DType::f32, Shape{100, 50}, std::as_bytes(std::span(state))};
+    TrainingPosition position;
+    position.step = step;
+    position.score = score;
+    write_checkpoint(*disk, run.checkpoints(), position, std::span(&w, 1), std::span(&s, 1));
+    for (const char* name : {model_file, state_file, manifest_file})
+      saved[step][name] = read_file(*disk, fmt::format("{}/step-{}/{}", run.checkpoints(), step, name), 1u << 30);
+  }
+  test::TempDir dir;
+  std::unique_ptr<Disk> disk;
+  RunFolder run;
+  std::mt19937 random{3};
+  std::vector<float> weights = std::vector<float>(5000, 0.1f), state = std::vector<float>(5000);
+  std::map<std::int64_t, SnapshotFiles> saved;
+};
+
+TEST_F(Archive, TwentyCheckpointsComeBackBitByBitFromLessSpace) {
+  for (int i = 1; i <= 20; ++i) save(10 * i, i == 7 ? 2 : 1);
+  const ArchiveResult result = archive_checkpoints(*disk, run);
+  EXPECT_EQ(result.snapshots, 20);
+  EXPECT_EQ(result.removed.size(), 18u);  // the newest and the best stay
+  EXPECT_EQ(list_checkpoints(*disk, run.checkpoints()).size(), 2u);
+  EXPECT_LT(static_cast<double>(result.archived), 0.9 * static_cast<double>(result.plain));
+  for (const auto& [step, files] : saved) {
+    EXPECT_EQ(read_archived(*disk, run, step), files);
+    restore_checkpoint(*disk, run, step);
+    EXPECT_EQ(open_checkpoint(*disk, fmt::format("{}/step-{}", run.checkpoints(), step)).manifest.position.step, step);
+  }
+  EXPECT_EQ(list_checkpoints(*disk, run.checkpoints()).size(), 20u);
+}
+
+TEST_F(Archive, GoesOnWhereItEnded) {
+  save(10, 1), save(20, 1);
+  archive_checkpoints(*disk, run);
+  save(30, 1);
+  EXPECT_EQ(archive_checkpoints(*disk, run).snapshots, 3);
+  EXPECT_EQ(read_archived(*disk, run, 30), saved[30]);
+}
+
+TEST_F(Archive, DamageIsNamedAndNothingIsRestored) {
+  save(10, 1), save(20, 1), save(30, 1);
+  archive_checkpoints(*disk, run);
+  const std::string path = archive_folder(run) + "/step-20.snapshot";
+  std::vector<std::byte> bytes = read_file(*disk, path, 1u << 30);
+  for (const std::size_t at : {std::size_t{2}, std::size_t{20}, bytes.size() / 2, bytes.size() - 1}) {
+    std::vector<std::byte> damaged = bytes;
+    damaged[at] ^= std::byte{64};
+    write_file_atomically(*disk, path, damaged);
+    EXPECT_THROW(read_archived(*disk, run, 30), BadInput) << at;  // which differs from it
+    EXPECT_EQ(read_archived(*disk, run, 10), saved[10]);
+  }
+  write_file_atomically(*disk, path, std::span(bytes).first(bytes.size() / 3));
+  EXPECT_THROW(restore_checkpoint(*disk, run, 20), BadInput);
+}
+
+TEST_F(Archive, ADifferenceOfModelsNamesTensorsShapesAndDistance) {
+  const auto file = [&](const std::string& name, std::vector<float> numbers, Shape shape, const char* tensor) {
+    const TensorView v{tensor, DType::f32, shape, std::as_bytes(std::span(numbers))};
+    write_safetensors(*disk, dir.path(name), std::span(&v, 1));
+    return SafetensorsFile(*disk, dir.path(name));
+  };
+  SafetensorsFile a = file("a", {3, 4}, Shape{2}, "w"), b = file("b", {3, 4}, Shape{2}, "w"),
+                  c = file("c", {3, 0}, Shape{2}, "w"), d = file("d", {3, 4}, Shape{1, 2}, "w"),
+                  e = file("e", {3, 4}, Shape{2}, "v");
+  EXPECT_TRUE(compare_weights(a, b).same_weights);
+  const ModelDifference moved = compare_weights(a, c);
+  EXPECT_TRUE(moved.same_architecture);
+  EXPECT_FALSE(moved.same_weights);
+  EXPECT_DOUBLE_EQ(moved.distance, 0.8);
+  EXPECT_DOUBLE_EQ(moved.tensors[0].cosine, 0.6);
+  EXPECT_FALSE(compare_weights(a, d).same_architecture);
+  EXPECT_EQ(compare_weights(a, e).tensors.size(), 2u);
+}
+
+}  // namespace
+}  // namespace echelon

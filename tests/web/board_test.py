@@ -1,0 +1,233 @@
+"""`echelon board` as a browser, a stranger and Prometheus meet it: over a real socket, with real runs."""
+import http.client, json, os, pathlib, shutil, socket, subprocess, sys, tempfile, time, unittest, urllib.parse, urllib.request
+
+PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+RECIPE = os.path.join(SOURCE, "recipes/demo.toml")
+QUICK = ["--set", "data.limit=200", "--set", "data.limit_test=50", "--set", "train.epochs=1"]
+
+
+def train(root, name, *words, wait=True):
+    command = [PROGRAM, "train", RECIPE, *QUICK, "--run", os.path.join(root, name), "--json", *words]
+    process = subprocess.Popen(command, cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if not wait:
+        return process
+    out, err = process.communicate()
+    assert process.returncode == 0, out + err
+    return json.loads(out.strip().splitlines()[-1])
+
+
+class Server:
+    def __init__(self, root, *words):
+        self.process = subprocess.Popen([PROGRAM, "board", "--root", root, "--port", "0", "--json", *words], cwd=SOURCE,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        said = json.loads(line)
+        self.port, self.token = said["port"], said["token"]
+
+    def stop(self):
+        self.process.terminate()
+        code = self.process.wait(30)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code
+
+    def ask(self, path, method="GET", body=None, headers=None, host=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.putrequest(method, path, skip_host=True)
+        connection.putheader("Host", host or f"127.0.0.1:{self.port}")
+        data = None if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        if data is not None:
+            connection.putheader("Content-Length", str(len(data)))
+        for name, value in (headers or {}).items():
+            connection.putheader(name, value)
+        connection.endheaders(data)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer, text
+
+    def get(self, path, **values):
+        query = urllib.parse.urlencode(values, doseq=True)
+        answer, text = self.ask(path + ("?" + query if query else ""))
+        assert answer.status == 200, text
+        return json.loads(text)
+
+    def act(self, path, body):
+        return self.ask(path, "POST", body, {"Content-Type": "application/json", "Authorization": "Bearer " + self.token})
+
+
+def until(condition, what):
+    for _ in range(1200):
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.1)
+    raise AssertionError("never happened: " + what)
+
+
+class Board(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.root = os.path.join(cls.folder.name, "runs")
+        os.mkdir(cls.root)
+        train(cls.root, "a", "--trace")
+        train(cls.root, "b", "--workers", "2", "--world", "tcp", "--set", "optim.lr=0.05")
+        cls.server = Server(cls.root)
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0
+        cls.folder.cleanup()
+
+    def test_the_page_and_what_it_asks_for(self):
+        answer, text = self.server.ask("/")
+        self.assertEqual(answer.status, 200)
+        self.assertTrue(answer.getheader("Content-Security-Policy").startswith("default-src 'self'"))
+        self.assertIn("main.js", text)
+        runs = self.server.get("/api/runs")["runs"]
+        self.assertEqual([r["name"] for r in runs], ["a", "b"])
+        self.assertEqual([r["name"] for r in self.server.get("/api/runs", q="optim.lr > 0.03")["runs"]], ["b"])
+        run = self.server.get("/api/run", name="a")
+        self.assertIn("[model]", run["recipe"])
+        self.assertEqual(sum(map(sum, run["evaluation"]["confusion"])), 50)
+        self.assertTrue(run["histograms"][0]["tensors"][0]["weights"]["counts"])
+        metrics = [json.loads(l) for l in pathlib.Path(self.root, "a/metrics.jsonl").read_text().splitlines()]
+        curve = self.server.get("/api/curves", run="a", metric="train_loss")["curves"][0]
+        self.assertEqual(curve["y"], [m["train_loss"] for m in metrics if "train_loss" in m])
+        trace = self.server.get("/api/trace", run="a")
+        self.assertIn("training", [r["label"] for r in trace["rows"]])
+        self.assertTrue(self.server.get("/api/graph", run="a")["layers"])
+        cluster = self.server.get("/api/run", name="b")["cluster"]
+        self.assertEqual(len(cluster["ranks"]), 2)
+        self.assertGreater(cluster["links"]["host_bytes_per_s"], 0)
+
+    def test_strangers_are_refused(self):
+        ask, token = self.server.ask, {"Authorization": "Bearer " + self.server.token, "Content-Type": "application/json"}
+        label = {"run": "a", "star": True}
+        self.assertEqual(ask("/api/runs", host="evil.example")[0].status, 403)
+        self.assertEqual(ask("/api/runs", headers={"Origin": "http://evil.example"})[0].status, 403)
+        self.assertEqual(ask("/api/label", "POST", label, {"Content-Type": "application/json"})[0].status, 401)
+        self.assertEqual(ask("/api/label", "POST", label, {**token, "Authorization": "Bearer " + "0" * 64})[0].status, 401)
+        self.assertEqual(ask("/api/label", "POST", label, {**token, "Content-Type": "text/plain"})[0].status, 415)
+        self.assertEqual(ask("/api/label", "POST", label, {**token, "Origin": "http://evil.example"})[0].status, 403)
+        self.assertEqual(ask("/api/runs", "DELETE", headers=token)[0].status, 405)
+        self.assertFalse(os.path.exists(os.path.join(self.root, "a/labels.json")))
+        for path in ("/../../etc/passwd", "/api/run?name=../../etc", "/%2e%2e/%2e%2e/etc/passwd", "/api/run?name=%00", "/web/main.js"):
+            answer, text = ask(path)
+            self.assertEqual(answer.status, 404, path)
+            self.assertNotIn("root:", text)
+        answer, _ = ask("/api/label", "POST", "x" * 200_000, token)
+        self.assertEqual(answer.status, 413)
+
+    def test_hostile_bytes_end_a_connection_and_nothing_else(self):
+        for text in (b"\0" * 100, b"GET", b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n",
+                     b"POST /api/label HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                     b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 10_000 + b"\r\n" * 500):
+            with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as s:
+                s.settimeout(20)
+                try:
+                    s.sendall(text)
+                    s.shutdown(socket.SHUT_WR)
+                    while s.recv(65536):
+                        pass
+                except ConnectionError:
+                    pass
+        self.assertEqual(self.server.ask("/")[0].status, 200)
+
+    def test_names_of_runs_are_text_and_never_markup(self):
+        name = "<img src=x onerror=alert(1)>"
+        train(self.root, name)
+        self.assertIn(name, [r["name"] for r in self.server.get("/api/runs")["runs"]])
+        answer, _ = self.server.ask("/api/runs")
+        self.assertEqual(answer.getheader("Content-Type"), "application/json")
+        self.assertEqual(answer.getheader("X-Content-Type-Options"), "nosniff")
+        shutil.rmtree(os.path.join(self.root, name))
+
+    def test_a_live_run_streams_pauses_saves_changes_its_rate_and_stops(self):
+        process = train(self.root, "live", "--set", "train.epochs=100000", "--workers", "2", "--world", "tcp", wait=False)
+        try:
+            until(lambda: any(r["name"] == "live" and r["values"].get("last_step", 0) > 2 for r in self.server.get("/api/runs")["runs"]), "the run appears")
+            stream = urllib.request.urlopen(f"http://127.0.0.1:{self.server.port}/api/events", timeout=60)
+            told = until(lambda: (lambda line: line.startswith(b"data: ") and json.loads(line[6:]))(stream.readline()), "an event")
+            self.assertIn("live", told["runs"])
+            stream.close()
+            self.assertIn('echelon_step{run="live"', self.server.ask("/metrics")[1])
+
+            def control(action, **more):
+                until(lambda: self.server.act("/api/control", {"run": "live", "action": action, **more})[0].status == 200, action)
+                until(lambda: action in [j["action"] for j in self.server.get("/api/run", name="live")["journal"]], "the run does " + action)
+
+            last = lambda: self.server.get("/api/run", name="live")["values"]["last_step"]
+            control("pause")
+            def stands_still():
+                before = last()
+                time.sleep(1.5)
+                return last() == before
+            until(stands_still, "it stands still")
+            step = last()
+            control("resume")
+            until(lambda: last() > step, "it goes on")
+            control("rate", value=0.25)
+            rates = lambda: [json.loads(l).get("lr") for l in pathlib.Path(self.root, "live/metrics.jsonl").read_text().splitlines()]
+            until(lambda: (lambda r: r and r[-1] and r[-1] < 0.3 * r[0])([x for x in rates() if x]), "the rate is lower")
+            control("checkpoint")
+            control("stop")
+            out, err = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertEqual(json.loads(out.strip().splitlines()[-1])["stopped_by"], "signal")
+            self.assertEqual(self.server.act("/api/control", {"run": "live", "action": "pause"})[0].status, 400)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+            shutil.rmtree(os.path.join(self.root, "live"), ignore_errors=True)
+
+    def test_leaving_this_machine_needs_a_token_and_a_certificate(self):
+        done = subprocess.run([PROGRAM, "board", "--root", self.root, "--host", "0.0.0.0", "--port", "0"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--token-file", done.stderr)
+        secret = os.path.join(self.folder.name, "s")
+        subprocess.run([PROGRAM, "secret", secret], check=True, capture_output=True)
+        done = subprocess.run([PROGRAM, "board", "--root", self.root, "--host", "0.0.0.0", "--port", "0", "--token-file", secret], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--certificate", done.stderr)
+        self.assertIn("ssh -L", done.stderr)
+
+    def test_a_taken_port_is_said(self):
+        done = subprocess.run([PROGRAM, "board", "--root", self.root, "--port", str(self.server.port)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--port", done.stderr)
+
+    @unittest.skipUnless(shutil.which("prometheus"), "no prometheus here: tools/setup browser installs it")
+    def test_prometheus_scrapes_it(self):
+        process = train(self.root, "scraped", "--set", "train.epochs=100000", wait=False)
+        home = tempfile.TemporaryDirectory()
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        config = pathlib.Path(home.name, "prometheus.yml")
+        config.write_text(f"global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: echelon\n  static_configs:\n  - targets: ['127.0.0.1:{self.server.port}']\n")
+        scraper = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={home.name}/data", f"--web.listen-address=127.0.0.1:{port}"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            def answer():
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?query=echelon_step", timeout=10) as r:
+                        return json.loads(r.read())["data"]["result"]
+                except OSError:
+                    return []
+            result = until(answer, "Prometheus has scraped a live run")
+            self.assertEqual(result[0]["metric"]["run"], "scraped")
+            self.assertGreater(float(result[0]["value"][1]), 0)
+        finally:
+            for p in (scraper, process):
+                p.kill()
+                p.communicate() if p is process else p.wait()
+            home.cleanup()
+            shutil.rmtree(os.path.join(self.root, "scraped"), ignore_errors=True)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

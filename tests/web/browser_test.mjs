@@ -1,0 +1,175 @@
+// Run by browser_test.py, which has started the server: ADDRESS, TOKEN, CHROMIUM, EXPORTED.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+const { chromium } = createRequire(process.cwd() + "/package.json")("playwright-core");
+
+const { ADDRESS, TOKEN, CHROMIUM, EXPORTED, ECHELON_SCREENSHOTS } = process.env;
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+const problems = [];
+
+async function page(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 820 }, ...options });
+  const p = await context.newPage();
+  p.setDefaultTimeout(120_000);
+  p.on("console", m => { if (m.type() === "error") problems.push(`console: ${m.text()} at ${p.url()}`); });
+  p.on("pageerror", e => problems.push(`error: ${e.message} at ${p.url()}`));
+  p.on("request", r => { if (!r.url().startsWith(ADDRESS) && !r.url().startsWith("file:") && !r.url().startsWith("data:")) problems.push("loaded from elsewhere: " + r.url()); });
+  return p;
+}
+// The page's policy forbids what playwright's own waitForFunction does (eval), so the question is asked from here.
+const until = async (p, f, argument) => {
+  for (let i = 0; i < 1200; ++i) {
+    if (await p.evaluate(f, argument)) return;
+    await p.waitForTimeout(100);
+  }
+  throw new Error("never happened: " + f);
+};
+const go = async (p, view, run) => {
+  await p.goto(`${ADDRESS}#/${view}${run ? "?" + [run].flat().map(r => "run=" + encodeURIComponent(r)).join("&") : ""}`);
+  await p.waitForSelector(`#view-${view}`);
+  await until(p, () => !document.getElementById("main").hasAttribute("aria-busy"));
+};
+const text = p => p.locator("main").innerText();
+const picture = (p, name) => ECHELON_SCREENSHOTS ? p.screenshot({ path: `${ECHELON_SCREENSHOTS}/${name}.png` }) : null;
+let count = 0;
+async function test(name, f) {
+  try { await f(); ++count; } catch (problem) { problems.push(`${name}: ${problem.message}`); }
+}
+
+const p = await page();
+await test("without the token nothing can be changed", async () => {
+  await go(p, "runs");
+  assert.ok(await p.locator("button.star").first().isDisabled());
+});
+await test("the token leaves the address", async () => {
+  await p.goto("about:blank");
+  await p.goto(`${ADDRESS}#token=${TOKEN}`);
+  await p.waitForSelector("table");
+  assert.ok(!p.url().includes(TOKEN));
+});
+await test("the table filters, sorts, groups, stars", async () => {
+  assert.equal(await p.locator("tbody tr").count(), 5);
+  assert.ok((await text(p)).includes("<b>bold</b>"), "names are text");
+  assert.equal(await p.locator("main b").count(), 0);
+  await p.fill("input[type=search]", "optim.lr > 0.03");
+  await p.press("input[type=search]", "Enter");
+  await until(p, () => document.querySelectorAll("tbody tr").length === 1);
+  await p.fill("input[type=search]", "optim.lrr > 1");
+  await p.press("input[type=search]", "Enter");
+  await until(p, () => document.querySelector("p.bad").textContent.includes("did you mean"));
+  problems.splice(0, problems.length, ...problems.filter(t => !t.includes("400")));  // the browser notes the refused question
+  await p.fill("input[type=search]", "");
+  await p.press("input[type=search]", "Enter");
+  await until(p, () => document.querySelectorAll("tbody tr").length === 5);
+  await p.click("th button:has-text('name')");
+  const names = () => p.locator("tbody tr td:nth-child(3)").allInnerTexts();
+  const first = await names();
+  await p.click("th button:has-text('name')");
+  assert.deepEqual(await names(), first.reverse());
+  await p.selectOption("select[aria-label='group by']", "model.name");
+  assert.ok((await p.locator("tr.group").count()) >= 1);
+  await p.selectOption("select[aria-label='group by']", "");
+  await p.click("button[aria-label='Star seed-2']");
+  await p.waitForSelector("button[aria-label='Star seed-2'][aria-pressed=true]");
+  await p.fill("input[aria-label='Add a column']", "optim.lr");
+  await p.press("input[aria-label='Add a column']", "Enter");
+  await p.waitForSelector("th:has-text('optim.lr')");
+  await picture(p, "board-runs");
+});
+await test("curves of several runs, zoomed, with seeds as a band", async () => {
+  await go(p, "curves", ["seed-1", "seed-2"]);
+  const card = p.locator("section[data-metric=train_loss]");
+  assert.match(await card.locator("[role=img]").getAttribute("aria-label"), /seed-1 ends at .*seed-2 ends at/);
+  const box = await card.locator(".u-over").boundingBox();
+  const asked = p.waitForRequest(r => r.url().includes("/api/curves") && r.url().includes("from="));
+  await p.mouse.move(box.x + box.width * .3, box.y + 40);
+  await p.mouse.down();
+  await p.mouse.move(box.x + box.width * .6, box.y + 60, { steps: 5 });
+  await p.mouse.up();
+  await asked;
+  await p.selectOption("select[aria-label=over]", "seconds");
+  await p.check("text=seeds as bands");
+  await until(p, () => document.querySelector("section[data-metric=train_loss] .legend").textContent.includes("(2)"));
+});
+await test("one run has its result, curves, confusion matrix, weights, checkpoints, recipe and log", async () => {
+  await go(p, "run", "seed-1");
+  const shown = await text(p);
+  for (const part of ["Result", "Confusion matrix", "Weights", "Checkpoints", "Recipe", "Log of rank 0", "test_accuracy"]) assert.ok(shown.includes(part), part);
+  assert.equal(await p.locator("table.matrix tbody tr").count(), 10);
+  assert.ok((await p.locator("canvas").count()) >= 2);
+  await p.selectOption("select[aria-label='difference to']", "seed-2");
+  await until(p, () => document.querySelector("main").innerText.includes("train.seed"));
+  await p.evaluate(() => scrollTo(0, 0));
+  await picture(p, "board-run");
+});
+await test("a live run moves by itself and takes a request", async () => {
+  await go(p, "run", "live");
+  const step = () => p.evaluate(async () => (await (await fetch("/api/run?name=live")).json()).values.last_step);
+  const before = await step();
+  await until(p, async b => (await (await fetch("/api/run?name=live")).json()).values.last_step > b, before);
+  await p.click("#actions button:has-text('Checkpoint')");
+  await until(p, () => document.getElementById("toast").textContent.includes("checkpoint"));
+  await until(p, async () => (await (await fetch("/api/run?name=live")).json()).journal.length > 0);
+  assert.equal(await p.locator("#live").innerText(), "live");
+});
+await test("the workers' timeline zooms by keyboard", async () => {
+  await go(p, "workers", "easgd");
+  assert.ok((await text(p)).includes("waits for 1"));
+  const asked = p.waitForRequest(r => r.url().includes("/api/trace?") && r.url().includes("from="));
+  await p.locator("canvas").focus();
+  await p.keyboard.press("+");
+  await asked;
+  await p.keyboard.press("0");
+  assert.ok((await text(p)).includes("What took longest"));
+  await p.evaluate(() => scrollTo(0, 0));
+  await picture(p, "board-workers");
+});
+await test("cluster, system, graph, compare and plans have content", async () => {
+  await go(p, "cluster", "easgd");
+  assert.ok((await text(p)).includes("2 workers on 1 host"));
+  await go(p, "system", "easgd");
+  assert.ok((await text(p)).includes("elastic"));
+  assert.ok((await p.locator("circle.dot").count()) > 0);
+  await picture(p, "board-system");
+  await go(p, "graph", "seed-1");
+  assert.ok((await text(p)).includes("conv1"));
+  assert.ok((await text(p)).includes("% of the time"));
+  await go(p, "compare", ["seed-1", "easgd"]);
+  assert.ok((await text(p)).includes("seconds to target"));
+  await go(p, "plans");
+  assert.ok((await text(p)).includes("easgd"));
+});
+await test("the keyboard reaches the views", async () => {
+  const keys = await page();
+  await go(keys, "runs");
+  for (const key of ["Tab", "Tab", "Tab", "Tab", "Enter"]) await keys.keyboard.press(key);  // skip link, brand, Runs, Curves
+  await keys.waitForSelector("#view-curves");
+  await keys.context().close();
+});
+for (const colorScheme of ["light", "dark"])
+  await test(`narrow and ${colorScheme}`, async () => {
+    const narrow = await page({ viewport: { width: 380, height: 740 }, colorScheme });
+    for (const [view, run] of [["runs"], ["curves", "seed-1"], ["run", "seed-1"], ["workers", "easgd"], ["cluster", "easgd"], ["system", "easgd"], ["graph", "seed-1"], ["compare", ["seed-1", "easgd"]], ["plans"]]) {
+      await go(narrow, view, run);
+      const wide = await narrow.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.ok(wide <= 1, `${view} is ${wide} dots too wide`);
+      const [back, front] = await narrow.evaluate(() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color].map(c => c.match(/\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0)));
+      assert.ok(colorScheme === "dark" ? back < 150 && front > 500 : back > 700 && front < 200, `${view}: ${back} ${front}`);
+    }
+    await narrow.context().close();
+  });
+await test("the exported run opens by itself", async () => {
+  const alone = await page();
+  await alone.goto(EXPORTED);
+  assert.ok((await alone.locator("body").innerText()).includes("Confusion matrix"));
+  assert.ok((await alone.locator("svg").count()) >= 1);
+});
+if (ECHELON_SCREENSHOTS) {
+  const dark = await page({ colorScheme: "dark" });
+  await go(dark, "curves", ["seed-1", "seed-2", "easgd"]);
+  await picture(dark, "board-curves-dark");
+}
+await browser.close();
+for (const problem of problems) console.log(problem);
+console.log(`${count} passed, ${problems.length} problems`);
+process.exit(problems.length ? 1 : 0);

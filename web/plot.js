@@ -1,0 +1,103 @@
+// Curves with uPlot: several runs in one picture, each with its own x values, seeds as a band. Drag to zoom: the server
+// is asked for the exact points of what is seen; a double click goes back.
+
+import uPlot from "./uPlot.js";
+import { el, seriesColour, colour } from "./dom.js";
+import { bytes, count, duration, number } from "./format.js";
+
+const xFormats = { seconds: duration, time: duration, bytes, samples: count };
+
+// All curves on the union of their x values; what a curve does not have is null, and drawn through.
+function aligned(curves) {
+  const x = [...new Set(curves.flatMap(c => c.x))].sort((a, b) => a - b);
+  const at = new Map(x.map((value, i) => [value, i]));
+  return [x, ...curves.map(c => {
+    const y = new Array(x.length).fill(null);
+    c.x.forEach((value, i) => { y[at.get(value)] = c.y[i]; });
+    return y;
+  })];
+}
+
+// The value of a curve at x, between its points.
+function valueAt(curve, x) {
+  const n = curve.x.length;
+  if (n === 0 || x < curve.x[0] || x > curve.x[n - 1]) return null;
+  let low = 0, high = n - 1;
+  while (high - low > 1) { const middle = (low + high) >> 1; if (curve.x[middle] <= x) low = middle; else high = middle; }
+  if (n === 1 || curve.x[high] === curve.x[low]) return curve.y[low];
+  return curve.y[low] + (curve.y[high] - curve.y[low]) * (x - curve.x[low]) / (curve.x[high] - curve.x[low]);
+}
+
+// Curves of one name become their mean, and the lowest and highest of them.
+export function banded(curves) {
+  const groups = Map.groupBy ? Map.groupBy(curves, c => c.name)
+    : curves.reduce((m, c) => m.set(c.name, [...(m.get(c.name) ?? []), c]), new Map());
+  return [...groups].map(([name, members]) => {
+    if (members.length === 1) return members[0];
+    const x = [...new Set(members.flatMap(c => c.x))].sort((a, b) => a - b), low = [], high = [], y = [];
+    for (const at of x) {
+      const values = members.map(c => valueAt(c, at)).filter(v => v !== null);
+      y.push(values.reduce((a, b) => a + b, 0) / values.length);
+      low.push(Math.min(...values));
+      high.push(Math.max(...values));
+    }
+    return { name: `${name} (${members.length})`, x, y, low, high };
+  });
+}
+
+export function smoothed(y, window) {
+  if (window <= 1) return y;
+  const keep = 1 - 1 / window;
+  let mean = 0, weight = 0;
+  return y.map(v => { mean = keep * mean + (1 - keep) * v; weight = keep * weight + (1 - keep); return mean / weight; });
+}
+
+// curves: [{name, x, y, low?, high?, at?}], `at`: which colour; its place in the list if there is none. zoom(from, to) is called when a range is chosen, zoom() when all is wanted again.
+export function plot(node, { title, x, log = false, curves, height = 260, zoom }) {
+  const values = curves.flatMap(c => c.y).filter(v => v > 0), spread = values.length ? values.reduce((a, b) => Math.max(a, b)) / values.reduce((a, b) => Math.min(a, b)) : 1;
+  log = log && spread > 8;  // within less than a decade the logarithm says nothing, and has no marks
+  const flat = [], bands = [], series = [{ label: x }];
+  curves.forEach((c, i) => {
+    const stroke = seriesColour(c.at ?? i);
+    if (c.low) {
+      const first = flat.length + 1;
+      flat.push({ x: c.x, y: c.high }, { x: c.x, y: c.low });
+      const hidden = { stroke: "transparent", width: 0, points: { show: false }, spanGaps: true };
+      series.push({ label: c.name + " highest", ...hidden }, { label: c.name + " lowest", ...hidden });
+      bands.push({ series: [first, first + 1], fill: stroke + "33" });
+    }
+    flat.push(c);
+    series.push({ label: c.name, stroke, width: 1.6, spanGaps: true, points: { show: c.x.length < 40, size: 4 },
+                  value: (_, v) => number(v) });
+  });
+  const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 },
+                 font: "12px system-ui, DejaVu Sans, sans-serif" };
+  const width = Math.max(260, node.clientWidth - 4);
+  const options = {
+    width, height, series, bands, legend: { show: false }, cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 16 } },
+    scales: { x: { time: false }, y: log ? { distr: 3, range: (_, low, high) => [low * .9, high * 1.1] } : {} },
+    axes: [{ ...axis, space: 70, values: (_, ticks) => ticks.map(v => (xFormats[x] ?? (n => number(n, 3)))(v)) },
+           { ...axis, size: 62, values: (_, ticks) => ticks.map(v => v === null ? "" : number(v, 3)) }],
+    hooks: {
+      setSelect: [u => {
+        if (u.select.width < 4) return;
+        zoom?.(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+        u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+      }],
+      setCursor: [u => {
+        const i = u.cursor.idx;
+        readout.textContent = i === null || i === undefined ? "" : `${x} ${(xFormats[x] ?? number)(u.data[0][i])}`;
+      }],
+    },
+  };
+  const readout = el("span", { class: "quiet" });
+  const legend = el("div", { class: "legend" }, curves.map((c, i) =>
+    el("span", {}, el("i", { style: { background: seriesColour(c.at ?? i) } }), c.name)), readout);
+  const holder = el("div", { role: "img", "aria-label": `${title} over ${x}: ${curves.map(c => `${c.name} ends at ${number(c.y.at(-1))}`).join(", ")}` });
+  node.replaceChildren(el("h3", {}, title), holder, legend);
+  const u = new uPlot(options, log ? aligned(flat).map((column, i) => i ? column.map(v => v > 0 ? v : null) : column) : aligned(flat), holder);
+  u.over.addEventListener("dblclick", () => zoom?.());
+  const resize = new ResizeObserver(() => { const w = Math.max(260, node.clientWidth - 4); if (Math.abs(w - u.width) > 8) u.setSize({ width: w, height }); });
+  resize.observe(node);
+  return { destroy() { resize.disconnect(); u.destroy(); } };
+}

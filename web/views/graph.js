@@ -1,0 +1,44 @@
+// The network of a run: its layers in order, with shapes, weights, FLOPs, and the time each took where there is a trace.
+
+import { get } from "../api.js";
+import { choice, el } from "../dom.js";
+import { bytes, count, duration, percent } from "../format.js";
+import { listRuns, runFor } from "../store.js";
+
+export async function open(node, values) {
+  const all = (await listRuns("")).runs, name = runFor(values, all);
+  node.append(el("h1", {}, "Graph", name ? `: ${name}` : ""));
+  if (!name) return {};
+  node.append(el("div", { class: "bar" }, choice("run", all.map(r => r.name), name, v => { location.hash = `#/graph?run=${encodeURIComponent(v)}`; })));
+  const graph = await get("/api/graph", { run: name });
+  const run = await get("/api/run", { name });
+  const times = new Map();
+  if (run.has_trace) for (const t of await get("/api/trace/totals", { run: name })) {
+    if (t.category !== "forward" && t.category !== "backward") continue;
+    const layer = t.name.slice(0, t.name.lastIndexOf(" "));
+    times.set(layer, (times.get(layer) ?? 0) + t.seconds);
+  }
+  const total = [...times.values()].reduce((a, b) => a + b, 0), flops = Math.max(1, ...graph.layers.map(l => l.flops ?? 0));
+  const rowHeight = 56, width = 640, height = graph.layers.length * rowHeight + 40;
+  node.append(el("p", {}, `${graph.model}: ${count(graph.weights)} weights, ${count(graph.forward_flops_per_sample)} FLOPs a sample forward, ${count(graph.training_flops_per_sample)} in training; `,
+      `a step on ${graph.batch} samples takes ${bytes(graph.step_bytes)}.`),
+    el("div", { class: "plots" },
+      el("div", { class: "card scroll" }, el("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": `${graph.layers.length} layers` },
+        el("text", { x: 20, y: 18, class: "quiet" }, `input ${graph.input}`),
+        graph.layers.map((l, i) => el("g", {},
+          el("line", { class: "wire", x1: 150, y1: 24 + i * rowHeight, x2: 150, y2: 34 + i * rowHeight }),
+          el("rect", { class: "node", x: 20, y: 34 + i * rowHeight, width: 260, height: 44, rx: 7 }),
+          el("rect", { x: 20, y: 74 + i * rowHeight, width: 260 * (l.flops ?? 0) / flops, height: 4, rx: 2, fill: "var(--compute)" }),
+          el("text", { x: 32, y: 53 + i * rowHeight }, l.layer), el("text", { x: 32, y: 69 + i * rowHeight, class: "quiet" }, l.operations.length > 38 ? l.operations.slice(0, 37) + "…" : l.operations),
+          el("text", { x: 296, y: 53 + i * rowHeight }, Array.isArray(l.output) ? l.output.join(" × ") : l.output),
+          el("text", { x: 296, y: 69 + i * rowHeight, class: "quiet" }, `${l.weights ? count(l.weights) + " weights, " : ""}${count(l.flops)} FLOPs${times.has(l.layer) ? `, ${percent(times.get(l.layer) / total)} of the time` : ""}`))))),
+      el("div", {}, el("div", { class: "scroll" }, el("table", {},
+        el("thead", {}, el("tr", {}, ["layer", "output", "weights", "FLOPs", "time", "slices"].map((h, i) => el("th", { class: i > 1 && "n" }, h)))),
+        el("tbody", {}, graph.layers.map(l => el("tr", {}, el("td", {}, l.layer), el("td", {}, Array.isArray(l.output) ? l.output.join("×") : l.output), el("td", { class: "n" }, count(l.weights)), el("td", { class: "n" }, count(l.flops)), el("td", { class: "n" }, duration(times.get(l.layer))), el("td", { class: "n" }, l.slices ?? 1)))))),
+        el("h2", {}, "Memory of a step"), el("div", { class: "scroll" }, el("table", {}, el("tbody", {},
+          (graph.phases ?? []).map(p => el("tr", {}, el("td", {}, `activations, ${p.phase}`), el("td", { class: "n" }, bytes(p.arena_bytes)), el("td", { class: "quiet" }, `${bytes(p.without_reuse_bytes)} without reuse`))),
+          el("tr", {}, el("td", {}, "parameters"), el("td", { class: "n" }, bytes(graph.parameter_bytes)), el("td")), el("tr", {}, el("td", {}, "contributions of a shard"), el("td", { class: "n" }, bytes(graph.contribution_bytes)), el("td"))))),
+        run.values.plan && el("p", {}, `Placed by the plan ${run.values.plan}: echelon plan show says which rank has which layers.`),
+        !run.has_trace && el("p", { class: "quiet" }, "Train with --trace to see how long each layer took."))));
+  return {};
+}

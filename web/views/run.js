@@ -1,0 +1,112 @@
+// One run: result, recipe (with the difference to another), curve, confusion matrix and mistakes, histograms of weights
+// and of their changes, checkpoints, journal, log; and what can be asked of it while it goes on.
+
+import { get, mayAct, post } from "../api.js";
+import { choice, el, fill, toast } from "../dom.js";
+import { duration, number, percent, when } from "../format.js";
+import { drawHistogram, drawPixels } from "../pictures.js";
+import { plot, smoothed } from "../plot.js";
+import { listRuns, runFor } from "../store.js";
+
+const shownResults = ["state", "model", "started", "steps", "epochs", "train_loss", "val_loss", "val_accuracy", "test_loss", "test_accuracy", "best", "seconds",
+  "samples_per_s", "world", "workers", "parent", "data_fingerprint", "weights_sha256"];
+const formats = { started: when, seconds: duration };
+
+function actions(run) {
+  const act = async (action, extra = {}) => { try { await post("/api/control", { run, action, ...extra }); toast(`asked to ${action}`); } catch (p) { toast(p.message); } };
+  const factor = el("input", { type: "number", step: "any", min: 0, value: 0.5, size: 5, "aria-label": "Factor of the rate" });
+  return el("div", { class: "bar", id: "actions" }, ["pause", "resume", "checkpoint", "stop"].map(a =>
+    el("button", { onclick: () => { if (a !== "stop" || confirm(`Stop ${run}? It saves first and can go on later.`)) act(a); } }, a[0].toUpperCase() + a.slice(1))),
+    el("label", {}, "rate ×", factor), el("button", { onclick: () => act("rate", { value: Number(factor.value) }) }, "Change the rate"));
+}
+
+function confusion(evaluation) {
+  const most = Math.max(1, ...evaluation.confusion.map(r => Math.max(...r)));
+  return el("div", { class: "scroll" }, el("table", { class: "matrix" },
+    el("thead", {}, el("tr", {}, el("th", {}, "is \\ said"), evaluation.classes.map(c => el("th", {}, c)), el("th", {}, "right"))),
+    el("tbody", {}, evaluation.confusion.map((row, i) => {
+      const sum = row.reduce((a, b) => a + b, 0);
+      return el("tr", {}, el("th", {}, evaluation.classes[i]), row.map((n, j) => el("td", { class: "heat", style: {
+        background: n ? `color-mix(in srgb, var(${i === j ? "--good" : "--bad"}) ${Math.round(12 + 60 * (i === j ? n / most : Math.min(1, 4 * n / Math.max(1, sum))))}%, transparent)` : "none" } }, n || "")),
+        el("td", {}, sum ? percent(row[i] / sum) : ""));
+    }))));
+}
+
+function histograms(lines) {
+  const steps = [...new Map(lines.map(l => [l.step, l])).values()].sort((a, b) => a.step - b.step);
+  const holder = el("div", { class: "cards" });
+  const slider = el("input", { type: "range", min: 0, max: steps.length - 1, value: steps.length - 1, "aria-label": "Step of the histograms", oninput: draw });
+  const at = el("span", { class: "quiet" });
+  function draw() {
+    const line = steps[Number(slider.value)];
+    at.textContent = `step ${number(line.step)}`;
+    holder.replaceChildren(...line.tensors.map(t => el("figure", { class: "card" }, el("h3", {}, t.name),
+      drawHistogram(t.weights, "weights", "--s0"), t.change ? drawHistogram(t.change, "change since the evaluation before", "--s1") : null)));
+  }
+  draw();
+  return [el("div", { class: "bar" }, slider, at), holder];
+}
+
+export async function open(node, values) {
+  const all = (await listRuns("")).runs, name = runFor(values, all);
+  if (!name) { node.append(el("h1", {}, "Run"), el("p", { class: "quiet" }, "No runs yet.")); return {}; }
+  let run = await get("/api/run", { name });
+  const drawn = [];
+  const section = (title, ...content) => node.append(el("h2", {}, title), ...content);
+
+  async function draw() {
+    drawn.splice(0).forEach(d => d.destroy());
+    fill(node, el("h1", {}, run.star ? "★ " : "", name, " ", run.tags.map(t => el("span", { class: "tag" }, t))),
+      run.note && el("p", {}, run.note), run.values.state === "running" && mayAct() && actions(name));
+    const facts = el("dl", { class: "facts" }, shownResults.filter(k => run.values[k] !== undefined).map(k =>
+      [el("dt", {}, k), el("dd", {}, k === "best" ? `${run.values.best_metric} ${number(run.values.best)} at step ${number(run.values.best_step)}` : (formats[k] ?? (v => number(v, 6)))(run.values[k]))]));
+    const loss = el("section", { class: "card" }), score = el("section", { class: "card" });
+    node.append(el("div", { class: "plots" }, el("section", { class: "card" }, el("h3", {}, "Result"), facts), loss, score));
+    const metrics = await get("/api/metrics", { run: name });
+    const picture = async (card, wanted, log) => {
+      const names = wanted.filter(m => metrics.includes(m));
+      const curves = await Promise.all(names.map(async m => ({ name: m, ...(await get("/api/curves", { run: name, metric: m, points: 1000 })).curves[0] })));
+      card.hidden = !curves.length;
+      if (curves.length) drawn.push(plot(card, { title: wanted[0].includes("loss") ? "loss" : "accuracy", x: "step", log, curves: curves.map(c => ({ ...c, y: smoothed(c.y, c.name.startsWith("train") ? 8 : 1) })) }));
+    };
+    await picture(loss, ["train_loss", "val_loss", "test_loss"], true);
+    await picture(score, ["train_accuracy", "val_accuracy", "test_accuracy"], false);
+
+    if (run.evaluation) {
+      section("Confusion matrix", confusion(run.evaluation));
+      const pictures = run.evaluation.mistakes.filter(m => m.pixels);
+      if (run.evaluation.mistakes.length) section("Its most confident mistakes", el("div", { class: "mistakes" }, (pictures.length ? pictures : run.evaluation.mistakes).map(m =>
+        el("figure", {}, m.pixels && drawPixels(m), el("figcaption", {}, `${m.is} read as ${m.said}`, el("br"), percent(m.confidence))))));
+    }
+    if (run.histograms.length) section("Weights", ...histograms(run.histograms));
+    section("Checkpoints", run.checkpoints.length || run.archived.length ? el("div", { class: "scroll" }, el("table", {},
+      el("thead", {}, el("tr", {}, ["step", "score", "weights", ""].map(h => el("th", {}, h)))),
+      el("tbody", {}, run.checkpoints.map(c => el("tr", {}, el("td", { class: "n" }, number(c.step)), el("td", { class: "n" }, number(c.score)), el("td", {}, c.weights_sha256.slice(0, 16)), el("td", {}, ""))),
+        run.archived.map(step => el("tr", {}, el("td", { class: "n" }, number(step)), el("td"), el("td"), el("td", { class: "quiet" }, "in the archive"))))))
+      : el("p", { class: "quiet" }, "None."));
+    if (run.journal.length) section("Asked by hand", el("div", { class: "scroll" }, el("table", {},
+      el("tbody", {}, run.journal.map(j => el("tr", {}, el("td", {}, when(j.time)), el("td", { class: "n" }, `step ${j.step}`), el("td", {}, j.action), el("td", { class: "n" }, j.action === "rate" ? `× ${number(j.value)}` : "")))))));
+    const recipe = el("div"), other = choice("difference to", ["", ...all.map(r => r.name).filter(n => n !== name)], "", async v => {
+      if (!v) return recipe.replaceChildren(el("pre", {}, run.recipe));
+      const them = all.find(r => r.name === v);
+      const keys = [...new Set([...Object.keys(run.values), ...Object.keys(them.values)])].filter(k => k.includes(".") && run.values[k] !== them.values[k]).sort();
+      recipe.replaceChildren(keys.length ? el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["setting", name, v].map(h => el("th", {}, h)))),
+        el("tbody", {}, keys.map(k => el("tr", {}, el("td", {}, k), el("td", {}, number(run.values[k]) || "-"), el("td", {}, number(them.values[k]) || "-"))))))
+        : el("p", { class: "quiet" }, "The recipes do not differ."));
+    });
+    recipe.append(el("pre", {}, run.recipe));
+    section("Recipe", el("div", { class: "bar" }, other), recipe);
+    section("Log of rank 0", el("pre", { tabindex: 0 }, run.log || "-"));
+  }
+  await draw();
+  // Whoever is typing is not disturbed, and the page stays where it was.
+  const typing = () => node.contains(document.activeElement) && /^(INPUT|SELECT)$/.test(document.activeElement.tagName);
+  return { async changed(names) {
+             if (!names.includes(name) || typing()) return;
+             run = await get("/api/run", { name });
+             const at = scrollY;
+             await draw();
+             scrollTo(0, at);
+           },
+           leave() { drawn.forEach(d => d.destroy()); } };
+}
