@@ -9,7 +9,7 @@ export CTEST_PARALLEL_LEVEL ?= $(JOBS)
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
-.PHONY: all test test-all train bench compare check format asan tsan debug fuzz attack install clean help setup
+.PHONY: all test test-all train bench compare judge check format asan tsan debug fuzz attack install clean help setup
 
 all: setup $(BUILD)/build.ninja            ## build the program: build/echelon (what `make` alone does)
 	@cmake --build --preset release -j $(JOBS) --target echelon
@@ -32,6 +32,11 @@ bench: all                                 ## our speed on the reference network
 compare: all                               ## the same beside PyTorch, interleaved (installs python3-torch)
 	@tools/setup peer
 	@bench/compare
+
+judge: all                                 ## every exported network beside onnxruntime (installs onnxruntime-node from npm)
+	@tools/onnxruntime
+	@cmake --build --preset release -j $(JOBS) --target test_onnx
+	@$(BUILD)/tests/test_onnx --gtest_filter='OnnxExport.*'
 
 check: setup                               ## format, include arrows, retired words, lint of changed files (TIDY=all: of every file), lengths, commit subjects
 	@tools/setup check

@@ -61,7 +61,7 @@ set(ECHELON_USUAL_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <conditi
 # The rooms whose own loops a step's time depends on are compiled with -O3; those that run once a run or once an
 # evaluation with -O1, which takes a fifth less time to compile; the rest with -O2.
 set(ECHELON_HOT_ROOMS kernels data collective codec)
-set(ECHELON_COLD_ROOMS nn models recipe track registry web run cli)
+set(ECHELON_COLD_ROOMS nn models recipe track registry web onnx run cli)
 function(echelon_optimise target level)
   if(NOT ECHELON_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/run_encoder.h"
+#include "cli/run_samples.h"
 #include "cli/run_facts.h"
 #include "cli/run_record.h"
 #include "cli/system_details.h"

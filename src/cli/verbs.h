@@ -13,6 +13,9 @@ void add_init(Verb program);
 void add_eval(Verb program);
 void add_predict(Verb program);
 void add_sample(Verb program);
+void add_export(Verb program);
+void add_import(Verb program);
+void add_serve(Verb program);
 void add_runs(Verb program);
 void add_runs_registry(Verb runs);  // parts of it
 void add_runs_archive(Verb runs);

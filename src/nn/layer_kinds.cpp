@@ -1,6 +1,11 @@
 // The kinds of layers that a recipe can name: their keys, and how each is read.
 #include <array>
 
+#include "base/error.h"
+#include "graph/ops/batch_matmul.h"
+#include "graph/ops/elementwise.h"
+#include "graph/ops/permute.h"
+#include "graph/ops/shape.h"
 #include "nn/layer_table.h"
 
 namespace echelon::nn {
@@ -209,6 +214,66 @@ BuildLayer read_multiply(OptionReader&) {
   return [](Net& net, In x) { return net.multiply({x.begin(), x.end()}); };
 }
 
+// --- what networks from elsewhere are made of (onnx/import.h) ---
+BuildLayer read_scale(OptionReader& o) {
+  return [factor = real(o, "factor", 1), offset = real(o, "offset", 0)](Net& net, In x) {
+    const auto scope = net.block("scale");
+    Value y = x[0];
+    if (factor != 1) y = ops::scale(net.graph(), y, factor);
+    return offset == 0 ? y : ops::offset(net.graph(), y, offset);
+  };
+}
+
+// Both ends are ReLUs, which have gradients: least + relu(x - least), and most - relu(most - x).
+BuildLayer read_clip(OptionReader& o) {
+  return [least = real(o, "least", -1e30), most = real(o, "most", 1e30)](Net& net, In x) {
+    const auto scope = net.block("clip");
+    Graph& g = net.graph();
+    Value y = x[0];
+    if (least > -1e30f) y = ops::offset(g, ops::relu(g, ops::offset(g, y, -least)), least);
+    if (most < 1e30f)
+      y = ops::offset(g, ops::scale(g, ops::relu(g, ops::offset(g, ops::scale(g, y, -1), most)), -1), most);
+    return y;
+  };
+}
+
+BuildLayer read_slice(OptionReader& o) {
+  const int axis = small(o, "axis", 1, 1, Shape::max_rank - 1);
+  const std::int64_t begin = o.integer("begin", 0, -huge, huge), end = o.integer("end", huge, -huge, huge);
+  return [=](Net& net, In x) {
+    const auto scope = net.block("slice");
+    if (axis >= net.shape(x[0]).rank()) bad_input("layer 'slice': {} has no axis {}", to_string(net.shape(x[0])), axis);
+    const std::int64_t extent = net.shape(x[0])[axis];
+    const auto from_start = [&](std::int64_t i) { return std::min(i < 0 ? i + extent : i, extent); };
+    return ops::slice(net.graph(), x[0], axis, from_start(begin), from_start(end));
+  };
+}
+
+BuildLayer read_permute(OptionReader& o) {
+  const auto stated = o.integers("axes", {1}, 1, Shape::max_rank - 1);
+  o.require("axes", "in which order do the dimensions come? The batch, 0, stays the first");
+  std::vector<int> axes{0};
+  for (const std::int64_t a : stated) axes.push_back(static_cast<int>(a));
+  return [axes](Net& net, In x) {
+    const auto scope = net.block("permute");
+    return ops::permute(net.graph(), x[0], axes);
+  };
+}
+
+BuildLayer read_matmul(OptionReader& o) {
+  return [turned = o.flag("transpose", false)](Net& net, In x) {
+    const auto scope = net.block("matmul");
+    return ops::batch_matmul(net.graph(), x[0], x[1], false, turned);
+  };
+}
+
+BuildLayer read_causal_mask(OptionReader&) {
+  return [](Net& net, In x) {
+    const auto scope = net.block("causal_mask");
+    return ops::causal_mask(net.graph(), x[0]);
+  };
+}
+
 constexpr std::string_view conv_keys =
     "kernel = 3, stride = 1, padding = 0, dilation = 1, bias = true, weight_norm = false, init, init_value = 1";
 constexpr std::string_view pool_keys = "kernel = 2, stride = kernel, padding = 0, count_padding = true";
@@ -259,6 +324,12 @@ constexpr auto table = std::to_array<LayerKind>({
     {"softplus", "", 1, 1, plain<&Net::softplus>},
     {"elu", "alpha = 1", 1, 1, read_elu},
     {"softmax", "", 1, 1, plain<&Net::softmax>},
+    {"scale", "factor = 1, offset = 0", 1, 1, read_scale},
+    {"clip", "least, most", 1, 1, read_clip},
+    {"slice", "axis = 1, begin = 0, end (of the axis)", 1, 1, read_slice},
+    {"permute", "axes (of the dimensions behind the batch, counted from 1)", 1, 1, read_permute},
+    {"matmul", "transpose = false; inputs = [a, b], matrices in the last two dimensions", 2, 2, read_matmul},
+    {"causal_mask", "(scores [.., queries, keys]: no query sees a later key)", 1, 1, read_causal_mask},
 });
 
 }  // namespace

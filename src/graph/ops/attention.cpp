@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "graph/attributes.h"
 #include "kernels/attention.h"
 
 namespace echelon::ops {
@@ -48,10 +49,11 @@ class AttentionGrad : public AttentionBase {
   }
 };
 
-class Attention : public AttentionBase {
+class Attention : public AttentionBase, public WithAttributes {
  public:
   using AttentionBase::AttentionBase;
   std::string_view name() const override { return "attention"; }
+  Attributes attributes() const override { return {{"heads", heads_}, {"causal", causal_}}; }
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape& s = in[0].shape;
     if (s.rank() != 3 || heads_ < 1 || s[2] % (3 * heads_) != 0)
@@ -118,10 +120,11 @@ class CrossAttentionGrad : public Op {
   int heads_;
 };
 
-class CrossAttention : public Op {
+class CrossAttention : public Op, public WithAttributes {
  public:
   explicit CrossAttention(int heads) : heads_(heads) {}
   std::string_view name() const override { return "cross_attention"; }
+  Attributes attributes() const override { return {{"heads", heads_}}; }
   std::string detail() const override { return fmt::format("{} heads", heads_); }
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape &q = in[0].shape, &kv = in[1].shape;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/attributes.h"
 #include "graph/ops/batch_norm_strips.h"
 #include "graph/ops/norm.h"
 #include "kernels/batch_norm.h"
@@ -130,12 +131,13 @@ class BatchNormTraining : public Op {
 };
 
 // (x, gamma, beta, running mean, running variance [, residual]) -> y
-class BatchNormInference : public Op {
+class BatchNormInference : public Op, public WithAttributes {
  public:
   BatchNormInference(float eps, BatchNormExtras e) : eps_(eps), e_(e) {}
   bool plain() const { return !e_.relu && !e_.residual; }
   float eps() const { return eps_; }
   std::string_view name() const override { return "batch_norm_inference"; }
+  Attributes attributes() const override { return {{"eps", double{eps_}}}; }
   std::string detail() const override { return detail_of(e_); }
   std::vector<Type> infer(std::span<const Type> in) const override {
     check(in, 4);

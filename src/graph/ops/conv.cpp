@@ -1,6 +1,7 @@
 #include "graph/ops/conv.h"
 
 #include "base/checked.h"
+#include "graph/attributes.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/slices.h"
 #include "graph/ops/strips.h"
@@ -28,6 +29,15 @@ ConvShape conv_shape(const Shape& x, const Shape& w, const Conv2d& p) {
           .dilation_h = p.dilation_h,
           .dilation_w = p.dilation_w,
           .groups = p.groups};
+}
+
+// Of a Conv2d or a ConvShape.
+template <typename Window>
+Attributes attributes_of_window(const Window& w) {
+  const auto number = [](auto n) { return static_cast<double>(n); };
+  return {{"stride_h", number(w.stride_h)}, {"stride_w", number(w.stride_w)},     {"pad_h", number(w.pad_h)},
+          {"pad_w", number(w.pad_w)},       {"dilation_h", number(w.dilation_h)}, {"dilation_w", number(w.dilation_w)},
+          {"groups", number(w.groups)}};
 }
 
 Kernel without_context(std::function<void()> run) {
@@ -69,10 +79,11 @@ ConvShape transposed_shape(const Shape& x, const Shape& w, const Conv2d& p, int 
 std::shared_ptr<const Op> weights_gradient(const ConvShape& s);
 
 // dx from (dy, w).
-class ConvBackwardData : public Op {
+class ConvBackwardData : public Op, public WithAttributes {
  public:
   explicit ConvBackwardData(const ConvShape& s) : s_(s) {}
   std::string_view name() const override { return "conv2d_grad_data"; }
+  Attributes attributes() const override { return attributes_of_window(s_); }
   std::vector<Type> infer(std::span<const Type>) const override { return {f32(s_.in_shape())}; }
   // It is linear in both: the convolution itself, and the gradient of that one's weights.
   std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
@@ -138,13 +149,14 @@ std::shared_ptr<const Op> weights_gradient(const ConvShape& s) {
   return std::make_shared<ConvBackwardWeights>(s, false);
 }
 
-class Convolution : public Op {
+class Convolution : public Op, public WithAttributes {
  public:
   Convolution(const Conv2d& p, bool relu) : p_(p), relu_(relu) {}
   const Conv2d& params() const { return p_; }
   bool relu() const { return relu_; }
 
   std::string_view name() const override { return relu_ ? "conv2d_relu" : "conv2d"; }
+  Attributes attributes() const override { return attributes_of_window(p_); }
   int weights_input() const override { return 1; }
   std::string detail() const override {
     std::string text = fmt::format("stride {} pad {}", p_.stride_h, p_.pad_h);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/attributes.h"
 #include "graph/ops/slices.h"
 #include "kernels/experts.h"
 #include "kernels/gemm.h"
@@ -34,10 +35,11 @@ class RouteGrad : public Op {
 };
 
 // probabilities -> slots, gates, load, choices
-class Route : public Op {
+class Route : public Op, public WithAttributes {
  public:
   Route(int top, std::int64_t capacity) : top_(top), capacity_(capacity) {}
   std::string_view name() const override { return "route"; }
+  Attributes attributes() const override { return {{"top", top_}, {"capacity", static_cast<double>(capacity_)}}; }
   std::string detail() const override { return fmt::format("top {} capacity {}", top_, capacity_); }
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape& p = in[0].shape;
@@ -75,6 +77,9 @@ struct ExpertRange {
   Slots slots() const {
     return {static_cast<std::int32_t>(first * capacity), static_cast<std::int32_t>(count * capacity)};
   }
+  Attributes attributes() const {
+    return {{"first", static_cast<double>(first * capacity)}, {"slots", static_cast<double>(count * capacity)}};
+  }
   ExpertRange part(int slices, int slice) const {
     const std::int64_t begin = part_begin(count, slices, slice);
     return {first + begin, part_begin(count, slices, slice + 1) - begin, capacity};
@@ -102,10 +107,11 @@ class DispatchGrad : public Op {
   ExpertRange range_;
 };
 
-class Dispatch : public Op {
+class Dispatch : public Op, public WithAttributes {
  public:
   explicit Dispatch(ExpertRange range) : range_(range) {}
   std::string_view name() const override { return "dispatch"; }
+  Attributes attributes() const override { return range_.attributes(); }
   std::string detail() const override { return fmt::format("{} experts", range_.count); }
   std::vector<Type> infer(std::span<const Type> in) const override {
     if (in[0].shape.rank() != 2 || in[1].shape.rank() != 2 || in[1].shape[0] != in[0].shape[0])
@@ -154,10 +160,11 @@ class CombineGrad : public Op {
   ExpertRange range_;
 };
 
-class Combine : public Op {
+class Combine : public Op, public WithAttributes {
  public:
   explicit Combine(ExpertRange range) : range_(range) {}
   std::string_view name() const override { return "combine"; }
+  Attributes attributes() const override { return range_.attributes(); }
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape &y = in[0].shape, &slots = in[1].shape;
     if (y.rank() != 3 || slots.rank() != 2 || !(in[2].shape == slots))

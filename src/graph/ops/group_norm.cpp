@@ -1,6 +1,7 @@
 #include "graph/ops/group_norm.h"
 
 #include "base/error.h"
+#include "graph/attributes.h"
 #include "kernels/group_norm.h"
 
 namespace echelon::ops {
@@ -37,10 +38,11 @@ class GroupNormGrad : public Op {
   int groups_;
 };
 
-class GroupNorm : public Op {
+class GroupNorm : public Op, public WithAttributes {
  public:
   GroupNorm(int groups, float eps) : groups_(groups), eps_(eps) {}
   std::string_view name() const override { return "group_norm"; }
+  Attributes attributes() const override { return {{"groups", groups_}, {"eps", double{eps_}}}; }
   std::string detail() const override { return fmt::format("{} groups", groups_); }
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape& x = in[0].shape;

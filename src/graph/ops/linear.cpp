@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/attributes.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/slices.h"
 #include "kernels/elementwise.h"
@@ -110,10 +111,11 @@ class Linear : public Op {
   bool relu_;
 };
 
-class MatMul : public Op {
+class MatMul : public Op, public WithAttributes {
  public:
   MatMul(bool ta, bool tb) : ta_(ta), tb_(tb) {}
   std::string_view name() const override { return "matmul"; }
+  Attributes attributes() const override { return {{"transpose_a", ta_}, {"transpose_b", tb_}}; }
   std::string detail() const override { return fmt::format("{}{}", ta_ ? "a^T" : "a", tb_ ? " b^T" : " b"); }
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape &a = in[0].shape, &b = in[1].shape;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/attributes.h"
 #include "graph/ops/slices.h"
 #include "kernels/embedding.h"
 
@@ -48,10 +49,14 @@ class EmbeddingGrad : public Op {
   std::optional<TablePart> part_;
 };
 
-class Embedding : public Op {
+class Embedding : public Op, public WithAttributes {
  public:
   explicit Embedding(std::optional<TablePart> part = {}) : part_(part) {}
   std::string_view name() const override { return "embedding"; }
+  Attributes attributes() const override {
+    if (!part_) return {};
+    return {{"first", static_cast<double>(part_->first)}};  // of a table's part
+  }
   std::vector<Type> infer(std::span<const Type> in) const override {
     if (in[0].shape.rank() != 2 || in[1].dtype != DType::i32)
       bad_input("needs a table [vocabulary, width] and whole-number ids, not {} and {}", to_string(in[0]),

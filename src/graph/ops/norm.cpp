@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "graph/attributes.h"
 #include "kernels/layer_norm.h"
 #include "kernels/reduce.h"
 
@@ -33,10 +34,11 @@ class LayerNormGrad : public Op {
   }
 };
 
-class LayerNorm : public Op {
+class LayerNorm : public Op, public WithAttributes {
  public:
   explicit LayerNorm(float eps) : eps_(eps) {}
   std::string_view name() const override { return "layer_norm"; }
+  Attributes attributes() const override { return {{"eps", double{eps_}}}; }
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape& x = in[0].shape;
     const Shape width{x.rank() > 0 ? x[-1] : 0};

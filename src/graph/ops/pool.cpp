@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "graph/attributes.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/strips.h"
 #include "kernels/pool.h"
@@ -36,10 +37,19 @@ class PoolGrad : public Op {
   PoolShape s_;
 };
 
-class Pooling : public Op {
+class Pooling : public Op, public WithAttributes {
  public:
   Pooling(PoolKind kind, const Pool& p) : kind_(kind), p_(p) {}
   std::string_view name() const override { return kind_ == PoolKind::max ? "max_pool" : "avg_pool"; }
+  Attributes attributes() const override {
+    return {{"kernel_h", p_.kernel_h},
+            {"kernel_w", p_.kernel_w},
+            {"stride_h", p_.stride_h},
+            {"stride_w", p_.stride_w},
+            {"pad_h", p_.pad_h},
+            {"pad_w", p_.pad_w},
+            {"count_padding", kind_ == PoolKind::average_inside ? 0 : 1}};
+  }
   std::string detail() const override {
     return fmt::format("{}x{} stride {} pad {}", p_.kernel_h, p_.kernel_w, p_.stride_h, p_.pad_h);
   }

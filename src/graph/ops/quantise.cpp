@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "graph/attributes.h"
 #include "graph/ops/elementwise.h"
 #include "kernels/quantise.h"
 #include "kernels/reduce.h"
@@ -65,10 +66,11 @@ kernels::Steps whole_numbers(int bits, float step) {
 }
 
 // Element by element, so in any layout.
-class UnitSteps : public StraightThrough {
+class UnitSteps : public StraightThrough, public WithAttributes {
  public:
   explicit UnitSteps(int bits) : StraightThrough({0, 1}), levels_(std::ldexp(1.0f, bits) - 1) {}
   std::string_view name() const override { return "unit_steps"; }
+  Attributes attributes() const override { return {{"levels", double{levels_}}}; }
   std::string detail() const override { return fmt::format("{}", levels_); }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   Kernel compile(const Operands& o) const override {
@@ -83,10 +85,11 @@ class UnitSteps : public StraightThrough {
 };
 
 // 2^bits steps from -m to m, m = max|x|; divided by m unless the scale is kept.
-class PeakSteps : public StraightThrough {
+class PeakSteps : public StraightThrough, public WithAttributes {
  public:
   PeakSteps(int bits, bool keep_scale) : levels_(std::ldexp(1.0f, bits) - 1), keep_scale_(keep_scale) {}
   std::string_view name() const override { return "peak_steps"; }
+  Attributes attributes() const override { return {{"levels", double{levels_}}, {"keep_scale", keep_scale_}}; }
   std::string detail() const override { return fmt::format("{}{}", levels_, keep_scale_ ? "" : " to one"); }
   std::vector<Value> gradient(Graph& g, const Node& node, std::span<const Value> d_out,
                               const std::vector<bool>&) const override;
@@ -130,10 +133,11 @@ std::vector<Value> PeakSteps::gradient(Graph& g, const Node& node, std::span<con
 }
 
 // The sign, times the mean |x| if the scale is kept.
-class Sign : public StraightThrough {
+class Sign : public StraightThrough, public WithAttributes {
  public:
   Sign(bool keep_scale, Passes passes) : StraightThrough(passes), keep_scale_(keep_scale) {}
   std::string_view name() const override { return "binary"; }
+  Attributes attributes() const override { return {{"keep_scale", keep_scale_}}; }
   std::string detail() const override { return keep_scale_ ? "scaled" : ""; }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override {
     return keep_scale_ ? Op::layouts(in, out) : follow_inputs(in, out);
@@ -162,10 +166,11 @@ class Ternary : public StraightThrough {
   }
 };
 
-class SharedExponent : public StraightThrough {
+class SharedExponent : public StraightThrough, public WithAttributes {
  public:
   explicit SharedExponent(int bits) : bits_(bits) {}
   std::string_view name() const override { return "shared_exponent"; }
+  Attributes attributes() const override { return {{"bits", bits_}}; }
   std::string detail() const override { return fmt::format("{} bits", bits_); }
   Kernel compile(const Operands& o) const override {
     return [bits = bits_, x = o.in[0].f32(), y = o.out[0].f32(), n = o.out[0].stored()](const StepContext&) {
@@ -183,7 +188,7 @@ class SharedExponent : public StraightThrough {
   int bits_;
 };
 
-class FixedPoint : public StraightThrough {
+class FixedPoint : public StraightThrough, public WithAttributes {
  public:
   // `stream`: 0 rounds to the nearest.
   FixedPoint(int bits, int fraction, std::uint32_t stream, bool same_on_all_shards)
@@ -193,6 +198,7 @@ class FixedPoint : public StraightThrough {
         stream_(stream),
         same_on_all_shards_(same_on_all_shards) {}
   std::string_view name() const override { return "fixed_point"; }
+  Attributes attributes() const override { return {{"bits", bits_}, {"fraction", fraction_}}; }
   std::string detail() const override { return fmt::format("{} bits, {} behind the point", bits_, fraction_); }
   Kernel compile(const Operands& o) const override {
     const kernels::Steps s = whole_numbers(bits_, std::ldexp(1.0f, -fraction_));

@@ -1,6 +1,7 @@
 #include "graph/ops/recurrent.h"
 
 #include "base/error.h"
+#include "graph/attributes.h"
 #include "graph/ops/recurrent_slices.h"
 #include "graph/size_limit.h"
 
@@ -73,9 +74,10 @@ class RecurrentGrad : public Op {
   Given given_;
 };
 
-class RecurrentOp : public Op {
+class RecurrentOp : public Op, public WithAttributes {
  public:
   explicit RecurrentOp(Cell cell) : cell_(cell) {}
+  Attributes attributes() const override { return {{"relu", cell_ == Cell::rnn_relu}}; }
   std::string_view name() const override { return cell_ == Cell::lstm ? "lstm" : cell_ == Cell::gru ? "gru" : "rnn"; }
   // y, h_last, c_last (LSTM), what backward needs.
   std::vector<Type> infer(std::span<const Type> in) const override {

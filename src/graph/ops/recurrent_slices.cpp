@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/attributes.h"
 #include "graph/ops/linear.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/slices.h"
@@ -66,9 +67,10 @@ class CellStepGrad : public Op {
 };
 
 // (from_x, from_h [, before]) -> h [, c] [, saved]
-class CellStep : public Op {
+class CellStep : public Op, public WithAttributes {
  public:
   explicit CellStep(Cell cell) : cell_(cell) {}
+  Attributes attributes() const override { return {{"relu", cell_ == Cell::rnn_relu}}; }
   std::string_view name() const override {
     return cell_ == Cell::lstm ? "lstm_cell" : cell_ == Cell::gru ? "gru_cell" : "rnn_cell";
   }

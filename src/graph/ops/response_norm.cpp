@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "graph/attributes.h"
 #include "graph/ops/norm.h"
 #include "kernels/lrn.h"
 
@@ -36,10 +37,16 @@ class ResponseNormGrad : public ResponseNormBase {
   }
 };
 
-class ResponseNorm : public ResponseNormBase {
+class ResponseNorm : public ResponseNormBase, public WithAttributes {
  public:
   using ResponseNormBase::ResponseNormBase;
   std::string_view name() const override { return "local_response_norm"; }
+  Attributes attributes() const override {
+    return {{"size", static_cast<double>(settings_.size)},
+            {"alpha", double{settings_.alpha}},
+            {"beta", double{settings_.beta}},
+            {"k", double{settings_.k}}};
+  }
   std::vector<Type> infer(std::span<const Type> in) const override {
     if (in[0].shape.rank() != 4) bad_input("needs images [N, C, H, W], not {}", to_string(in[0].shape));
     if (settings_.size < 1) bad_input("the window must have at least one channel, not {}", settings_.size);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "graph/attributes.h"
 #include "kernels/relayout.h"
 
 namespace echelon::ops {
@@ -93,10 +94,11 @@ Type as_strips(const Type& t) {
   return {t.dtype, s};
 }
 
-class Concat : public Op {
+class Concat : public Op, public WithAttributes {
  public:
   explicit Concat(int axis) : axis_(axis) {}
   std::string_view name() const override { return "concat"; }
+  Attributes attributes() const override { return {{"axis", axis_}}; }
   std::string detail() const override { return fmt::format("axis {}", axis_); }
   std::vector<Type> infer(std::span<const Type> in) const override {
     Type out = in[0];
@@ -177,10 +179,13 @@ class Unslice : public Op {
   Shape whole_;
 };
 
-class Slice : public Op {
+class Slice : public Op, public WithAttributes {
  public:
   Slice(int axis, std::int64_t begin, std::int64_t end) : axis_(axis), begin_(begin), end_(end) {}
   std::string_view name() const override { return "slice"; }
+  Attributes attributes() const override {
+    return {{"axis", axis_}, {"begin", static_cast<double>(begin_)}, {"end", static_cast<double>(end_)}};
+  }
   std::string detail() const override { return fmt::format("axis {} [{}, {})", axis_, begin_, end_); }
   std::vector<Type> infer(std::span<const Type> in) const override {
     Type out{in[0].dtype, in[0].shape};

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "graph/attributes.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/shape.h"
 #include "kernels/tree_sum.h"
@@ -35,10 +36,11 @@ class TreeSum : public Op {
   }
 };
 
-class Split : public Op {
+class Split : public Op, public WithAttributes {
  public:
   Split(int axis, std::vector<std::int64_t> extents) : axis_(axis), extents_(std::move(extents)) {}
   std::string_view name() const override { return "split"; }
+  Attributes attributes() const override { return {{"axis", axis_}}; }
   std::string detail() const override { return fmt::format("axis {} into {}", axis_, extents_.size()); }
   std::vector<Type> infer(std::span<const Type> in) const override {
     const Shape& whole = in[0].shape;

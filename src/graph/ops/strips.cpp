@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/attributes.h"
 #include "graph/ops/shape.h"
 
 namespace echelon::ops {
@@ -10,10 +11,11 @@ namespace {
 
 constexpr int rows_axis = 2;
 
-class Filled : public Op {
+class Filled : public Op, public WithAttributes {
  public:
   Filled(Shape shape, float value) : shape_(shape), value_(value) {}
   std::string_view name() const override { return "filled"; }
+  Attributes attributes() const override { return {{"value", double{value_}}}; }
   std::vector<Type> infer(std::span<const Type>) const override { return {f32(shape_)}; }
   Kernel compile(const Operands& o) const override {
     return

@@ -1,0 +1,140 @@
+#include "serve/server.h"
+
+#include <httplib.h>
+
+#include "base/error.h"
+#include "serve/protocol.h"
+#include "world/os/tasks.h"
+
+namespace echelon::serve {
+
+struct Server::Http {
+  httplib::Server server;
+};
+
+namespace {
+
+// A pool of threads that lets nobody wait inside of it: with every thread at work, no further connection is accepted.
+class BoundedPool : public httplib::TaskQueue {
+ public:
+  explicit BoundedPool(int threads) : pool_(static_cast<std::size_t>(threads)), threads_(threads) {}
+  void enqueue(std::function<void()> job) override {
+    while (busy_ >= threads_ && !ended_) sleep_really(1e-3);
+    ++busy_;
+    pool_.enqueue([this, job = std::move(job)] {
+      job();
+      --busy_;
+    });
+  }
+  void shutdown() override {
+    ended_ = true;
+    pool_.shutdown();
+  }
+
+ private:
+  httplib::ThreadPool pool_;
+  int threads_;
+  std::atomic<int> busy_{0};
+  std::atomic<bool> ended_{false};
+};
+
+bool same_secret(const std::string& a, const std::string& b) {
+  unsigned different = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    different |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
+  return different == 0;
+}
+
+void answer_error(httplib::Response& response, int status, const std::string& what) {
+  response.status = status;
+  response.set_content(error_text(what), "application/json");
+}
+
+std::optional<std::size_t> json_bytes_of(const httplib::Request& request) {
+  if (!request.has_header("Inference-Header-Content-Length")) return {};
+  const std::string text = request.get_header_value("Inference-Header-Content-Length");
+  if (text.empty() || text.size() > 12 || text.find_first_not_of("0123456789") != std::string::npos)
+    bad_input("Inference-Header-Content-Length is '{}', which is no number of bytes", text);
+  return static_cast<std::size_t>(std::stoull(text));
+}
+
+void infer(const ServedModel& model, const ServerSettings& settings, const httplib::Request& request,
+           httplib::Response& response) {
+  try {
+    InferRequest asked = read_infer(request.body, json_bytes_of(request), model.batcher->inputs(),
+                                    model.batcher->outputs(), settings.batch);
+    const std::vector<Rows> answers = model.batcher->infer(std::move(asked.rows), asked.samples);
+    InferAnswer answer = write_answer(model.name, model.version, asked, model.batcher->outputs(), answers);
+    if (answer.json_bytes) response.set_header("Inference-Header-Content-Length", std::to_string(*answer.json_bytes));
+    response.set_content(std::move(answer.body), answer.json_bytes ? "application/octet-stream" : "application/json");
+  } catch (const BadInput& problem) {
+    answer_error(response, 400, problem.what());
+  } catch (const Busy& problem) {
+    response.set_header("Retry-After", "1");
+    answer_error(response, 429, problem.what());
+  } catch (const std::exception& problem) {
+    answer_error(response, 500, problem.what());
+  }
+}
+
+}  // namespace
+
+Server::Server(std::vector<ServedModel> models, const ServerSettings& settings)
+    : models_(std::move(models)), settings_(settings), http_(std::make_unique<Http>()) {
+  if (!is_loopback(settings_.host) && settings_.token.empty())
+    bad_input(
+        "--host {}: other machines could ask, and there is no token: name a file that holds one with --token-file",
+        settings_.host);
+  httplib::Server& http = http_->server;
+  http.new_task_queue = [n = settings_.connections] { return new BoundedPool(n); };
+  http.set_payload_max_length(settings_.body_bytes);
+  http.set_keep_alive_max_count(1 << 20);
+  http.set_keep_alive_timeout(5);
+  http.set_read_timeout(10);
+  http.set_write_timeout(10);
+  http.set_tcp_nodelay(true);
+  http.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+    using Handled = httplib::Server::HandlerResponse;
+    if (!settings_.token.empty() &&
+        !same_secret(request.get_header_value("Authorization"), "Bearer " + settings_.token)) {
+      answer_error(response, 401, "the token is missing or wrong (Authorization: Bearer TOKEN)");
+      return Handled::Handled;
+    }
+    if (!ready_ && request.method == "POST") {
+      answer_error(response, 503, "the server is going down");
+      return Handled::Handled;
+    }
+    return Handled::Unhandled;
+  });
+  http.Post(R"(/v2/models/([^/]+)(?:/versions/([^/]+))?/infer)",
+            [this](const httplib::Request& request, httplib::Response& response) {
+              const ServedModel* model = find_model(models_, request.matches[1], request.matches[2]);
+              if (!model)
+                return answer_error(response, 404, fmt::format("there is no model '{}'", request.matches[1].str()));
+              infer(*model, settings_, request, response);
+            });
+  http.Get(".*", [this](const httplib::Request& request, httplib::Response& response) {
+    const Page page = get_page(request.path, models_, ready_);
+    if (page.body.empty()) return answer_error(response, 404, "there is no such page");
+    response.status = page.status;
+    response.set_content(page.body, page.type.c_str());
+  });
+  port_ = settings_.port == 0 ? http.bind_to_any_port(settings_.host.c_str())
+                              : (http.bind_to_port(settings_.host.c_str(), settings_.port) ? settings_.port : -1);
+  if (port_ < 0) bad_input("cannot listen on {}:{}: name another --port", settings_.host, settings_.port);
+}
+
+Server::~Server() = default;
+
+void Server::run(const std::atomic<bool>& stop) {
+  const auto watcher = spawn_thread("serve-stop", [&] {
+    while (!stop) sleep_really(0.05);
+    ready_ = false;
+    for (const ServedModel& m : models_) m.batcher->drain();
+    http_->server.stop();
+  });
+  http_->server.listen_after_bind();
+  watcher->join();
+}
+
+}  // namespace echelon::serve
