@@ -93,7 +93,13 @@ Known Import::layer(const std::string& type, const std::string& base, std::vecto
 void Import::weight(const std::string& layer, const std::string& name, Shape shape, std::vector<float> numbers) {
   for (const float x : numbers)
     if (!std::isfinite(x)) bad_input("the weights {}.{} are not all finite numbers", layer, name);
-  made_.weights.push_back({layer + "." + name, shape, std::move(numbers)});
+  const std::string full = layer + "." + name;
+  const auto& made = graph_->parameters();
+  const auto it = std::find_if(made.rbegin(), made.rend(), [&](const Parameter& p) { return p.name == full; });
+  invariant(it != made.rend(), "weights are given to a layer that has them");
+  if (!(it->shape == shape))
+    bad_input("the weights {} are {}, but the layer needs {}", full, to_string(shape), to_string(it->shape));
+  made_.weights.push_back({full, shape, std::move(numbers)});
 }
 
 ImportedNetwork Import::take(const Known& output) {

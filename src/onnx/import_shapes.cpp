@@ -19,6 +19,22 @@ Ints dims_of(const Known& x) {
 
 Ints stated_axes(NodeImport& n) { return n.has(1) ? n.integers(1) : n.list("axes", {}); }
 
+bool ends_the_network(const Import& import, const std::string& value) {
+  const auto it = import.readers.find(value);
+  if (it == import.readers.end()) return false;
+  return std::ranges::all_of(it->second, [&](const Node* reader) {
+    return !reader || (reader->type == "Identity" && reader->out.size() == 1 && reader->out[0] != value &&
+                       import.readers.contains(reader->out[0]) &&
+                       import.readers.at(reader->out[0]) == std::vector<const Node*>{nullptr});
+  });
+}
+
+// The last step of a language model, [N, time, vocabulary] -> [N * time, vocabulary], is done by our models themselves.
+bool puts_positions_under_each_other(NodeImport& n, const Known& x, const Ints& dims) {
+  return x.rank() == 3 && dims.size() == 2 && dims[1] == x.shape[2] &&
+         (dims[0] == -1 || dims[0] == x.shape[0] * x.shape[1]) && ends_the_network(n.import(), n.node().out[0]);
+}
+
 void reshape_in(NodeImport& n) {
   Ints dims = n.integers(1);
   // A recurrent layer's states [time, batch, directions, features]: their features side by side, as we have them.
@@ -32,6 +48,7 @@ void reshape_in(NodeImport& n) {
   for (std::size_t i = 0; i < dims.size(); ++i)
     if (dims[i] == 0 && n.integer("allowzero", 0) == 0 && static_cast<int>(i) < x.rank())
       dims[i] = x.shape[static_cast<int>(i)];
+  if (puts_positions_under_each_other(n, x, dims)) return n.out(x);
   n.out(n.reshaped(x, dims));
 }
 

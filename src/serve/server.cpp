@@ -59,10 +59,10 @@ std::optional<std::size_t> json_bytes_of(const httplib::Request& request) {
 }
 
 void infer(const ServedModel& model, const ServerSettings& settings, const httplib::Request& request,
-           httplib::Response& response) {
+           const std::string& body, httplib::Response& response) {
   try {
-    InferRequest asked = read_infer(request.body, json_bytes_of(request), model.batcher->inputs(),
-                                    model.batcher->outputs(), settings.batch);
+    InferRequest asked =
+        read_infer(body, json_bytes_of(request), model.batcher->inputs(), model.batcher->outputs(), settings.batch);
     const std::vector<Rows> answers = model.batcher->infer(std::move(asked.rows), asked.samples);
     InferAnswer answer = write_answer(model.name, model.version, asked, model.batcher->outputs(), answers);
     if (answer.json_bytes) response.set_header("Inference-Header-Content-Length", std::to_string(*answer.json_bytes));
@@ -106,12 +106,21 @@ Server::Server(std::vector<ServedModel> models, const ServerSettings& settings)
     }
     return Handled::Unhandled;
   });
+  // The body is read here, and not by the library, which takes what `curl -d` sends for a form of at most 8 KiB.
   http.Post(R"(/v2/models/([^/]+)(?:/versions/([^/]+))?/infer)",
-            [this](const httplib::Request& request, httplib::Response& response) {
+            [this](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& reader) {
+              std::string body;
+              const bool whole = reader([&](const char* piece, std::size_t size) {
+                if (size > settings_.body_bytes - body.size()) return false;
+                body.append(piece, size);
+                return true;
+              });
               const ServedModel* model = find_model(models_, request.matches[1], request.matches[2]);
+              if (!whole)
+                return answer_error(response, 413, fmt::format("a request has at most {} bytes", settings_.body_bytes));
               if (!model)
                 return answer_error(response, 404, fmt::format("there is no model '{}'", request.matches[1].str()));
-              infer(*model, settings_, request, response);
+              infer(*model, settings_, request, body, response);
             });
   http.Get(".*", [this](const httplib::Request& request, httplib::Response& response) {
     const Page page = get_page(request.path, models_, ready_);
