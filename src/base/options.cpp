@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <tuple>
 
 #include "base/error.h"
@@ -83,8 +84,11 @@ std::string to_text(const Option& option) {
 
 void Problems::add(Place place, std::string text) {
   if (text.size() > longest_problem) text = text.substr(0, longest_problem) + " ...";
-  // Once is enough: a missing folder is found by both splits of the data that lie in it.
-  const bool known = std::ranges::any_of(list_, [&](const Problem& p) {
+  // Once is enough: a missing folder is found by both splits of the data that lie in it. What is found twice is found
+  // soon again, and a file with thousands of unknown keys is not compared with itself.
+  constexpr std::size_t looked_at = 200;
+  const std::size_t from = list_.size() > looked_at ? list_.size() - looked_at : 0;
+  const bool known = std::ranges::any_of(std::span(list_).subspan(from), [&](const Problem& p) {
     return p.text == text && p.place.line == place.line && p.place.file == place.file;
   });
   if (!known) list_.push_back({std::move(place), std::move(text)});

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
         cli::add_import, cli::add_serve, cli::add_runs, cli::add_data, cli::add_models, cli::add_systems, cli::add_plan,
         cli::add_compare, cli::add_board, cli::add_bench, cli::add_secret, cli::add_completion, cli::add_man})
     add(program);
-  line.explain_settings(setting_named);
+  line.explain_settings([](const std::string& word) { return setting_named(word, setting_names()); });
   try {
     check_verb(program, argc, argv);
     return line.run(argc, argv);

@@ -42,6 +42,12 @@ std::optional<RunFolder> existing_run(Disk& disk, const TrainSettings& s) {
   const std::string cure = "leave out --resume to start it, or say --resume=auto: go on if there is a run, else start";
   if (s.run.empty())
     bad_input("there is no run of {} in {} to resume; name one with --run DIR, {}", s.recipe, s.root, cure);
+  if (disk.is_directory(s.run + "/checkpoints"))
+    bad_input(
+        "{}: its recipe.toml is missing, and without it nobody knows what made its checkpoints, so it cannot be "
+        "resumed; "
+        "put the file back, or start a new run in another folder",
+        s.run);
   if (disk.is_directory(s.run)) bad_input("{}: there is no run in this folder to resume; {}", s.run, cure);
   bad_input("{}: there is no run here to resume; {}", s.run, cure);
 }

@@ -88,9 +88,11 @@ std::vector<std::pair<std::string, double>> read_rates(OptionReader& optim) {
 
 // A setting without its table: `lr` where `optim.lr` is meant. Called when every known key has been asked for.
 void explain_misplaced(OptionReader& r) {
+  std::optional<std::vector<std::string>> names;  // collected once, however many keys there are
   for (const auto& [key, option] : r.options().items) {
     if (r.asked().contains(key) || std::holds_alternative<Option::Table>(option.value)) continue;
-    const std::string meant = setting_named(key);
+    if (!names) names = setting_names();
+    const std::string meant = setting_named(key, *names);
     if (meant.empty()) continue;
     r.ignore(key);
     const std::string table = meant.substr(0, meant.find('.'));

@@ -64,8 +64,7 @@ std::vector<std::string> setting_names() {
   return all.sorted();
 }
 
-std::string setting_named(const std::string& word) {
-  const std::vector<std::string> names = setting_names();
+std::string setting_named(const std::string& word, const std::vector<std::string>& names) {
   for (const char* table : {"train", "optim", "schedule", "model", "data"})
     if (std::ranges::binary_search(names, fmt::format("{}.{}", table, word))) return fmt::format("{}.{}", table, word);
   return "";

@@ -11,8 +11,8 @@ namespace echelon {
 // update rule and schedule. Sorted, each once. Touches no file.
 std::vector<std::string> setting_names();
 
-// The setting whose last part is `word`: "optim.lr" for "lr"; empty if there is none. Of several the one that most
-// recipes have: train, then optim, schedule, model, data.
-std::string setting_named(const std::string& word);
+// The one of those `names` whose last part is `word`: "optim.lr" for "lr"; empty if there is none. Of several the one
+// that most recipes have: train, then optim, schedule, model, data.
+std::string setting_named(const std::string& word, const std::vector<std::string>& names);
 
 }  // namespace echelon

@@ -42,7 +42,7 @@ class Files:
         more = ["--world", "sim", "--cluster", os.path.join(here, "cluster.toml")] if test == "cluster file" else []
         check = self.program.run("check", path, *more, "--cores", 1, seconds=SECONDS)
         yield self._verdict(f"check: {test}", item, check, None)
-        yield _sizes_make_sense(text, check)
+        yield _sizes_make_sense([path, *more], check)
         train = self.program.run("train", path, *more, "--run", os.path.join(here, "run"), "--cores", 1, seconds=SECONDS)
         yield self._verdict(f"train: {test}", item, train, refused)
         if check.code == 0 and train.code != 0 and not train.hung and not _stopped_by_loss(train):
@@ -75,9 +75,12 @@ class Files:
         return Verdict(test, item, not (why := _problem(outcome, refused)), f"{why} ({outcome.brief()})", outcome.command())
 
 
-def _sizes_make_sense(text, outcome):
-    """No message speaks of a negative size that the recipe did not say: that is an overflow which went unnoticed."""
-    said = text.decode(errors="replace") if isinstance(text, bytes) else text or ""
+def _sizes_make_sense(words, outcome):
+    """No message speaks of a negative size that the files did not say: that is an overflow which went unnoticed."""
+    said = ""
+    for path in filter(os.path.isfile, words):
+        with open(path, errors="replace") as file:
+            said += file.read()
     strange = [number for number in re.findall(r"(?<!\w)-\d{5,}", outcome.err + outcome.out) if number not in said]
     return Verdict("sizes in messages are no overflows", 5, not strange, f"{strange[:2]} in: {outcome.last_line()[:200]}",
                    outcome.command())

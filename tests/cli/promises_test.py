@@ -24,11 +24,12 @@ import folders
 import mutations
 import nan
 import process
-from network import free_port, listeners
+from network import free_port, listeners, processes
 from table import Table
 
 DEMO = os.path.join(SOURCE, "recipes/demo.toml")
 SMALL = ["--set", "data.limit=640", "--set", "data.limit_test=50", "--cores", "1"]
+INSTRUMENTED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ  # then memory is not what it is
 
 
 def run(*words, code=None, env=None):
@@ -158,13 +159,40 @@ def planned_faults_happen_or_fail_the_run(folder):
         assert "planned fault: " in done.stderr and f"echelon train {DEMO}" in done.stderr, done.stderr
 
 
+def simulated_workers_share_what_is_equal(folder):
+    """Of 4 GiB a two-thousandth is there for each worker, and what does not fit is refused before the start."""
+    words = ["train", DEMO, "--world", "sim", "--set", "train.steps=2", "--set", "train.batch=200", "--set",
+             "data.limit_test=50"]
+    child = start(*words, "--workers", 200, "--run", f"{folder}/many")
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    child.communicate()
+    assert child.returncode == 0
+    if not INSTRUMENTED:
+        assert used.ru_maxrss < (64 << 10) + 200 * (4 << 20) / 2000, f"{used.ru_maxrss} KiB"
+    refused = run(*words, "--workers", 10**5, "--system", "d_psgd", "--run", f"{folder}/too-many", code=2)
+    assert "simulate fewer" in refused.stderr and not os.path.exists(f"{folder}/too-many"), refused.stderr
+
+
 def sighup_saves_like_sigterm(folder):
-    for name, flags in (("alone", []), ("three", ["--workers", 3])):
+    signals = (("alone", signal.SIGHUP, []), ("three", signal.SIGHUP, ["--workers", 3]),
+               ("simulated", signal.SIGTERM, ["--workers", 3, "--world", "sim"]))
+    for name, number, flags in signals:
         child = start("train", DEMO, *SMALL, "--set", "train.epochs=2000", *flags, "--json", "--run", f"{folder}/hup-{name}")
         wait_until(lambda: os.path.exists(f"{folder}/hup-{name}/metrics.jsonl"), "the first step")
-        os.kill(child.pid, signal.SIGHUP)
+        os.kill(child.pid, number)
         out, err = child.communicate()
         assert child.returncode == 0 and json.loads(last_line(out))["stopped_by"] == "signal", err
+
+
+def a_rank_killed_before_it_is_connected_is_named(folder):
+    child = start("train", DEMO, *SMALL, "--set", "train.epochs=2000", "--workers", 3, "--world", "tcp", "--tls", "--run",
+                  f"{folder}/early")
+    wait_until(lambda: len(processes(child.pid)) > 3, "the ranks")
+    victim = 1
+    os.kill([pid for pid in processes(child.pid) if pid != child.pid][victim], signal.SIGKILL)
+    _, err = child.communicate()
+    assert child.returncode == 1 and f"rank {victim}" in last_line(err), err
 
 
 def every_step_stands_once_in_the_metrics(folder):
@@ -185,6 +213,10 @@ def damaged_checkpoints_need_restart(folder):
     assert "--restart" in last_line(refused.stderr), refused.stderr
     again = run(*words, "--run", path, "--resume", "--restart", "--json", code=0)
     assert json.loads(last_line(again.stdout))["stopped_by"] == "end"
+    os.remove(f"{path}/recipe.toml")
+    for resume in ("--resume", "--resume=auto"):
+        refused = run(*words, "--run", path, resume, code=2)
+        assert "recipe.toml" in last_line(refused.stderr) or "is not an empty folder" in last_line(refused.stderr), refused.stderr
 
 
 def rows_of_numbers_can_be_as_long_as_the_input(folder):
