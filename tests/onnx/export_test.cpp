@@ -151,6 +151,9 @@ bool is_never_predicted(const std::string& op) {
                                                "bce_with_logits",
                                                "class_scores",
                                                "join_class_scores",
+                                               "start_gather",
+                                               "finish_gather",
+                                               "contribute",
                                                "send",
                                                "receive",
                                                "cached_attention",  // of decoding(): one token at a time
