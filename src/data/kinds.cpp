@@ -14,6 +14,7 @@
 #include "data/formats/shards.h"
 #include "data/formats/synthetic.h"
 #include "data/formats/text.h"
+#include "data/memory.h"
 #include "data/table/kind.h"
 
 namespace echelon::data {
@@ -304,6 +305,7 @@ constexpr std::array kinds = {
 std::vector<std::string> kind_names() {
   std::vector<std::string> names;
   for (const auto& k : kinds) names.emplace_back(k.name);
+  names.emplace_back("memory");
   for (const auto& entry : catalog())
     if (std::ranges::find(names, entry.name) == names.end()) names.push_back(entry.name);
   return names;
@@ -315,6 +317,7 @@ bool cuts_itself(const std::string& kind) {
 }
 
 OpenSplit read_kind(const std::string& kind, OptionReader& table, const DataPlaces& places) {
+  if (kind == "memory") return read_memory_kind(table, places.memory);
   const CatalogEntry* const known = find_in_catalog(kind);
   const auto line =
       std::ranges::find(kinds, known ? known->format : kind, [](const KindLine& k) { return std::string(k.name); });

@@ -50,6 +50,16 @@ std::function<DatasetPtr(Disk&, const Dataset&)> open_other(const std::string& k
   };
 }
 
+// Whether a program has handed over such a part of its samples (data/memory.h).
+bool has_part(const std::string& kind, const Options& table, const std::string& part) {
+  const auto parts = table.items.find("parts");
+  const auto* list = parts == table.items.end() ? nullptr : std::get_if<Option::List>(&parts->second.value);
+  return kind == "memory" && list && std::ranges::any_of(*list, [&](const Option& name) {
+           const auto* text = std::get_if<std::string>(&name.value);
+           return text && *text == part;
+         });
+}
+
 }  // namespace
 
 DatasetPtr DataSpec::open_plain(Disk& disk, const std::string& split) const {
@@ -112,6 +122,8 @@ DataSpec read_data_spec(OptionReader& table, const DataPlaces& places) {
     spec.parts_ = read_parts(table, spec.holdout_);
     spec.open_validation_ = open_other(spec.kind_, table.options(), spec.parts_.validation_path, places);
     spec.open_test_ = open_other(spec.kind_, table.options(), spec.parts_.test_path, places);
+    if (has_part(spec.kind_, table.options(), "validation") && !spec.parts_.has_validation())
+      spec.open_validation_ = [open = spec.open_](Disk& disk, const Dataset&) { return open(disk, "validation"); };
   }
   spec.limit_train_ = static_cast<std::uint64_t>(table.integer("limit", 0, 0));
   spec.limit_test_ = static_cast<std::uint64_t>(table.integer("limit_test", 0, 0));

@@ -1,8 +1,8 @@
 #pragma once
 // From a recipe's [data] table to data sets. `kind` says what the data are: a format (idx, cifar10, cifar100, npy, npz,
-// csv, images, tar, text, synthetic) or the name of a known set (digits, mnist, ...: data/catalog.h), each with options
-// of its own; docs/data.md lists them. Reading the options touches no file and reports every problem at once; opening
-// reads the files.
+// csv, images, tar, text, synthetic, memory) or the name of a known set (digits, mnist, ...: data/catalog.h), each with
+// options of its own; docs/data.md lists them. Reading the options touches no file and reports every problem at once;
+// opening reads the files.
 //
 // Options of all kinds:
 //   path       the file or directory
@@ -13,6 +13,7 @@
 //   transform  a list of tables, in order: {kind = "crop", pad = 4}, {kind = "flip"}, ... (data/transform.h)
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,13 @@ class NoSplit : public BadInput {
   using BadInput::BadInput;
 };
 
+using MemoryParts = std::map<std::string, DatasetPtr>;  // by split
+
 // Where data sets are looked for by name.
 struct DataPlaces {
   std::string root = "data";                   // those that were fetched: root/NAME
   std::vector<std::string> share = {"share"};  // those that came with the program: the first that has NAME
+  MemoryParts memory = {};                     // those that the calling program holds (data/memory.h)
 };
 DataPlaces usual_places();  // $ECHELON_DATA or data; ./share, and the share directory that belongs to the program
 
@@ -53,7 +57,7 @@ class DataSpec {
 
   const std::string& kind() const { return kind_; }
   const PartsSpec& parts() const { return parts_; }
-  bool has_validation() const { return parts_.has_validation(); }
+  bool has_validation() const { return parts_.has_validation() || open_validation_; }
 
  private:
   DatasetPtr open_part(Disk& disk, const std::string& split) const;  // as it is read: a table's rows are not encoded
