@@ -55,11 +55,16 @@ void look_beside(Disk& disk, const std::string& file, Options& tree) {
   if (model) look_beside(disk, file, table_at(*model, "init"), "from");
 }
 
+Options load_tree(Disk& disk, const std::string& path, Options options, LoadedOptions& loaded, Problems& problems);
+
 Options load_file(Disk& disk, const std::string& path, LoadedOptions& loaded, Problems& problems) {
-  loaded.files.push_back(path);
   if (!disk.exists(path)) bad_input("{}: there is no such recipe", path);
   if (disk.is_directory(path)) bad_input("{}: is a folder; name a recipe in it", path);
-  Options options = parse_toml(read_text(disk, path, TomlLimits{}.bytes), path);
+  return load_tree(disk, path, parse_toml(read_text(disk, path, TomlLimits{}.bytes), path), loaded, problems);
+}
+
+Options load_tree(Disk& disk, const std::string& path, Options options, LoadedOptions& loaded, Problems& problems) {
+  loaded.files.push_back(path);
   look_beside(disk, path, options);
   const auto extends = options.items.find("extends");
   if (extends == options.items.end()) return options;
@@ -205,16 +210,33 @@ void override_option(Options& tree, const std::string& text, std::vector<std::st
   problems.add(place, "is no KEY=VALUE; write for example --set optim.lr=0.05");
 }
 
-LoadedOptions load_options(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
-                           Problems& problems, const std::string& system, const SystemPlaces& systems) {
-  LoadedOptions loaded;
-  loaded.tree = load_file(disk, path, loaded, problems);
+namespace {
+
+// What lies above and below the recipe's own files: the system, and the command line.
+LoadedOptions complete(Disk& disk, LoadedOptions loaded, const std::vector<std::string>& overrides, Problems& problems,
+                       const std::string& system, const SystemPlaces& systems) {
   const std::string composed = compose(disk, overrides, system, systems, loaded, problems);
   for (const std::string& text : overrides) override_option(loaded.tree, text, loaded.notes, problems);
   if (!composed.empty()) loaded.tree.items["system"].value = composed;
   if (const auto exchange = loaded.tree.items.find("exchange"); exchange != loaded.tree.items.end())
     if (auto* table = std::get_if<Option::Table>(&exchange->second.value)) take_in_graph(disk, **table, problems);
   return loaded;
+}
+
+}  // namespace
+
+LoadedOptions load_options(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
+                           Problems& problems, const std::string& system, const SystemPlaces& systems) {
+  LoadedOptions loaded;
+  loaded.tree = load_file(disk, path, loaded, problems);
+  return complete(disk, std::move(loaded), overrides, problems, system, systems);
+}
+
+LoadedOptions load_options(Disk& disk, Options tree, const std::string& name, const std::vector<std::string>& overrides,
+                           Problems& problems, const std::string& system, const SystemPlaces& systems) {
+  LoadedOptions loaded;
+  loaded.tree = load_tree(disk, name, std::move(tree), loaded, problems);
+  return complete(disk, std::move(loaded), overrides, problems, system, systems);
 }
 
 }  // namespace echelon

@@ -36,6 +36,12 @@ LoadedOptions load_options(Disk& disk, const std::string& path, const std::vecto
                            Problems& problems, const std::string& system = "",
                            const SystemPlaces& systems = usual_system_places());
 
+// The same for a recipe that is no file but the tree itself. `name` stands for the file: in messages, and as the folder
+// that relative paths begin at.
+LoadedOptions load_options(Disk& disk, Options tree, const std::string& name, const std::vector<std::string>& overrides,
+                           Problems& problems, const std::string& system = "",
+                           const SystemPlaces& systems = usual_system_places());
+
 // Sets `key` (dotted) in the tree from "key=value"; a malformed one is a problem. Used for --set.
 void override_option(Options& tree, const std::string& text, std::vector<std::string>& notes, Problems& problems);
 

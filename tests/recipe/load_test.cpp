@@ -45,6 +45,14 @@ TEST_F(Load, AChainOfRecipesIsMergedKeyByKeyFromBesideEachFile) {
   EXPECT_TRUE(optim.items.at("beta1").place.file.ends_with("top.toml"));
 }
 
+TEST_F(Load, ARecipeThatIsNoFileIsCompletedLikeOne) {
+  write("base.toml", "[optim]\nname = 'adam'\nlr = 0.1\n");
+  Options tree = parse_toml("extends = 'base.toml'\n[train]\nepochs = 2\n", "script");
+  const LoadedOptions loaded = load_options(*disk_, tree, dir_ + "/script.toml", {"train.epochs=3"}, problems_);
+  EXPECT_TRUE(problems_.empty()) << problems_.text("?");
+  EXPECT_EQ(write_toml(loaded.tree), "[optim]\nname = \"adam\"\nlr = 0.1\n\n[train]\nepochs = 3\n");
+}
+
 TEST_F(Load, AnotherNameOrKindDropsTheKeysOfTheOld) {
   write("base.toml",
         "[optim]\nname = 'adam'\nbeta1 = 0.8\nlr = 0.1\n[data]\nkind = 'a'\nold = 1\n[train]\nname = 'x'\nkept = 1");
