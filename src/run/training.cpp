@@ -221,9 +221,10 @@ void Training::do_evaluation(const StopFlag& stop) {
   const double started = clock_.seconds();
   std::function<bool()> keep_going;  // several ranks finish what they have begun together
   if (team_.world().size() == 1) keep_going = [&] { return !wants_to_stop(stop); };
-  const Evaluation result = evaluate_(keep_going);
+  Evaluation result = evaluate_(keep_going);
   tell([&](RunListener& l) { l.on_span({"evaluate", started, clock_.seconds()}); });
   if (keep_going && !keep_going()) return;  // cut short: it stays due, also after resuming
+  add_own_metrics(result, engine_->model(), job_.validation ? job_.validation : job_.test);
   Memory& m = *memory_;
   m.evaluation_due = false;
   last_evaluation_ = result;
@@ -275,10 +276,18 @@ void Training::load_best() {
   if (found == 0) tested_ = {};
 }
 
+void Training::add_own_metrics(Evaluation& evaluation, std::span<float> weights, const data::DatasetPtr& data) {
+  if (!job_.own_metrics || team_.world().rank() != 0) return;
+  for (auto& value : job_.own_metrics(
+           {.model = *job_.model, .table = engine_->table(), .weights = weights, .data = data, .cores = team_.cores()}))
+    evaluation.metrics.push_back(std::move(value));
+}
+
 // The one look at the test part.
 void Training::evaluate_test() {
   load_best();
   memory_->test = evaluation_of(job_.test, tested_weights())({});
+  add_own_metrics(*memory_->test, tested_weights(), job_.test);
   tell([&](RunListener& l) {
     l.on_evaluation({.step = next_,
                      .epoch = epochs_after(next_ - 1),

@@ -26,6 +26,15 @@
 
 namespace echelon {
 
+// A model at the moment of an evaluation, for metrics that the calling program computes.
+struct EvaluatedModel {
+  const models::Model& model;
+  const ParameterTable& table;
+  std::span<float> weights;  // only to be read
+  const data::DatasetPtr& data;
+  Cores& cores;
+};
+
 // All that a run needs to know, built and checked before it starts.
 struct TrainingJob {
   const models::Model* model = nullptr;
@@ -50,6 +59,8 @@ struct TrainingJob {
   std::vector<Straggler> stragglers = {};                    // experiments
   std::shared_ptr<const InitialWeights> initial = nullptr;   // null: random numbers, or a checkpoint will be loaded
   PlanSpec plan = {};                                        // of exact training: legal, and for these workers
+  // Metrics of the calling program: asked on rank 0 after each evaluation; reported with the others, and not monitored.
+  std::function<MetricValues(const EvaluatedModel&)> own_metrics = {};
 };
 
 // Fills in the weights that the run begins with; empty if they are all random numbers.
@@ -144,6 +155,7 @@ class Training {
   data::LoaderOptions loader_options() const;
   void do_evaluation(const StopFlag& stop);
   void evaluate_test();
+  void add_own_metrics(Evaluation& evaluation, std::span<float> weights, const data::DatasetPtr& data);
   void load_best();
   bool wants_to_stop(const StopFlag& stop) const;
   void save(Checkpointer::IfBusy if_busy);

@@ -57,6 +57,7 @@ class TestRun {
   std::unique_ptr<Training> training(const std::string& checkpoints) { return training(*disk_, checkpoints); }
   std::int64_t steps() const { return job_->total_steps; }
   const TrainingJob& job() const { return *job_; }
+  void measure(std::function<MetricValues(const EvaluatedModel&)> own) { job_->own_metrics = std::move(own); }
 
  private:
   LocalTeam alone_;
@@ -120,6 +121,27 @@ TEST(Training, StoppedAndResumedEndsWithTheSameBitsForEveryNetwork) {
     SCOPED_TRACE(s.model);
     EXPECT_EQ(uninterrupted(s, 1), with_stops(s, seed++));
   }
+}
+
+TEST(Training, MetricsOfTheCallerAreReportedWithEachEvaluation) {
+  const test::TempDir dir;
+  TestRun run(dir, {.model = "name = \"mlp\"\nhidden = [9]\n", .data = digits, .epochs = 2}, 2);
+  int asked = 0;
+  run.measure([&](const EvaluatedModel& m) -> MetricValues {
+    EXPECT_EQ(m.data, run.job().test);
+    EXPECT_EQ(m.weights.size(), m.table.floats());
+    return {{"times", ++asked}};
+  });
+  struct Listener : RunListener {
+    void on_evaluation(const EvaluationEvent& e) override { seen.push_back(e.result.metrics.back()); }
+    MetricValues seen;
+  } listener;
+  const auto training = run.training(dir.path("c"));
+  training->add(listener);
+  const Training::StopFlag never{false};
+  const RunSummary summary = training->run(never);
+  EXPECT_EQ(listener.seen, (MetricValues{{"times", 1}, {"times", 2}}));
+  EXPECT_EQ(summary.test->metrics.back(), (std::pair<std::string, double>("times", 2)));
 }
 
 TEST(Training, StoppedAndResumedEndsWithTheSameBitsForEveryUpdateRule) {
