@@ -63,6 +63,8 @@ InputReader::InputReader(Disk& disk, const LoadedRun& run)
   inputs_ = plain_.inputs;
 }
 
+InputReader::Part InputReader::open(const data::Array& array) const { return from_array(array.source->name(), array); }
+
 InputReader::Part InputReader::open(const std::string& input) {
   if (input == "-") return from_bytes("standard input", read_standard_input(most_input_bytes));
   if (!disk_.exists(input)) {

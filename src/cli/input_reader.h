@@ -26,7 +26,8 @@ class InputReader {
     bool pictures = false, small = false;
     std::vector<std::string> notes = {};
   };
-  Part open(const std::string& input);  // BadInput, DiskError
+  Part open(const std::string& input);        // BadInput, DiskError
+  Part open(const data::Array& array) const;  // that the calling program holds. BadInput
 
   // Samples that `open` made as the network sees them: transformed, with zeros for the fields that nobody knows.
   data::DatasetPtr as_seen(data::DatasetPtr inputs) const;

@@ -9,6 +9,11 @@ namespace echelon::cli {
 
 using data::DatasetPtr;
 
+data::DatasetPtr open_predict_array(Disk& disk, const LoadedRun& run, const data::Array& array) {
+  const InputReader reader(disk, run);
+  return reader.as_seen(reader.open(array).samples);
+}
+
 PredictInputs open_predict_inputs(Disk& disk, const LoadedRun& run, const std::vector<std::string>& inputs) {
   InputReader reader(disk, run);
   std::vector<InputReader::Part> parts;

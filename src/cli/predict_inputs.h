@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/loaded_run.h"
+#include "data/array.h"
 #include "data/open.h"
 
 namespace echelon::cli {
@@ -23,5 +24,8 @@ struct PredictInputs {
 
 // BadInput that names every input that cannot be used. The run and the disk must outlive the result.
 PredictInputs open_predict_inputs(Disk& disk, const LoadedRun& run, const std::vector<std::string>& inputs);
+
+// The same for samples that the calling program holds.
+data::DatasetPtr open_predict_array(Disk& disk, const LoadedRun& run, const data::Array& array);
 
 }  // namespace echelon::cli

@@ -13,18 +13,28 @@
 
 namespace echelon::cli {
 
+PreparedRun prepare_settings(Disk& disk, const TrainSettings& s, Problems& problems) {
+  if (!s.tree) return prepare_run(disk, s.recipe, s.overrides, problems, s.places, s.system);
+  LoadedOptions loaded = load_options(disk, *s.tree, s.recipe, s.overrides, problems, s.system);
+  return prepare_run(disk, read_recipe(s.recipe, std::move(loaded), problems), problems, s.places);
+}
+
 namespace {
 
-void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::string>& world_words) {
+using OwnMetrics = std::function<MetricValues(const EvaluatedModel&)>;
+
+void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::string>& world_words,
+           OwnMetrics own_metrics = {}) {
   if (s.restart && s.resume == Resume::no)
     bad_input("--restart says what --resume does if every checkpoint is damaged: add --resume");
   const auto disk = make_real_disk();
   Problems problems;
-  PreparedRun prepared = prepare_run(*disk, s.recipe, s.overrides, problems, data::usual_places(), s.system);
+  PreparedRun prepared = prepare_settings(*disk, s, problems);
   TrainSettings of_folds = s;
   if (folds > 0 && prepared.recipe.data.items.contains("validation"))
     of_folds.overrides.emplace_back("data.validation=0");  // the flag takes its place
   if (folds == 0) folds = folds_of(prepared.recipe);
+  if (folds > 0 && s.tree) bad_input("data.folds is for recipes in files: `echelon train RECIPE --folds {}`", folds);
   if (folds > 0 && s.resume != Resume::no)
     bad_input("--resume goes on with one run, not with --folds; resume a fold with --run DIR");
   if (folds > 0) return train_folds(of_folds, folds, world_words);
@@ -43,6 +53,7 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
   if (s.find_lr) return find_lr(*disk, s, prepared, job);
   job.stragglers = s.world.stragglers;
   job.plan = plan;
+  job.own_metrics = std::move(own_metrics);
   try {
     run_on_world(s.world, {.seed = prepared.recipe.train.seed, .hears_signals = true},
                  [&](World& world) { train_rank(world, s, prepared, job); });
@@ -53,6 +64,8 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
 }
 
 }  // namespace
+
+void train_recipe(const TrainSettings& s, OwnMetrics own_metrics) { train(s, 0, {}, std::move(own_metrics)); }
 
 void add_train(Verb program) {
   const Verb verb = program.add_subcommand("train", "Train a network as a recipe says");

@@ -79,7 +79,7 @@ bool same_training(const TrainingPosition& was, const TrainingJob& job) {
 std::string way_on(Disk& disk, const RunFolder& folder, const TrainSettings& s) {
   try {
     Problems problems;
-    const PreparedRun own = prepare_run(disk, folder.recipe(), {}, problems);
+    const PreparedRun own = prepare_run(disk, folder.recipe(), {}, problems, s.places);
     problems.throw_if_any(folder.recipe());
     const TrainingJob job = make_job(own);
     const CheckpointSearch search = latest_valid(disk, folder.checkpoints());
@@ -95,9 +95,9 @@ std::string way_on(Disk& disk, const RunFolder& folder, const TrainSettings& s) 
 }
 
 // A folder without a checkpoint has a recipe all the same, and is not to become a run of another one.
-void expect_recipe_of(Disk& disk, const RunFolder& folder, const TrainingJob& job) {
+void expect_recipe_of(Disk& disk, const RunFolder& folder, const TrainSettings& s, const TrainingJob& job) {
   Problems problems;
-  const PreparedRun begun = prepare_run(disk, folder.recipe(), {}, problems);
+  const PreparedRun begun = prepare_run(disk, folder.recipe(), {}, problems, s.places);
   problems.throw_if_any(folder.recipe());
   const TrainingJob was = make_job(begun);
   if (!same_training({.seed = was.seed,
@@ -187,7 +187,7 @@ bool resume_training(Training& training, Disk& disk, const RunFolder& folder, co
   bool found = false;
   try {
     found = training.resume(if_damaged);
-    if (!found) expect_recipe_of(disk, folder, job);
+    if (!found) expect_recipe_of(disk, folder, s, job);
   } catch (const BadInput& problem) {
     std::string text = problem.what();
     for (const Difference& d : changed)

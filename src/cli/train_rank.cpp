@@ -169,11 +169,13 @@ class Narrator {
         folder_(opened.folder),
         resumed_(opened.resumes),
         log_(log),
-        out_(s.json ? std::cerr : std::cout),  // --json keeps stdout for the result
+        out_(s.quiet  ? nowhere_
+             : s.json ? std::cerr
+                      : std::cout),  // --json keeps stdout for the result
         progress_(out_,
-                  plain    ? -1
-                  : s.json ? 2
-                           : 1,
+                  plain || s.quiet ? -1
+                  : s.json         ? 2
+                                   : 1,
                   clock, epochs_of(prepared)) {}  // mpirun's terminal is none
 
   void note(const std::string& text) { progress_.on_note(text), log_.on_note(text); }
@@ -193,13 +195,18 @@ class Narrator {
     put_into_registry();
   }
 
-  void after(Training& training, const RunSummary& summary, const World& world, Cores& cores, bool exact) {
+  // `signal`: that has come; empty: none.
+  void after(Training& training, const RunSummary& summary, const World& world, Cores& cores, bool exact,
+             const std::string& signal) {
     progress_.finish();
     metrics_->finish();
-    const auto json = to_json(summary, folder_, prepared_, world);
+    auto json = to_json(summary, folder_, prepared_, world);
+    if (!signal.empty()) json["signal"] = signal;
     const std::string unwritten = try_to_write_summary(Json(json));
     log_.write("end", json.dump());
     put_into_registry();
+    if (settings_.result) settings_.result(json.dump());
+    if (settings_.quiet) return expect_saved(summary, unwritten);
     if (summary.stopped_by == "signal")
       fmt::print(stderr, "stopped by a signal: saved at step {}. Go on with: {}\n", summary.steps,
                  resuming_command(folder_));
@@ -210,15 +217,19 @@ class Narrator {
     else
       print_result(out_, prepared_, predictions, summary, folder_, curve(),
                    command_to_repeat(settings_, folder_, resumed_, exact));
+    expect_saved(summary, unwritten);
+  }
+
+  RunListener& progress() { return progress_; }
+
+ private:
+  void expect_saved(const RunSummary& summary, const std::string& unwritten) const {
     if (!summary.not_saved.empty())
       fail("the weights at the end were not saved ({}). Make room, then: {}", summary.not_saved,
            resuming_command(folder_));
     if (!unwritten.empty()) fail("the weights are saved, but the summary is not ({})", unwritten);
   }
 
-  RunListener& progress() { return progress_; }
-
- private:
   std::string try_to_write_summary(const Json& summary) try {
     write_summary(disk_, folder_, summary);
     return "";
@@ -259,6 +270,7 @@ class Narrator {
   const RunFolder& folder_;
   const bool resumed_;
   LogListener& log_;
+  std::ostream nowhere_{nullptr};
   std::ostream& out_;
   ProgressListener progress_;
   std::optional<MetricsListener> metrics_;
@@ -314,6 +326,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
                     static_cast<int>(prepared.recipe.train.keep));
   training.add(log);
   if (first) training.add(narrator->progress());
+  if (first && s.listener) training.add(*s.listener);
   if (opened.resumes && !resume_training(training, *disk, folder, s, prepared, job, first, note))
     note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
   if (first && opened.resumes) try {
@@ -333,7 +346,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log);
   if (trace) trace->write(*disk, folder.trace(), note);
   if (summary.stopped_by != "signal") cluster.add_links();
-  if (first) narrator->after(training, summary, world, cores, !composed);
+  if (first) narrator->after(training, summary, world, cores, !composed, signals ? signals->name() : "");
 }
 
 }  // namespace echelon::cli

@@ -1,5 +1,6 @@
 #include "world/os/host.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -50,6 +51,13 @@ bool process_exists(std::int64_t id) { return ::kill(static_cast<pid_t>(id), 0) 
 std::string program_directory() {
   std::error_code unknown;
   const auto file = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  // Where this code is part of a module that another program has loaded (a Python package), its own program lies in the
+  // folder "bin" beside the module.
+  Dl_info module{};
+  if (::dladdr(reinterpret_cast<const void*>(&host_name), &module) != 0 && module.dli_fname) {
+    const std::filesystem::path own = std::filesystem::weakly_canonical(module.dli_fname, unknown);
+    if (own.filename().string().find(".so") != std::string::npos) return (own.parent_path() / "bin").string();
+  }
   return unknown ? "." : file.parent_path().string();
 }
 
