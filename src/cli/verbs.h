@@ -30,6 +30,7 @@ void add_compare(Verb program);
 void add_board(Verb program);
 void add_bench(Verb program);
 void add_secret(Verb program);
+void add_doctor(Verb program);
 void add_completion(Verb program);
 void add_man(Verb program);
 

@@ -1,6 +1,7 @@
 #include "world/transport/mpi/library.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -21,6 +22,12 @@ std::vector<std::string> places() {
 }
 
 }  // namespace
+
+std::string plugin_file() {
+  for (const std::string& place : places())
+    if (::access(place.c_str(), R_OK) == 0) return place;
+  return "";
+}
 
 void check(const EchelonMpiApi& api, int error, const char* what) {
   if (error == 0) return;
