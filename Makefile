@@ -9,7 +9,8 @@ export CTEST_PARALLEL_LEVEL ?= $(JOBS)
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
-.PHONY: all test test-all train bench compare judge check format asan tsan debug fuzz attack install clean help setup
+.PHONY: all test test-all train bench compare judge check format asan tsan debug fuzz attack python install deb image \
+        clean help setup
 
 all: setup $(BUILD)/build.ninja            ## build the program: build/echelon (what `make` alone does)
 	@cmake --build --preset release -j $(JOBS) --target echelon
@@ -66,9 +67,20 @@ fuzz: setup                                ## libFuzzer on every reader of forei
 attack: all                                ## hostile files, run folders, connections, signals; a table of what held (ATTACK=--only ...)
 	@tests/attack/run $(BUILD)/echelon $(ATTACK)
 
-install: setup $(BUILD)/build.ninja        ## program, libraries, headers, CMake package, to $(DESTDIR)$(PREFIX)
-	@cmake --build --preset release -j $(JOBS)
+python: setup $(BUILD)/build.ninja         ## the package for Python: PYTHONPATH=build/python python3 -c 'import echelon'
+	@cmake --build --preset release -j $(JOBS) --target echelon_python
+
+install: setup $(BUILD)/build.ninja        ## program, manual, completions, Python package, libraries, to $(DESTDIR)$(PREFIX)
+	@cmake --build --preset release -j $(JOBS) --target installed
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+deb: setup $(BUILD)/build.ninja            ## a Debian package: build/echelon_VERSION_ARCH.deb (tools/test_deb tries it in a clean root)
+	@tools/setup deb
+	@cmake --build --preset release -j $(JOBS) --target installed
+	@cd $(BUILD) && cpack -G DEB
+
+image:                                     ## an OCI image (Containerfile), with buildah, podman or docker
+	@tools/make_image
 
 clean:                                     ## remove what was built
 	rm -rf build build-debug build-asan build-tsan build-fuzz build-check
