@@ -86,7 +86,7 @@ class Install(unittest.TestCase):
         for verb in verbs:
             if " " not in verb:
                 self.assertIn(f"echelon-{verb}.1" if verb else "echelon.1", pages)
-        for file in ("bash-completion/completions/echelon", "zsh/site-functions/_echelon",
+        for file in ("bash-completion/completions/echelon", "zsh/vendor-completions/_echelon",
                      "fish/vendor_completions.d/echelon.fish"):
             self.assertIn("train", (self.prefix / "share" / file).read_text())
 
