@@ -39,8 +39,10 @@ std::string WaitPolicy::text(double seconds, Rank peer) const {
                                          : fmt::format("{} {}", to_string(label_.kind), name_);
   if (peer < 0) return fmt::format("waiting {:.1f} s for the other ranks: {}", seconds, what);
   const RankStatus status = world_.status_of(peer);
-  return fmt::format("waiting {:.1f} s for rank {}: {}{}", seconds, peer, what,
-                     status == RankStatus{} ? "" : fmt::format("; rank {} is in {}", peer, to_text(status)));
+  const std::string does = status == RankStatus{} ? "" : fmt::format("; rank {} is in {}", peer, to_text(status));
+  // A split model's ranks know whom they wait for by what it computes.
+  if (name_.starts_with("stage ")) return fmt::format("waiting {:.1f} s for {}{}", seconds, name_, does);
+  return fmt::format("waiting {:.1f} s for rank {}: {}{}", seconds, peer, what, does);
 }
 
 // The rank that is waited for may itself wait for another: the one at the end of the chain is to blame.

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "models/alexnet.h"
 #include "models/autoencoder.h"
+#include "models/deep_stacking.h"
 #include "models/densenet.h"
 #include "models/fine_tuning.h"
 #include "models/gan.h"
@@ -81,6 +82,8 @@ constexpr auto networks = std::to_array<Entry>({
     {"mlp", "multi-layer perceptron", "hidden = [1024, 1024], dropout = 0, batch_norm = false", vectors, make_mlp},
     {"tabular", "MLP on a table: numbers beside embeddings of the categories (Guo and Berkhahn 2016)",
      "hidden = [128, 64], dropout = 0, batch_norm = false, embedding = 0 (auto)", table, make_tabular},
+    {"deep_stacking", "modules of one hidden layer, each trained by its own error (Deng and Yu 2011)",
+     "modules = 3, hidden = 256", vectors, make_deep_stacking},
     {"lenet5", "LeNet-5 with ReLU and max pooling (LeCun et al. 1998)", "", digits, make_lenet5},
     {"alexnet", "AlexNet (Krizhevsky et al. 2012), the original with two groups and response norm",
      "variant = \"original\" or \"single\", stem = \"auto\", hidden = 4096, dropout = 0.5", photos, make_alexnet},

@@ -8,13 +8,13 @@ SHORT = ["--set", "data.limit=600", "--set", "data.limit_test=100", "--set", "tr
          "--set", "schedule.name=constant"]
 
 
-def start(run, *flags):
-    return subprocess.Popen([PROGRAM, "train", "recipes/demo.toml", "--run", run, "--json", *flags], cwd=SOURCE, text=True,
+def start(run, *flags, recipe="recipes/demo.toml"):
+    return subprocess.Popen([PROGRAM, "train", recipe, "--run", run, "--json", *flags], cwd=SOURCE, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
-def train(run, *flags):
-    child = start(run, *flags)
+def train(run, *flags, **recipe):
+    child = start(run, *flags, **recipe)
     out, err = child.communicate()
     assert child.returncode == 0, (flags, err[-2000:])
     return json.loads(out.splitlines()[-1])
@@ -35,7 +35,8 @@ def same_weights_under_every_plan(folder):
     plans = [("4", "data=2,pipeline=2,schedule=1f1b", []), ("4", "pipeline=4,schedule=gpipe", ["--world", "threads"]),
              ("2", "pipeline=2,schedule=zero_bubble", ["--world", "tcp"]),
              ("2", "pipeline=2,schedule=bidirectional", ["--world", "sim"]),
-             *[("2", p["name"], []) for p in published() if not p["own_result"]]]
+             ("2", "pipeline=2,cuts=conv2", []),
+             *[("2", p["name"], []) for p in published() if not p["own_result"] and "cuts=" not in p["plan"]]]
     for i, (workers, plan, flags) in enumerate(plans):
         got = train(f"{folder}/plan{i}", *SHORT, "--workers", workers, "--plan", plan, *flags)
         for key in ("weights_sha256", "test_loss", "test_accuracy", "train_loss"):
@@ -49,6 +50,46 @@ def same_weights_with_slices_on_several_ranks(folder):
                                          ("4", "tensor=2,pipeline=2,schedule=zero_bubble")]):
         got = train(f"{folder}/tensor{i}", *sliced, "--workers", workers, "--plan", plan)
         assert got["weights_sha256"] == wanted["weights_sha256"], plan
+
+
+def stacked_lstm_with_a_layer_on_each_rank(folder):
+    recipe = ["--set", "data.limit=96", "--set", "data.limit_test=20", "--set", "train.epochs=1"]
+    shown = json.loads(subprocess.check_output([PROGRAM, "plan", "show", "recipes/models/gnmt-digits.toml", "--workers", "4",
+                                                "--plan", "gnmt", "--json"], cwd=SOURCE, text=True))
+    assert [s["layers"][-1] if i == 0 else s["layers"][0] for i, s in enumerate(shown["stages"])] == \
+        ["lstm1", "lstm2", "lstm3", "lstm4"], shown["stages"]
+    wanted = train(f"{folder}/lstm", *recipe, "--cores", "1", recipe="recipes/models/gnmt-digits.toml")
+    got = train(f"{folder}/gnmt", *recipe, "--workers", "4", "--plan", "gnmt", recipe="recipes/models/gnmt-digits.toml")
+    assert got["weights_sha256"] == wanted["weights_sha256"]
+
+
+def pipedream_has_a_result_of_its_own(folder):
+    flags = [*SHORT, "--set", "train.epochs=4", "--workers", "4", "--plan"]
+    exact = train(f"{folder}/exact", *SHORT, "--set", "train.epochs=4", "--cores", "1")
+    first = train(f"{folder}/pipedream", *flags, "pipeline=4,schedule=pipedream")
+    assert first["weights_sha256"] != exact["weights_sha256"]
+    assert first["test_accuracy"] > exact["test_accuracy"] - 0.1, (first, exact)
+    again = train(f"{folder}/again", *flags, "pipeline=4,schedule=pipedream", "--world", "sim")
+    assert again["weights_sha256"] == first["weights_sha256"]
+    vertical = train(f"{folder}/vertical", *flags, "pipeline=4,schedule=pipedream,sync=vertical")
+    assert vertical["weights_sha256"] not in (first["weights_sha256"], exact["weights_sha256"])
+    text = show("--workers", "4", "--plan", "pipeline=4,schedule=pipedream")
+    assert "not that of exact training" in text and "by stage: 3 2 1 0" in text, text
+
+
+# A network of equal layers on workers whose messages cost nothing, in virtual time: data parallelism is never idle there.
+def gpipe_is_as_fast_as_its_formula_in_the_simulation(folder):
+    recipe, cluster = f"{folder}/layers.toml", f"{folder}/cluster.toml"
+    with open(recipe, "w") as f:
+        f.write('[model]\nname = "mlp"\nhidden = [128, 128, 128, 128, 128, 128, 128]\n[data]\nkind = "synthetic"\n'
+                'make = "blobs"\nshape = [128]\nclasses = 128\nsamples = 512\n[optim]\nname = "sgd"\nlr = 0.01\n'
+                '[train]\nsteps = 4\nbatch = 64\nshards = 8\n')
+    with open(cluster, "w") as f:
+        f.write("[[machines]]\ncount = 4\ngflops = 1\nbandwidth_gbit = 10000\nlatency_us = 0\n")
+    sim = ["--world", "sim", "--cluster", cluster]
+    busy = train(f"{folder}/busy", *sim, recipe=recipe)["samples_per_s"]
+    pipe = train(f"{folder}/pipe", *sim, "--plan", "pipeline=4,schedule=gpipe", recipe=recipe)["samples_per_s"]
+    assert abs(pipe / busy / (8 / (8 + 4 - 1)) - 1) < 0.1, (pipe, busy)
 
 
 def bytes_are_known_before(folder):
@@ -100,6 +141,9 @@ def bad_plans_are_refused(folder):
                                  ("2", "tensor=2", ["tensor=2 does not divide model.slices = 1"]),
                                  ("2", "pipeline=2,zero=1", ["zero=1 shares the state", "there is one", "nearest plan"]),
                                  ("2", "recompute=blok*,zero=1", ["no layer has such a name"]),
+                                 ("2", "pipeline=2,cuts=conv9", ["no layer 'conv9'", "did you mean"]),
+                                 ("2", "pipeline=2,sync=vertical", ["sync"]),
+                                 ("4", "pipeline=3,schedule=pipedream", ["schedule=pipedream,sync=stash"]),
                                  ("4", "data=3,pipeline=2", ["a plan for 6 workers, and there are 4"])):
         run = f"{folder}/refused"
         child = start(run, *SHORT, "--workers", workers, "--plan", plan)
@@ -124,7 +168,11 @@ def plans_are_shown(folder):
 with tempfile.TemporaryDirectory() as folder:
     bad_plans_are_refused(folder)
     assert {"gpipe", "pipedream_flush", "interleaved", "zero_bubble", "zero_bubble_v", "chimera", "pipedream",
-            "pipedream_vertical", "zero_1", "zero_3"} <= {p["name"] for p in published()}
+            "pipedream_vertical", "gnmt", "deep_stacking", "zero_1", "zero_3"} <= {p["name"] for p in published()}
+    assert all(p["program"] and p["paper"] for p in published())
+    stacked_lstm_with_a_layer_on_each_rank(folder)
+    pipedream_has_a_result_of_its_own(folder)
+    gpipe_is_as_fast_as_its_formula_in_the_simulation(folder)
     plans_are_shown(folder)
     same_weights_under_every_plan(folder)
     same_weights_with_slices_on_several_ranks(folder)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include <algorithm>
 #include <vector>
 
@@ -42,6 +44,27 @@ TEST(WaitPolicy, ALateRankIsNamedAtGrowingIntervalsWithWhatItIsDoing) {
   EXPECT_EQ(notices[0], "waiting 2.0 s for rank 3: all-reduce bucket 7; rank 3 is in backward of conv2");
   EXPECT_EQ(notices[1], "waiting 4.0 s for rank 3: all-reduce bucket 7; rank 3 is in backward of conv2");
   EXPECT_LE(notices.size(), 5u);
+}
+
+TEST(WaitPolicy, AStageOfASplitModelIsNamedByWhatItComputes) {
+  std::vector<std::string> notices;
+  simulate_waits(3, [&](World& world) {
+    constexpr Channel channel = 77;
+    std::array<std::byte, 4> bytes{};
+    if (world.rank() == 2) {
+      world.set_status("backward of stage 2, micro-batch 4");
+      world.sleep(3.5);
+      world.send(1, channel, {}, bytes).wait(world.now() + 10);
+    }
+    if (world.rank() != 1) return;
+    WaitPolicy policy(world, {.notice = [&](const WaitNotice& late) { notices.push_back(late.text); }});
+    Work work = world.receive(2, channel, {}, bytes);
+    policy.begin({}, "stage 2, micro-batch 5");
+    policy.wait(work, 2);
+    policy.end();
+  }).throw_if_failed();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0], "waiting 2.0 s for stage 2, micro-batch 5; rank 2 is in backward of stage 2, micro-batch 4");
 }
 
 TEST(WaitPolicy, WhatIsUsuallySlowIsNotCalledLate) {

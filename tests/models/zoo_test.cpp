@@ -176,9 +176,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Small{"mlp", mnist, "hidden = [17, 13]\nbatch_norm = true\ndropout = 0.2"},
         Small{"mlp", numbers, "loss = 'huber'"}, Small{"mlp", numbers, "loss = 'l1'"}, Small{"mlp", numbers, ""},
-        Small{"lenet5", mnist, "label_smoothing = 0.1"}, Small{"tabular", rows, "hidden = [9]\nembedding = 2"},
-        Small{"tabular", numbers, "hidden = [9]"}, Small{"lenet5", images({28, 28}, 10), ""},
-        Small{"alexnet", cifar, "hidden = 64"},
+        Small{"deep_stacking", mnist, "modules = 2\nhidden = 9"}, Small{"lenet5", mnist, "label_smoothing = 0.1"},
+        Small{"tabular", rows, "hidden = [9]\nembedding = 2"}, Small{"tabular", numbers, "hidden = [9]"},
+        Small{"lenet5", images({28, 28}, 10), ""}, Small{"alexnet", cifar, "hidden = 64"},
         Small{"alexnet", images({3, 64, 64}, 5), "hidden = 64\nvariant = 'single'"},
         Small{"vgg11", odd, "width = 8\nhidden = 32"},
         Small{"vgg13", cifar, "width = 8\nhidden = 32\nbatch_norm = true"},
@@ -224,6 +224,26 @@ INSTANTIATE_TEST_SUITE_P(
               "[{type = 'linear', out = 8}, {type = 'gelu'}]}, {type = 'linear', out = 1, name = 'left'}, "
               "{type = 'linear', out = 2, name = 'right'}, {type = 'linear', out = 3, name = 'other'}]"}),
     [](const auto& info) { return fmt::format("{}_{}", info.param.name, info.index); });
+
+// What follows a module changes nothing that the module learns from.
+TEST(Zoo, ModulesOfADeepStackingNetworkLearnByTheirOwnErrorAlone) {
+  const auto gradient = [](int modules) {
+    const auto model = make("deep_stacking", mnist, fmt::format("modules = {}\nhidden = 9", modules));
+    const Phase phase = std::move(model->training(4).front());
+    test::ModelMemory memory({&phase.graph});
+    test::GraphRunner runner(phase.graph, memory);
+    fill(*model, phase.graph, runner);
+    runner.run({.seed = 1, .loss_scale = 0.25f});
+    std::vector<float> of_two;
+    for (const char* name : {"module1.hidden.weight", "module1.out.weight", "module2.hidden.weight"})
+      if (modules > 1 || std::string_view(name).starts_with("module1"))
+        for (const float g : memory.contribution(name)) of_two.push_back(g);
+    return of_two;
+  };
+  const std::vector<float> one = gradient(1), two = gradient(2), three = gradient(3);
+  EXPECT_EQ(two, three);
+  EXPECT_TRUE(std::equal(one.begin(), one.end(), two.begin()));
+}
 
 TEST(Zoo, EveryEntryIsTestedAndBuildsOnItsUsualData) {
   std::set<std::string_view> names;

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "graph/attributes.h"
+#include "graph/ops/stop_gradient.h"
 #include "kernels/relayout.h"
 
 namespace echelon::ops {
@@ -52,6 +53,17 @@ class Reshape : public Op {
 
  private:
   Shape shape_;
+};
+
+class StopGradient : public Op {
+ public:
+  std::string_view name() const override { return "stop_gradient"; }
+  bool is_view() const override { return true; }
+  std::vector<Type> infer(std::span<const Type> in) const override { return {in[0]}; }
+  std::vector<Value> gradient(Graph&, const Node&, std::span<const Value>, const std::vector<bool>&) const override {
+    return {Value{}};
+  }
+  Kernel compile(const Operands&) const override { return {}; }
 };
 
 // Copies one block of rows for each outer index: what both concat and slice are. Sizes in bytes.
@@ -247,6 +259,7 @@ class Relayout : public Op {
 }  // namespace
 
 Value reshape(Graph& g, Value x, Shape shape) { return g.add_one(std::make_shared<Reshape>(shape), {x}); }
+Value stop_gradient(Graph& g, Value x) { return g.add_one(std::make_shared<StopGradient>(), {x}); }
 Value flatten(Graph& g, Value x) { return reshape(g, x, {g.type(x).shape[0], -1}); }
 Value concat(Graph& g, std::vector<Value> xs, int axis) {
   return g.add_one(std::make_shared<Concat>(axis), std::move(xs));

@@ -85,10 +85,10 @@ Channel StageMessages::channel(int message, const StepContext& step) const {
 }
 
 void StageMessages::wait(Work& work, Rank peer, int stage, int part, const StepContext& step, const Label& label) {
-  const auto end = layout_.parts() == 1
-                       ? fmt::format_to_n(name_.data(), name_.size(), "of stage {}, micro-batch {}", stage, step.shard)
-                       : fmt::format_to_n(name_.data(), name_.size(), "of stage {} part {}, micro-batch {}", stage,
-                                          part, step.shard);
+  const auto end =
+      layout_.parts() == 1
+          ? fmt::format_to_n(name_.data(), name_.size(), "stage {}, micro-batch {}", stage, step.shard)
+          : fmt::format_to_n(name_.data(), name_.size(), "stage {} part {}, micro-batch {}", stage, part, step.shard);
   wait_policy_.begin(label, {name_.data(), std::min(end.size, name_.size())});
   wait_policy_.wait(work, peer);
   wait_policy_.end();
