@@ -52,15 +52,17 @@ def same_weights_with_slices_on_several_ranks(folder):
         assert got["weights_sha256"] == wanted["weights_sha256"], plan
 
 
-def stacked_lstm_with_a_layer_on_each_rank(folder):
+def layers_placed_by_hand_give_the_same_weights(folder):
     recipe = ["--set", "data.limit=96", "--set", "data.limit_test=20", "--set", "train.epochs=1"]
     shown = json.loads(subprocess.check_output([PROGRAM, "plan", "show", "recipes/models/gnmt-digits.toml", "--workers", "4",
                                                 "--plan", "gnmt", "--json"], cwd=SOURCE, text=True))
     assert [s["layers"][-1] if i == 0 else s["layers"][0] for i, s in enumerate(shown["stages"])] == \
         ["lstm1", "lstm2", "lstm3", "lstm4"], shown["stages"]
-    wanted = train(f"{folder}/lstm", *recipe, "--cores", "1", recipe="recipes/models/gnmt-digits.toml")
-    got = train(f"{folder}/gnmt", *recipe, "--workers", "4", "--plan", "gnmt", recipe="recipes/models/gnmt-digits.toml")
-    assert got["weights_sha256"] == wanted["weights_sha256"]
+    for name, workers, plan in (("gnmt-digits", "4", "gnmt"), ("deep-stacking-digits", "3", "deep_stacking")):
+        path = f"recipes/models/{name}.toml"
+        wanted = train(f"{folder}/{name}", *recipe, "--cores", "1", recipe=path)
+        got = train(f"{folder}/{plan}", *recipe, "--workers", workers, "--plan", plan, recipe=path)
+        assert got["weights_sha256"] == wanted["weights_sha256"], plan
 
 
 def pipedream_has_a_result_of_its_own(folder):
@@ -170,7 +172,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert {"gpipe", "pipedream_flush", "interleaved", "zero_bubble", "zero_bubble_v", "chimera", "pipedream",
             "pipedream_vertical", "gnmt", "deep_stacking", "zero_1", "zero_3"} <= {p["name"] for p in published()}
     assert all(p["program"] and p["paper"] for p in published())
-    stacked_lstm_with_a_layer_on_each_rank(folder)
+    layers_placed_by_hand_give_the_same_weights(folder)
     pipedream_has_a_result_of_its_own(folder)
     gpipe_is_as_fast_as_its_formula_in_the_simulation(folder)
     plans_are_shown(folder)
