@@ -56,7 +56,11 @@ class DeepStacking final : public Model {
     if (net.shape(x).rank() != 2) x = net.flatten(x);
     for (int k = 1; k <= options_.modules; ++k) {
       const auto module = net.block(fmt::format("module{}", k));
-      const Value seen = scores ? net.concat({x, ops::stop_gradient(graph, net.softmax(scores))}) : x;
+      Value seen = x;
+      if (scores) {
+        const Value before = net.softmax(scores);
+        seen = net.concat({x, graph.training() ? ops::stop_gradient(graph, before) : before});
+      }
       const Value hidden = net.sigmoid(net.named("hidden").linear(seen, options_.hidden));
       scores = net.named("out").linear(hidden, inputs_.classes);
       if (!with_loss) continue;

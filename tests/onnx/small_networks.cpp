@@ -19,6 +19,7 @@ std::vector<SmallNetwork> small_networks() {
                                    .classes = 3},
                           numbers = {.inputs = {{"x", f32({5})}}, .target = {"y", f32({3})}, .classes = 0};
   return {
+      {"deep_stacking", digits, "modules = 2\nhidden = 9"},
       {"mlp", small_images({20}, 4), "hidden = [17, 13]\nbatch_norm = true\ndropout = 0.2"},
       {"mlp", numbers, "hidden = [6]"},
       {"tabular", table, "hidden = [9]\nembedding = 2"},
