@@ -154,6 +154,7 @@ bool is_never_predicted(const std::string& op) {
                                                "start_gather",
                                                "finish_gather",
                                                "contribute",
+                                               "stop_gradient",
                                                "send",
                                                "receive",
                                                "cached_attention",  // of decoding(): one token at a time

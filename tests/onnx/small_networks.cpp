@@ -19,7 +19,6 @@ std::vector<SmallNetwork> small_networks() {
                                    .classes = 3},
                           numbers = {.inputs = {{"x", f32({5})}}, .target = {"y", f32({3})}, .classes = 0};
   return {
-      {"deep_stacking", digits, "modules = 2\nhidden = 9"},
       {"mlp", small_images({20}, 4), "hidden = [17, 13]\nbatch_norm = true\ndropout = 0.2"},
       {"mlp", numbers, "hidden = [6]"},
       {"tabular", table, "hidden = [9]\nembedding = 2"},
@@ -57,6 +56,7 @@ std::vector<SmallNetwork> small_networks() {
       {"conv_autoencoder", small_images({3, 8, 12}, 10), "width = 4\ncode = 6"},
       {"gan", digits, "width = 4\nlatent = 6"},
       {"gan", small_images({28, 28}, 10), "kind = 'dense'\nwidth = 4\nlatent = 6"},
+      {"deep_stacking", digits, "modules = 2\nhidden = 9"},
       {"lenet5", digits, "quantise = {scheme = 'dorefa', weights_bits = 2, activations_bits = 3}"},
       {"lenet5", digits, "quantise = {scheme = 'bnn'}"},
       {"lenet5", digits, "quantise = {scheme = 'ternary'}"},
