@@ -196,12 +196,12 @@ class Signals:
         job.wait_until(saved, 20)
         pids, victim = self._ranks(job, 3), dice.randrange(3)
         model = mutations.read(os.path.join(folder, saved()[0], "model.safetensors"))
-        # Ranks are forks of one process: the weights stand at one place in all, copies for a save do not.
-        common = set.intersection(*(places(pid, needle(model)) for pid in pids))
-        if not common:
+        # Wherever they stand in its memory: rank 0 has a copy besides, from which it saves.
+        spots = places(pids[victim], needle(model))
+        if not spots:
             self._note("flipped bit: the weights were not found in the memory of the ranks")
             return
-        for place in common:
+        for place in spots:
             flip_exponent(pids[victim], place)
         before = set(saved())
         later = lambda: [name for name in saved() if name not in before]
