@@ -45,7 +45,8 @@ class Verbs(unittest.TestCase):
                 COMP_CWORD={len(words) - 1}; _echelon; echo "${{COMPREPLY[@]}}\""""
             return subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=SOURCE).stdout.split()
         self.assertEqual(completed("echelon", "tr"), ["train"])
-        self.assertEqual(completed("echelon", "runs", ""), ["list", "show", "compare", "--help"])
+        self.assertEqual(completed("echelon", "runs", "")[:3], ["list", "show", "compare"])
+        self.assertEqual(completed("echelon", "runs", "fi"), ["find"])
         self.assertEqual(completed("echelon", "train", "recipes/demo.toml", "--resu"), ["--resume"])
         self.assertEqual(completed("echelon", "train", "recipes/de"), ["recipes/demo.toml"])
         self.assertEqual(completed("echelon", "data", "get", "fa"), ["fashion-mnist"])
