@@ -78,7 +78,7 @@ void check_memory_limit(const PreparedRun& prepared, const PlanSpec& plan, int w
   problems.add({}, fmt::format("--memory: a rank needs {} with plan {}, and may have {}; {}",
                                human_bytes(static_cast<double>(needed)), to_string(plan),
                                human_bytes(static_cast<double>(limit)),
-                               fitting.empty() ? "no plan for as many workers needs less: take more workers, more "
+                               fitting.empty() ? "none of the plans tried for as many workers fits: take more workers, more "
                                                  "train.shards or a smaller model"
                                                : "these fit: " + fitting));
 }

@@ -104,7 +104,7 @@ def bytes_are_known_before(folder):
 
 def a_plan_that_needs_more_memory_is_refused_with_those_that_fit(folder):
     whole = json.loads(show(*SHORT[:10], "--workers", "4", "--plan", "data=4", "--json"))["ranks"][0]
-    limit = str((whole["bytes"] - whole["model"]) * 3 // 4)
+    limit = str((whole["bytes"] - whole["model"]) * 9 // 10)
     run = f"{folder}/too-much"
     child = start(run, *SHORT, "--workers", "4", "--memory", limit)
     _, err = child.communicate()
