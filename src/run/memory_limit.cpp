@@ -75,12 +75,13 @@ void check_memory_limit(const PreparedRun& prepared, const PlanSpec& plan, int w
     fitting += fmt::format("{}--plan {} ({})", fitting.empty() ? "" : ", ", to_string(other),
                            human_bytes(static_cast<double>(bytes)));
   }
-  problems.add({}, fmt::format("--memory: a rank needs {} with plan {}, and may have {}; {}",
-                               human_bytes(static_cast<double>(needed)), to_string(plan),
-                               human_bytes(static_cast<double>(limit)),
-                               fitting.empty() ? "none of the plans tried for as many workers fits: take more workers, more "
-                                                 "train.shards or a smaller model"
-                                               : "these fit: " + fitting));
+  problems.add(
+      {},
+      fmt::format("--memory: a rank needs {} with plan {}, and may have {}; {}",
+                  human_bytes(static_cast<double>(needed)), to_string(plan), human_bytes(static_cast<double>(limit)),
+                  fitting.empty() ? "none of the plans tried for as many workers fits: take more workers, more "
+                                    "train.shards or a smaller model"
+                                  : "these fit: " + fitting));
 }
 
 }  // namespace echelon
