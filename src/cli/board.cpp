@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/run_samples.h"
 #include "cli/run_facts.h"
 #include "cli/run_record.h"
+#include "cli/run_samples.h"
 #include "cli/system_details.h"
 #include "cli/verbs.h"
 #include "models/describe.h"
