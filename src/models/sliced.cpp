@@ -29,7 +29,7 @@ bool divides(const std::vector<Graph>& graphs, Slicing how) {
 int nearest(const std::vector<Graph>& graphs, Slicing how) {
   for (int away = 1;; ++away)
     for (int slices : {how.slices - away, how.slices + away})
-      if (slices >= 1 && slices <= most_slices && divides(graphs, {slices, how.strips})) return slices;
+      if (slices >= 1 && slices <= most_slices && divides(graphs, {slices, how.strips, how.columns})) return slices;
 }
 
 class SlicedModel : public Model {

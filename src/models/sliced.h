@@ -4,7 +4,7 @@
 //   [model]
 //   name = "gpt"
 //   slices = 4      # layers become four equal parts; any divisor of it may be the degree of tensor parallelism
-//   slice_images = "strips"   # convolutions and pooling by rows of the image; "channels" by default
+//   slice_images = "strips"   # convolutions and pooling by rows of the image; "columns", "channels" (default)
 //
 // The model's own graphs are taken, cut (graph/passes/slice.h) and differentiated again. The number of slices belongs
 // to the result, like the number of shards: a plan says only where they are computed.

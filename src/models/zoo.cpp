@@ -155,7 +155,8 @@ std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options
   auto model = entry->make(options, inputs);
   const std::optional<Quantisation> quantisation = read_quantisation(options);
   const auto slices = static_cast<int>(options.integer("slices", 1, 1, most_slices));
-  const bool strips = options.choice("slice_images", "channels", {"channels", "strips"}) == "strips";
+  const std::string images = options.choice("slice_images", "channels", {"channels", "strips", "columns"});
+  const bool strips = images != "channels";
   if (strips && slices == 1) options.problem("slice_images", "says how slices are cut, but there is one: set slices");
   if (slices > 1 && quantisation)
     options.problem("slices", "does not go together with [model.quantise]: remove one of them");
@@ -171,7 +172,7 @@ std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options
     if (quantisation) model = quantised(std::move(model), *quantisation);
     if (slices > 1) {
       try {
-        model = sliced(std::move(model), {slices, strips});
+        model = sliced(std::move(model), {slices, strips, images == "columns"});
       } catch (const BadInput& problem) {
         options.problem("slices", problem.what());
         return nullptr;

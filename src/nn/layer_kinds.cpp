@@ -124,6 +124,16 @@ BuildLayer read_conv_transpose2d(OptionReader& o) {
   return [=](Net& net, In x) { return net.conv_transpose2d(x[0], out, options); };
 }
 
+BuildLayer read_locally_connected(OptionReader& o) {
+  const std::int64_t out = size(o, "out", "how many output channels?");
+  const Conv2dOptions options{.kernel = pair(o, "kernel", 3),
+                              .stride = pair(o, "stride", 1),
+                              .padding = pair(o, "padding", 0, 0),
+                              .bias = o.flag("bias", true),
+                              .init = start(o)};
+  return [=](Net& net, In x) { return net.locally_connected(x[0], out, options); };
+}
+
 BuildLayer read_group_norm(OptionReader& o) {
   const int groups = static_cast<int>(size(o, "groups", "how many groups of channels?"));
   return [groups, eps = real(o, "eps", 1e-5, 0)](Net& net, In x) { return net.group_norm(x[0], groups, eps); };
@@ -292,6 +302,7 @@ constexpr auto table = std::to_array<LayerKind>({
     {"conv_transpose2d",
      "out, groups = 1, kernel = 3, stride = 1, padding = 0, output_padding = 0, dilation = 1, bias = true, init", 1, 1,
      read_conv_transpose2d},
+    {"locally_connected", "out, kernel = 3, stride = 1, padding = 0, bias = true, init", 1, 1, read_locally_connected},
     {"max_pool", pool_keys, 1, 1, read_pool<&Net::max_pool>},
     {"avg_pool", pool_keys, 1, 1, read_pool<&Net::avg_pool>},
     {"global_avg_pool", "", 1, 1, plain<&Net::global_avg_pool>},

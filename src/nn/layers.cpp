@@ -9,6 +9,7 @@
 #include "graph/ops/linear.h"
 #include "graph/ops/norm.h"
 #include "graph/ops/shape.h"
+#include "graph/ops/unshared_conv.h"
 #include "graph/size_limit.h"
 
 namespace echelon::nn {
@@ -166,6 +167,29 @@ Value Net::conv_transpose2d(Value x, std::int64_t out, const ConvTransposeOption
     throw;
   } catch (const BadInput& problem) {
     refuse("conv_transpose2d", problem.what());
+  }
+}
+
+Value Net::locally_connected(Value x, std::int64_t out, const Conv2dOptions& o) {
+  const auto scope = layer("local");
+  refuse_decoding("locally_connected");
+  const ops::UnsharedConv2d p{.kernel_h = o.kernel.h,
+                              .kernel_w = o.kernel.w,
+                              .stride_h = o.stride.h,
+                              .stride_w = o.stride.w,
+                              .pad_h = o.padding.h,
+                              .pad_w = o.padding.w};
+  try {
+    const Shape weights = ops::unshared_weights(shape(x), out, p);
+    const std::int64_t fan_in = weights[3];
+    const Value w = parameter("weight", weights, start(o.init, fan_in, out));
+    const Value b =
+        o.bias ? parameter("bias", {weights[0], weights[1], out}, bias_start(o.init, fan_in), false) : Value{};
+    return ops::unshared_conv2d(graph_, x, w, b, p);
+  } catch (const TooLarge&) {
+    throw;
+  } catch (const BadInput& problem) {
+    refuse("locally_connected", problem.what());
   }
 }
 

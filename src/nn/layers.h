@@ -160,7 +160,9 @@ class Net {
   Value depthwise(Value x, Conv2dOptions options = {});                        // each channel its own kernel
   Value conv1d(Value x, std::int64_t out, const Conv1dOptions& options = {});  // [N, C, T]
   Value conv_transpose2d(Value x, std::int64_t out,
-                         const ConvTransposeOptions& options = {});   // enlarges by its stride
+                         const ConvTransposeOptions& options = {});  // enlarges by its stride
+  // [N, C, H, W]: as conv2d without groups and dilation, but every place has weights of its own.
+  Value locally_connected(Value x, std::int64_t out, const Conv2dOptions& options = {});
   Value embedding(Value ids, std::int64_t rows, std::int64_t width);  // i32[..] -> [.., width]
   Value positions(Value x);                                           // [N, T, d] + a learned [T, d]
   Value attention(Value x, const AttentionOptions& options);          // self-attention, [N, T, d]

@@ -225,6 +225,8 @@ void group_norm_onnx(NodeExport& e) {
       e.add("Add", {e.add("Mul", {y, with_ones_behind(e, e.in(1), 1, rank)}), with_ones_behind(e, e.in(2), 1, rank)}));
 }
 
+void unshared_conv_onnx(NodeExport& e) { e.refuse("ONNX has no layer with weights of its own at every place"); }
+
 void response_norm_onnx(NodeExport& e) {
   e.result(e.add("LRN", {e.in(0)},
                  {{"size", integer(e.whole("size"))},
@@ -310,6 +312,7 @@ constexpr auto plain_table = std::to_array<ExportRow>({
     {"batch_norm_inference", batch_norm_onnx},
     {"layer_norm", layer_norm_onnx},
     {"group_norm", group_norm_onnx},
+    {"unshared_conv2d", unshared_conv_onnx},
     {"local_response_norm", response_norm_onnx},
     {"weight_norm", weight_norm_onnx},
     {"embedding", embedding_onnx},

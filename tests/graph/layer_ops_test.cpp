@@ -7,6 +7,7 @@
 #include "graph/ops/group_norm.h"
 #include "graph/ops/permute.h"
 #include "graph/ops/shape.h"
+#include "graph/ops/unshared_conv.h"
 #include "tests/graph/op_check.h"
 #include "tests/support/says.h"
 
@@ -23,6 +24,18 @@ TEST(LayerOps, GroupNorm) {
       check_gradient({{shape}, {{6}, 0.3f, 1}, {{6}}}, [&](Graph& g, const ParameterValues& p) {
         return ops::group_norm(g, p[0], p[1], p[2], groups, 1e-2f);
       });
+}
+
+TEST(LayerOps, LocallyConnected) {
+  const ops::UnsharedConv2d p{.kernel_h = 3, .kernel_w = 2, .stride_h = 2, .pad_h = 1};
+  const Shape x{2, 3, 5, 4}, w = ops::unshared_weights(x, 4, p);
+  EXPECT_EQ(w, (Shape{3, 3, 4, 18}));
+  check_gradient({{x}, {w}, {{3, 3, 4}}},
+                 [&](Graph& g, const ParameterValues& v) { return ops::unshared_conv2d(g, v[0], v[1], v[2], p); });
+  check_gradient({{x}, {w}},
+                 [&](Graph& g, const ParameterValues& v) { return ops::unshared_conv2d(g, v[0], v[1], {}, p); });
+  EXPECT_THROW(ops::unshared_weights({2, 3, 5}, 4, p), BadInput);
+  EXPECT_THROW(ops::unshared_weights({2, 3, 1, 1}, 4, {.kernel_h = 9}), BadInput);
 }
 
 TEST(LayerOps, ScaleRowsAndAddChannels) {

@@ -79,8 +79,9 @@ void expect_same_network(const SmallModel& m, int slices) {
   for (std::size_t phase = 0; phase < a.size(); ++phase) {
     Graph whole_evaluation = whole->evaluation(3), sliced_evaluation = parts->evaluation(3);
     test::ModelMemory wm({&a[phase].graph, &whole_evaluation}), pm({&b[phase].graph, &sliced_evaluation});
-    const bool strips = std::string_view(m.options).find("strips") != std::string_view::npos;
-    const Sliced cut = slice(without_backward(a[phase].graph), {slices, strips});
+    const bool columns = std::string_view(m.options).find("columns") != std::string_view::npos,
+               strips = columns || std::string_view(m.options).find("strips") != std::string_view::npos;
+    const Sliced cut = slice(without_backward(a[phase].graph), {slices, strips, columns});
     ASSERT_FALSE(cut.parameters.empty());
     std::set<std::string> cut_names;
     for (const SlicedParameter& p : cut.parameters) {
@@ -177,6 +178,39 @@ TEST(SlicedModels, ImagesAreCutIntoStripsThatBorrowRowsFromTheirNeighbours) {
                      make_small({"lenet5", strips.c_str(), small_images({1, 28, 28}, 10)}, 1);
                    }),
                    "slice_images"));
+}
+
+TEST(SlicedModels, ImagesAreCutIntoColumnsToo) {
+  const std::string columns = "\nslice_images = \"columns\"";
+  for (int slices : {2, 3}) expect_same_network({"lenet5", columns.c_str(), small_images({1, 28, 28}, 10)}, slices);
+  const std::string resnet = "width = 4" + columns;
+  expect_same_network({"resnet20", resnet.c_str(), small_images({3, 8, 8}, 10)}, 2);
+  const Graph graph = make_small({"resnet20", resnet.c_str(), small_images({3, 8, 8}, 10)}, 2)->training(3)[0].graph;
+  bool borrowed = false;
+  for (const Node& node : graph.nodes())
+    for (Value v : node.in) {
+      if (node.slice < 0 || graph.slice_of(v) < 0 || graph.slice_of(v) == node.slice) continue;
+      borrowed = true;
+      EXPECT_LE(graph.type(v).shape[3], 2) << node.op->name() << " of " << node.layer;
+    }
+  EXPECT_TRUE(borrowed);
+}
+
+TEST(SlicedModels, LocallyConnectedLayersAreCutByPlacesAndBorrowOnlyAHalo) {
+  const std::string layers =
+      "layers = [{type = \"locally_connected\", out = 3}, {type = \"relu\"}, {type = \"locally_connected\", out = 2, "
+      "padding = 1}, {type = \"flatten\"}, {type = \"linear\", out = 4}]";
+  for (const char* images : {"", "\nslice_images = \"strips\"", "\nslice_images = \"columns\""}) {
+    const std::string options = layers + images;
+    const SmallModel model{"layers", options.c_str(), small_images({2, 9, 9}, 4)};
+    for (int slices : {2, 3}) expect_same_network(model, slices);
+    const Graph graph = make_small(model, 3)->training(3)[0].graph;
+    const int axis = options.ends_with("columns\"") ? 3 : 2;
+    for (const Node& node : graph.nodes())
+      for (Value v : node.in)
+        if (node.slice >= 0 && graph.slice_of(v) >= 0 && graph.slice_of(v) != node.slice)
+          EXPECT_LE(graph.type(v).shape[axis], 2) << node.op->name() << " of " << node.layer;
+  }
 }
 
 TEST(SlicedModels, AGansDiscriminatorIsCutInOneWayWhoeverItLooksAt) {

@@ -92,9 +92,10 @@ class BatchNormTraining : public Op {
                  {node.in[0], node.in[1], node.in[2], node.out[1], node.out[2], d_out[0]});
   }
   std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
-    if (!(q.arrives[0] == Cut{2})) return by_channels(q, 5);
-    return SliceRule{.in = {{2}, {}, {}},
-                     .out = {{2}, {Cut::inner}, {Cut::inner}, {}, {}},
+    const Cut x = q.arrives[0];
+    if (!(x == Cut{2}) && !(x == Cut{3})) return by_channels(q, 5);  // strips of rows or of columns
+    return SliceRule{.in = {x, {}, {}},
+                     .out = {x, {Cut::inner}, {Cut::inner}, {}, {}},
                      .build = [eps = eps_](Graph& g, const std::vector<std::vector<Value>>& in) {
                        return batch_norm_in_strips(g, in, eps);
                      }};

@@ -198,10 +198,12 @@ class Convolution : public Op, public WithAttributes {
   std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
     if (q.strips) {
       const ConvShape s = conv_shape(q.in[0].shape, q.in[1].shape, p_);
-      Conv2d part = p_;
-      part.pad_h = 0;
-      return strips_rule(q, s.out_h(), {s.kh, p_.stride_h, p_.pad_h, p_.dilation_h}, 1,
-                         std::make_shared<Convolution>(part, relu_), 0);
+      Conv2d in_rows = p_, in_columns = p_;
+      in_rows.pad_h = in_columns.pad_w = 0;
+      return strips_rule(
+          q, {s.out_h(), {s.kh, p_.stride_h, p_.pad_h, p_.dilation_h}, std::make_shared<Convolution>(in_rows, relu_)},
+          {s.out_w(), {s.kw, p_.stride_w, p_.pad_w, p_.dilation_w}, std::make_shared<Convolution>(in_columns, relu_)},
+          1, 0);
     }
     const bool bias = q.in.size() > 2;
     const std::vector<Cut> with_bias = bias ? std::vector<Cut>{{}, {}, {}} : std::vector<Cut>{{}, {}};

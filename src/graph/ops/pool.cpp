@@ -72,14 +72,16 @@ class Pooling : public Op, public WithAttributes {
   std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
     const std::size_t outputs = kind_ == PoolKind::max ? 2 : 1;
     if (q.arrives[0] == Cut{1}) return follow_cut(q, outputs);
-    if (!(q.arrives[0] == Cut{2})) return {};
-    // Rows outside count as zeros in an average, and never win a maximum.
-    if (kind_ == PoolKind::average_inside && p_.pad_h > 0) return {};
-    Pool part = p_;
-    part.pad_h = 0;
-    return strips_rule(q, infer(q.in)[0].shape[2], {p_.kernel_h, p_.stride_h, p_.pad_h}, outputs,
-                       std::make_shared<Pooling>(kind_, part),
-                       kind_ == PoolKind::max ? std::numeric_limits<float>::lowest() : 0);
+    if (!(q.arrives[0] == Cut{rows_axis}) && !(q.arrives[0] == Cut{columns_axis})) return {};
+    // What is outside counts as zeros in an average, and never wins a maximum.
+    if (kind_ == PoolKind::average_inside && (strip_axis(q) == rows_axis ? p_.pad_h : p_.pad_w) > 0) return {};
+    Pool in_rows = p_, in_columns = p_;
+    in_rows.pad_h = in_columns.pad_w = 0;
+    const Shape out = infer(q.in)[0].shape;
+    return strips_rule(
+        q, {out[rows_axis], {p_.kernel_h, p_.stride_h, p_.pad_h}, std::make_shared<Pooling>(kind_, in_rows)},
+        {out[columns_axis], {p_.kernel_w, p_.stride_w, p_.pad_w}, std::make_shared<Pooling>(kind_, in_columns)},
+        outputs, kind_ == PoolKind::max ? std::numeric_limits<float>::lowest() : 0);
   }
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   Kernel compile(const Operands& o) const override {

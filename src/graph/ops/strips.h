@@ -1,6 +1,6 @@
 #pragma once
-// Images in strips: each slice has some rows of the height, and borrows from its neighbours the rows that a window at
-// its edge needs (the halo). Borrowed rows are cut out where they are, so that only they travel.
+// Images in strips: each slice has some rows of the height (or columns of the width), and borrows from its neighbours
+// those that a window at its edge needs (the halo). They are cut out where they are, so that only they travel.
 
 #include <cstdint>
 #include <memory>
@@ -10,15 +10,25 @@
 
 namespace echelon::ops {
 
-// A window that moves over rows.
-struct RowWindow {
+// A window that moves along an axis.
+struct StripWindow {
   std::int64_t kernel = 1, stride = 1, pad = 0, dilation = 1;
 };
 
-// The rule of an op whose first input [N, C, H, W] is cut into strips of rows, and whose output has `out_rows` rows.
-// The other inputs stay whole, all `outputs` are images. `op` works without padding on the height; rows outside the
-// image have the value `outside`. No rule if there are fewer output rows than slices.
-std::optional<SliceRule> strips_rule(const SliceQuestion& q, std::int64_t out_rows, const RowWindow& window,
-                                     std::size_t outputs, std::shared_ptr<const Op> op, float outside);
+// An op on strips along one axis: the output's extent, and the op without padding there.
+struct StripAxis {
+  std::int64_t out = 0;
+  StripWindow window;
+  std::shared_ptr<const Op> op;
+};
+
+inline constexpr int rows_axis = 2, columns_axis = 3;
+// Along which axis an op is cut whose first input arrives so: columns where it is in columns already, else rows.
+inline int strip_axis(const SliceQuestion& q) { return q.arrives[0] == Cut{columns_axis} ? columns_axis : rows_axis; }
+
+// The rule of an op whose first input [N, C, H, W] is cut into strips. The other inputs stay whole, all `outputs` are
+// images; what lies outside the image has the value `outside`. No rule if the output is shorter than there are slices.
+std::optional<SliceRule> strips_rule(const SliceQuestion& q, const StripAxis& rows, const StripAxis& columns,
+                                     std::size_t outputs, float outside);
 
 }  // namespace echelon::ops

@@ -33,12 +33,16 @@ class Slicer {
       : old_(old),
         slices_(how.slices),
         strips_(how.strips),
+        columns_(how.columns),
         decided_(decided),
         states_(static_cast<std::size_t>(old.values())),
         result_{Graph(old.training()), {}, {}, {}} {}
 
   Sliced run() {
-    for (const auto& i : old_.inputs()) state(i.value).whole = add_input(i);
+    for (const auto& i : old_.inputs()) {
+      state(i.value).whole = add_input(i);
+      if (columns_) into_columns(i);
+    }
     find_last_layers();
     for (const Node& node : old_.nodes()) visit(node);
     g_.set_layer("output");
@@ -63,6 +67,15 @@ class Slicer {
     const bool carried = std::ranges::any_of(old_.carries(), [&](const auto& c) { return c.from == input.value; });
     const Type& type = old_.type(input.value);
     return carried ? g_.carry(input.name, type) : g_.input(input.name, type);
+  }
+
+  // Images are in columns from the start; whoever reads them follows (graph/ops/strips.h).
+  void into_columns(const Graph::Input& input) {
+    const Type& type = old_.type(input.value);
+    if (type.shape.rank() == 4 && type.shape[3] >= slices_) {
+      g_.set_layer("columns");
+      parts(input.value, Cut{3});
+    }
   }
 
   // Which values no later layer with weights depends on.
@@ -222,7 +235,7 @@ class Slicer {
 
   const Graph& old_;
   int slices_;
-  bool strips_;
+  bool strips_, columns_;
   const Cuts& decided_;
   std::vector<State> states_;
   std::vector<bool> last_;     // by old value

@@ -42,12 +42,13 @@ struct Sliced {
 
 inline constexpr int most_slices = 64;
 
-// In how many parts, and whether convolutions and pooling are cut into strips of rows, with whole weights, instead of
-// by channels. One number means channels.
+// In how many parts, and whether convolutions and pooling are cut into strips, of rows or of columns, with whole
+// weights, instead of by channels. One number means channels.
 struct Slicing {
-  Slicing(int slices, bool strips = false) : slices(slices), strips(strips) {}  // NOLINT: meant to convert
+  Slicing(int slices, bool strips = false, bool columns = false)  // NOLINT: meant to convert
+      : slices(slices), strips(strips), columns(columns) {}
   int slices;
-  bool strips;
+  bool strips, columns;
 };
 
 // Several graphs of one model share its parameters: `decided` says how those are cut that were met in another graph.
