@@ -1,23 +1,35 @@
-# echelon_room(NAME LOOKS_AT room... USES library...): one static library from src/NAME/**.cpp (but not main.cpp, which
-# is a program, and plugin.cpp, which is loaded at run time).
-# LOOKS_AT are the only rooms whose headers NAME may include; tools/check_arrows reads the same table.
+# echelon_room(NAME LOOKS_AT room... USES library... HOT file...): one static library from src/NAME/**.cpp (but not
+# main.cpp, which is a program, and plugin.cpp, which is loaded at run time).
+# LOOKS_AT are the only rooms whose headers NAME may include; tools/check_arrows reads the same table. HOT are those files
+# of a room (without .cpp; `.*` stands for any) that hold the loops a step's time depends on.
 function(echelon_room name)
-  cmake_parse_arguments(ROOM "" "" "LOOKS_AT;USES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "LOOKS_AT;USES;HOT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/(main|plugin)\\.cpp$")
   if(NOT sources)
     return()
   endif()
+  set(uses echelon_flags)
+  foreach(other ${ROOM_LOOKS_AT})
+    if(TARGET echelon_${other})
+      list(APPEND uses echelon_${other})
+    endif()
+  endforeach()
+  list(APPEND uses ${ROOM_USES})
+  if(ROOM_HOT)
+    set(hot ${sources})
+    list(JOIN ROOM_HOT "|" pattern)
+    list(FILTER hot INCLUDE REGEX "/src/${name}/(${pattern})\\.cpp$")
+    list(REMOVE_ITEM sources ${hot})
+    add_library(echelon_${name}_hot OBJECT ${hot})
+    target_link_libraries(echelon_${name}_hot PRIVATE ${uses})
+    echelon_compile(echelon_${name}_hot -O3)
+    list(APPEND sources $<TARGET_OBJECTS:echelon_${name}_hot>)
+  endif()
   add_library(echelon_${name} STATIC ${sources})
   set_target_properties(echelon_${name} PROPERTIES EXPORT_NAME ${name})
   set_property(GLOBAL APPEND PROPERTY ECHELON_ROOMS ${name})
-  target_link_libraries(echelon_${name} PUBLIC echelon_flags)
-  foreach(other ${ROOM_LOOKS_AT})
-    if(TARGET echelon_${other})
-      target_link_libraries(echelon_${name} PUBLIC echelon_${other})
-    endif()
-  endforeach()
-  target_link_libraries(echelon_${name} PUBLIC ${ROOM_USES})
+  target_link_libraries(echelon_${name} PUBLIC ${uses})
   if(name IN_LIST ECHELON_HOT_ROOMS)
     set(level -O3)
   elseif(name IN_LIST ECHELON_COLD_ROOMS)
@@ -25,9 +37,13 @@ function(echelon_room name)
   else()
     set(level -O2)
   endif()
-  echelon_optimise(echelon_${name} ${level})
-  echelon_precompile(echelon_${name} rooms${level} ${ECHELON_USUAL_HEADERS})
-  echelon_compile_together(echelon_${name})
+  echelon_compile(echelon_${name} ${level})
+endfunction()
+
+function(echelon_compile target level)
+  echelon_optimise(${target} ${level})
+  echelon_precompile(${target} rooms${level} ${ECHELON_USUAL_HEADERS})
+  echelon_compile_together(${target})
 endfunction()
 
 # Reading headers takes most of a small file's time, so several files of a target are compiled as one. Names in unnamed
@@ -58,10 +74,11 @@ endfunction()
 set(ECHELON_USUAL_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <functional> <future> <map>
                           <memory> <mutex> <optional> <span> <string> <variant> <vector> <fmt/format.h> <immintrin.h>)
 
-# The rooms whose own loops a step's time depends on are compiled with -O3; those that run once a run or once an
-# evaluation with -O1, which takes a fifth less time to compile; the rest with -O2.
-set(ECHELON_HOT_ROOMS kernels data collective codec)
-set(ECHELON_COLD_ROOMS nn models recipe track registry web onnx run cli)
+# The rooms whose own loops a step's time depends on are compiled with -O3, as are the files named HOT in the others;
+# what runs once a run, once an evaluation, or a few times a step, with -O1, which takes a fifth less time to compile; the
+# rest with -O2.
+set(ECHELON_HOT_ROOMS kernels collective codec)
+set(ECHELON_COLD_ROOMS nn models data plan parallel recipe track registry web onnx run cli)
 function(echelon_optimise target level)
   if(NOT ECHELON_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)

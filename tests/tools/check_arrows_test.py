@@ -15,7 +15,7 @@ echelon_room(tensor    LOOKS_AT base)
 # echelon_room(ghost LOOKS_AT base)
 echelon_room(world     LOOKS_AT base USES Threads::Threads)
 echelon_room(data      LOOKS_AT base tensor world
-                       USES ZLIB::ZLIB)
+                       USES ZLIB::ZLIB HOT array formats/.*)
 """
 
 
