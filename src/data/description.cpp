@@ -10,7 +10,7 @@ namespace {
 
 constexpr int description_version = 1;
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;  // of a field
-constexpr std::int64_t most_samples = std::int64_t{1} << 48;
+constexpr std::int64_t most_described_samples = std::int64_t{1} << 48;
 constexpr std::int64_t most_classes = std::int64_t{1} << 31;
 
 // A number with a fraction, or one beyond 64 bits, would be cast without a word.
@@ -100,7 +100,7 @@ DatasetInfo read_description(const Json& j, std::string_view where) try {
   for (const Json& t : j.at("targets")) info.targets.push_back(read_target(t));
   info.streams = whole(j.at("streams"));
   info.fingerprint = j.at("fingerprint").get<std::string>();
-  if (size < 1 || size > most_samples) bad_input("there are {} samples", size);
+  if (size < 1 || size > most_described_samples) bad_input("there are {} samples", size);
   if (info.fields.empty() || info.fields.size() > most_fields || inputs < 1 || inputs > std::ssize(info.fields))
     bad_input("of {} fields {} are inputs", info.fields.size(), inputs);
   info.size = static_cast<std::uint64_t>(size);
