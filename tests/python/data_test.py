@@ -166,7 +166,7 @@ class Networks(InFolder):
         for kind, keys, _, _ in echelon._core.layer_kinds():
             line = next((l for l in text.splitlines() if l.startswith(f"def {kind}(")), "")
             for key in nn._keys_of(keys):
-                self.assertIn(f"{key}: ", line, kind)
+                self.assertIn(f"{key}: ", line, f"{kind}: run tools/python_stubs build/python")
 
 
 if __name__ == "__main__":
