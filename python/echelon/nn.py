@@ -15,6 +15,7 @@ There is a function for every kind of layer of a recipe (docs/recipes.md), with 
 """
 from __future__ import annotations
 
+import re
 from typing import Any, Callable, Dict, List, Sequence
 
 from . import _core
@@ -128,9 +129,13 @@ def sequential(*layers: Layer) -> Network:
 
 
 def _keys_of(text: str) -> List[str]:
-    """The names in "out, bias = true, ..."; what follows a semicolon is about inputs."""
-    parts = [part.split("=")[0].split("(")[0].strip() for part in text.split(";")[0].split(",")]
-    return [part for part in parts if part]
+    """The names in "out, bias = true, ..."; what stands in brackets, and after a semicolon, is for people."""
+    return [part.split("=")[0].strip() for part in _parts_of(text)]
+
+
+def _parts_of(text: str) -> List[str]:
+    plain = re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", text.split(";")[0])
+    return [part.strip() for part in plain.split(",") if part.split("=")[0].strip().isidentifier()]
 
 
 def _layer_function(kind: str, keys: str, least: int, most: int) -> Callable[..., Layer]:

@@ -1,6 +1,8 @@
 """Arrays, tensors and Python objects as data, networks in Python, and predictions."""
 from support import *
 
+import ast
+
 from echelon import nn
 
 
@@ -163,6 +165,7 @@ class Networks(InFolder):
 
     def test_the_stubs_name_every_layer_and_setting(self):
         text = (Path(SOURCE) / "python/echelon/nn.pyi").read_text()
+        ast.parse(text)
         for kind, keys, _, _ in echelon._core.layer_kinds():
             line = next((l for l in text.splitlines() if l.startswith(f"def {kind}(")), "")
             for key in nn._keys_of(keys):
