@@ -71,6 +71,8 @@ Reply act(BoardApi& api, const std::string& path, const std::string& body) {
     return error_reply(400, problem.what());
   } catch (const Json::exception& problem) {
     return error_reply(400, problem.what());
+  } catch (const std::exception& problem) {
+    return error_reply(500, problem.what());
   }
   return failed.status != 0 ? failed : json_reply(answer);
 }
