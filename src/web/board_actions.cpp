@@ -30,7 +30,7 @@ Json label(Registry& registry, Disk& disk, const RunFolder& folder, const Json& 
 Json control(Disk& disk, const RunFolder& folder, const Json& body) {
   if (!is_folder_locked(folder.path)) bad_input("{}: no process trains in it", folder.path);
   ControlRequest request{.action = body.at("action").get<std::string>()};
-  if (body.contains("value")) request.value = body.at("value").get<double>();
+  if (request.action == "rate") request.value = body.at("value").get<double>();
   send_control(disk, folder, request);
   return {{"sent", request.action}};
 }

@@ -133,6 +133,7 @@ TEST_F(Board, OnlyALiveRunIsAskedForSomething) {
   const auto lock = lock_folder(one.path);
   EXPECT_EQ(act(*api, "/api/control", R"({"run":"demo-1","action":"explode"})").status, 400);
   EXPECT_EQ(act(*api, "/api/control", R"({"run":"demo-1","action":"rate","value":-1})").status, 400);
+  EXPECT_EQ(act(*api, "/api/control", R"({"run":"demo-1","action":"rate"})").status, 400);
   ControlReader reader(*disk, *clock, one);
   EXPECT_EQ(act(*api, "/api/control", R"({"run":"demo-1","action":"rate","value":0.5})").status, 200);
   EXPECT_EQ(act(*api, "/api/control", R"({"run":"demo-1","action":"stop"})").status, 400);  // one at a time

@@ -52,16 +52,22 @@ export async function open(node, values) {
   if (!name) { node.append(el("h1", {}, "Run"), el("p", { class: "quiet" }, "No runs yet.")); return {}; }
   let run = await get("/api/run", { name });
   const drawn = [];
-  const section = (title, ...content) => node.append(el("h2", {}, title), ...content);
+  const head = el("div"), body = el("div");
+  let buttons = null;  // stay as they are while the run is live: what people click on must not be drawn anew
+  node.append(head, body);
+  const section = (title, ...content) => body.append(el("h2", {}, title), ...content);
 
   async function draw() {
     drawn.splice(0).forEach(d => d.destroy());
-    fill(node, el("h1", {}, run.star ? "★ " : "", name, " ", run.tags.map(t => el("span", { class: "tag" }, t))),
-      run.note && el("p", {}, run.note), run.values.state === "running" && mayAct() && actions(name));
+    fill(head, el("h1", {}, run.star ? "★ " : "", name, " ", run.tags.map(t => el("span", { class: "tag" }, t))), run.note && el("p", {}, run.note));
+    const live = run.values.state === "running" && mayAct();
+    if (live && !buttons) head.after(buttons = actions(name));
+    if (!live && buttons) buttons = buttons.remove() ?? null;
+    fill(body);
     const facts = el("dl", { class: "facts" }, shownResults.filter(k => run.values[k] !== undefined).map(k =>
       [el("dt", {}, k), el("dd", {}, k === "best" ? `${run.values.best_metric} ${number(run.values.best)} at step ${number(run.values.best_step)}` : (formats[k] ?? (v => number(v, 6)))(run.values[k]))]));
     const loss = el("section", { class: "card" }), score = el("section", { class: "card" });
-    node.append(el("div", { class: "plots" }, el("section", { class: "card" }, el("h3", {}, "Result"), facts), loss, score));
+    body.append(el("div", { class: "plots" }, el("section", { class: "card" }, el("h3", {}, "Result"), facts), loss, score));
     const metrics = await get("/api/metrics", { run: name });
     const picture = async (card, wanted, log) => {
       const names = wanted.filter(m => metrics.includes(m));
