@@ -64,6 +64,9 @@ void import_onnx(Disk& disk, const ImportSettings& s) {
   if (s.output.ends_with(".safetensors")) bad_input("{}: an imported network is a recipe, NAME.toml", s.output);
   const std::string stem = s.output.ends_with(".toml") ? s.output.substr(0, s.output.size() - 5) : s.output;
   const std::string toml = stem + ".toml", weights = stem + ".safetensors";
+  if (!disk.exists(s.file)) bad_input("{}: there is no such file", s.file);
+  for (const std::string& there : {toml, weights})
+    if (disk.exists(there)) bad_input("{} is there already: give another name, or move it away", there);
   const auto bytes = read_file(disk, s.file, onnx::most_file_bytes);
   onnx::ImportedNetwork n;
   onnx::Model file;

@@ -1,5 +1,6 @@
 // `echelon predict`: what a trained network says about pictures, rows, arrays and folders.
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -123,6 +124,8 @@ AnswerFormat format_of(const PredictSettings& s, bool small) {
 }
 
 void predict(const PredictSettings& s) {
+  if (std::ranges::find(s.inputs, s.output) != s.inputs.end())
+    bad_input("-o {}: the answers would be written over what is asked; give them another name", s.output);
   const auto disk = make_real_disk();
   const auto clock = make_real_clock();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint, s.ema, RunData::described);

@@ -49,6 +49,9 @@ class Exchange(WithRun):
         self.assertEqual(about["inputs"], [{"name": "image", "shape": ["batch", 1, 28, 28], "datatype": "FP32"}])
         back = result("import", self.path("digits.onnx"), self.path("back"), "--data", "digits")
         self.assertEqual(back["recipe"], self.path("back.toml"))
+        again = run("import", self.path("digits.onnx"), self.path("back"), ok=False)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("back.toml is there already", again.stderr)
         run("train", self.path("back.toml"), "--set", "data.limit=64", "--set", "train.epochs=1", "--set", "optim.lr=1e-9",
             "--run", self.path("back-run"))
         numpy.testing.assert_allclose(self.predicted(self.path("back-run"), 0), self.predicted(self.run_dir, 0), atol=1e-5)

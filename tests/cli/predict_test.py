@@ -75,6 +75,9 @@ class Predict(unittest.TestCase):
     def test_answers_do_not_depend_on_cores_or_neighbours(self):
         x = numpy.load(os.path.join(self.arrays, "test_x.npy"))
         numpy.save(self.out("few.npy"), x[100:103])
+        before = pathlib.Path(self.out("few.npy")).read_bytes()
+        over = run("predict", self.run_dir, self.out("few.npy"), "-o", self.out("few.npy"), ok=False)
+        self.assertEqual((over.returncode, pathlib.Path(self.out("few.npy")).read_bytes()), (2, before))
         run("predict", self.run_dir, os.path.join(self.arrays, "test_x.npy"), "-o", self.out("one.npy"), "--cores", "1")
         run("predict", self.run_dir, os.path.join(self.arrays, "test_x.npy"), "-o", self.out("two.npy"), "--cores", "2")
         self.assertEqual(pathlib.Path(self.out("one.npy")).read_bytes(), pathlib.Path(self.out("two.npy")).read_bytes())

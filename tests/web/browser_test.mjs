@@ -57,7 +57,6 @@ await test("the table filters, sorts, groups, stars", async () => {
   await p.fill("input[type=search]", "optim.lrr > 1");
   await p.press("input[type=search]", "Enter");
   await until(p, () => document.querySelector("p.bad").textContent.includes("did you mean"));
-  problems.splice(0, problems.length, ...problems.filter(t => !t.includes("400")));  // the browser notes the refused question
   await p.fill("input[type=search]", "");
   await p.press("input[type=search]", "Enter");
   await until(p, () => document.querySelectorAll("tbody tr").length === 5);
@@ -170,6 +169,8 @@ if (ECHELON_SCREENSHOTS) {
   await picture(dark, "board-curves-dark");
 }
 await browser.close();
+// The browser notes the refused question of the table, whenever it gets to it.
+problems.splice(0, problems.length, ...problems.filter(t => !/400 \(Bad Request\) at .*#\/runs$/.test(t)));
 for (const problem of problems) console.log(problem);
 console.log(`${count} passed, ${problems.length} problems`);
 process.exit(problems.length ? 1 : 0);

@@ -53,6 +53,7 @@ export async function open(node, values) {
   let run = await get("/api/run", { name });
   const drawn = [];
   const head = el("div"), body = el("div");
+  let drawing = false;
   let buttons = null;  // stay as they are while the run is live: what people click on must not be drawn anew
   node.append(head, body);
   const section = (title, ...content) => body.append(el("h2", {}, title), ...content);
@@ -108,11 +109,14 @@ export async function open(node, values) {
   // Whoever is typing is not disturbed, and the page stays where it was.
   const typing = () => node.contains(document.activeElement) && /^(INPUT|SELECT)$/.test(document.activeElement.tagName);
   return { async changed(names) {
-             if (!names.includes(name) || typing()) return;
-             run = await get("/api/run", { name });
-             const at = scrollY;
-             await draw();
-             scrollTo(0, at);
+             if (!names.includes(name) || typing() || drawing) return;
+             drawing = true;  // one at a time, however fast the news comes
+             try {
+               run = await get("/api/run", { name });
+               const at = scrollY;
+               await draw();
+               scrollTo(0, at);
+             } finally { drawing = false; }
            },
            leave() { drawn.forEach(d => d.destroy()); } };
 }

@@ -103,5 +103,8 @@ export async function open(node) {
     problem, holder,
     !mayAct() && el("p", { class: "quiet" }, "To star, tag, note or throw away: open the address that `echelon board` printed, with its token."));
   draw();
-  return { async changed() { data = await listRuns(state.question); draw(); } };
+  return { async changed() {
+             try { data = await listRuns(state.question); } catch { return; }  // a wrong question was answered when it was asked
+             draw();
+           } };
 }
