@@ -21,14 +21,17 @@ class Build(build_ext):
         build = Path(os.environ.get("ECHELON_BUILD", ROOT / "build")).resolve()
         jobs = os.environ.get("ECHELON_JOBS", str(os.cpu_count() or 1))
         if not (build / "build.ninja").exists():
-            self.run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-D", "CMAKE_BUILD_TYPE=Release",
+            self.call("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-D", "CMAKE_BUILD_TYPE=Release",
                      "-D", f"Python_EXECUTABLE={sys.executable}")
-        self.run("cmake", "--build", build, "-j", jobs, "--target", "echelon", "echelon_python")
+        self.call("cmake", "--build", build, "-j", jobs, "--target", "echelon", "echelon_python")
         package = Path(self.get_ext_fullpath(ext.name)).resolve().parent
         package.mkdir(parents=True, exist_ok=True)
         (package / "bin").mkdir(exist_ok=True)
-        for module in (build / "python/echelon").glob("_core*.so"):
-            shutil.copy2(module, package / module.name)
+        module = build / "python/echelon" / Path(self.get_ext_filename(ext.name)).name
+        if not module.exists():
+            raise SystemExit(f"{build} was configured for another Python than {sys.executable}: name another folder "
+                             "with ECHELON_BUILD")
+        shutil.copy2(module, package / module.name)
         for file in ("echelon", "libechelon_mpi.so"):
             if (build / file).exists():
                 shutil.copy2(build / file, package / "bin" / file)
@@ -36,7 +39,7 @@ class Build(build_ext):
             shutil.copytree(ROOT / folder, package / "share/echelon" / Path(folder).name, dirs_exist_ok=True)
 
     @staticmethod
-    def run(*words):
+    def call(*words):
         subprocess.run([str(word) for word in words], cwd=ROOT, check=True)
 
 

@@ -64,4 +64,9 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3-numpy, openmpi-bin")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-pandas")
 set(CPACK_STRIP_FILES ON)
+# What Python has compiled beside the package belongs to no package: it goes with it.
+file(WRITE ${CMAKE_BINARY_DIR}/deb/prerm "#!/bin/sh\nrm -rf /usr/lib/python3/dist-packages/echelon/__pycache__\n")
+file(CHMOD ${CMAKE_BINARY_DIR}/deb/prerm PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+     WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/deb/prerm)
 include(CPack)
