@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "tests/support/says.h"
+#include "tests/support/temp_dir.h"
 #include "tests/world/messages.h"
 #include "world/mailbox/mailbox.h"
 #include "world/os/command.h"
@@ -23,8 +24,12 @@ using test::random_bytes;
 using test::require;
 
 CommandResult mpirun(int ranks, const std::string& test, bool share_memory = true) {
+  const test::TempDir folder;  // two mpiruns that begin at once cannot both make the usual one
   Command c;
   c.argv = {"mpirun",
+            "--mca",
+            "orte_tmpdir_base",
+            folder.path(),
             "--allow-run-as-root",
             "--oversubscribe",
             "-np",
