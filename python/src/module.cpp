@@ -5,10 +5,10 @@
 #include <signal.h>
 
 #include "base/error.h"
-#include "cli/loaded_run.h"
-#include "cli/metric_text.h"
-#include "cli/predict_inputs.h"
-#include "cli/train_rank.h"
+#include "cli/answers/loaded_run.h"
+#include "cli/answers/metric_text.h"
+#include "cli/answers/predict_inputs.h"
+#include "cli/training/train_rank.h"
 #include "convert.h"
 #include "data/memory.h"
 #include "models/describe.h"

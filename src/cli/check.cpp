@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/training/world_flags.h"
 #include "cli/verbs.h"
-#include "cli/world_flags.h"
 #include "recipe/prepare.h"
 #include "run/job.h"
 #include "run/run_plan.h"

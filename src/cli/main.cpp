@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/build_facts.h"
+#include "cli/help/build_facts.h"
 #include "cli/verbs.h"
 #include "recipe/settings.h"
 

@@ -4,8 +4,8 @@
 #include <ostream>
 
 #include "base/text.h"
-#include "cli/loaded_run.h"
-#include "cli/metric_text.h"
+#include "cli/answers/loaded_run.h"
+#include "cli/answers/metric_text.h"
 #include "track/draw.h"
 #include "world/os/host.h"
 

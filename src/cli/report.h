@@ -4,7 +4,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "cli/predictions.h"
+#include "cli/answers/predictions.h"
 #include "recipe/prepare.h"
 #include "run/training.h"
 #include "track/run.h"

@@ -1,5 +1,5 @@
 // Text from a language model: drawing, the cache, stop words.
-#include "cli/sample_tokens.h"
+#include "cli/answers/sample_tokens.h"
 
 #include <gtest/gtest.h>
 

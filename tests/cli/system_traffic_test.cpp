@@ -1,5 +1,5 @@
 // What `echelon systems show` says of a system's traffic is what its run sends.
-#include "cli/system_traffic.h"
+#include "cli/systems/system_traffic.h"
 
 #include <gtest/gtest.h>
 

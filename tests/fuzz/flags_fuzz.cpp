@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "cli/experiment_flags.h"
+#include "cli/training/experiment_flags.h"
 
 int fuzz_flags(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;

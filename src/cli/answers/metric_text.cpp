@@ -1,0 +1,30 @@
+#include "cli/answers/metric_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace echelon::cli {
+
+std::string metric_text(const std::string& name, double value) {
+  if (name.find("accuracy") != std::string::npos || name.starts_with("top_"))
+    return fmt::format("{} {:.2f} %", name, 100 * value);
+  return std::abs(value) < 1000 ? fmt::format("{} {:.4f}", name, value) : fmt::format("{} {:.6g}", name, value);
+}
+
+MetricValues named_values(const Evaluation& e, const std::string& prefix) {
+  MetricValues values{{prefix + "loss", e.loss}};
+  if (e.accuracy >= 0) values.emplace_back(prefix + "accuracy", e.accuracy);
+  for (const auto& [name, value] : e.metrics)
+    if (name != "accuracy") values.emplace_back(prefix + name, value);
+  return values;
+}
+
+std::string in_words(const Evaluation& e) {
+  std::string text;
+  for (const auto& [name, value] : named_values(e, "")) text += (text.empty() ? "" : "  ") + metric_text(name, value);
+  return text;
+}
+
+}  // namespace echelon::cli

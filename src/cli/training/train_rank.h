@@ -1,0 +1,51 @@
+#pragma once
+// What one rank of `echelon train` does, from the first look at its world to the summary that rank 0 prints.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/training/world_flags.h"
+#include "data/open.h"
+#include "recipe/prepare.h"
+#include "run/training.h"
+#include "world/world.h"
+
+namespace echelon::cli {
+
+enum class Resume { no, yes, automatic };  // automatic: go on if there is a run, else start
+
+struct TrainSettings {
+  std::string recipe;
+  std::string system;  // a name or a path; empty: what the recipe says
+  std::string plan;    // key=value,... or a path; empty: what the recipe says
+  std::string memory;  // that a rank may allocate: "1.2GiB"; empty: no limit
+  std::vector<std::string> overrides;
+  WorldFlags world;
+  std::string run, root = "runs";
+  Resume resume = Resume::no;
+  bool restart = false, json = false, trace = false;
+  bool find_lr = false;
+  std::string svg;  // of find_lr; empty: after the recipe
+
+  // For a program that trains without a terminal (python/).
+  std::optional<Options> tree = {};                     // the recipe itself; `recipe` is then only its name
+  data::DataPlaces places = data::usual_places();       // which may hold samples
+  bool quiet = false;                                   // print nothing
+  RunListener* listener = nullptr;                      // of rank 0
+  std::function<void(const std::string&)> result = {};  // of rank 0: what --json prints
+
+  std::string command() const;  // that does the same
+};
+
+// What `echelon train` does for one recipe, from reading it to the end of the run. `own_metrics` as in TrainingJob.
+void train_recipe(const TrainSettings& settings, std::function<MetricValues(const EvaluatedModel&)> own_metrics = {});
+
+// The recipe of these settings, prepared. Problems are added.
+PreparedRun prepare_settings(Disk& disk, const TrainSettings& settings, Problems& problems);
+
+// `prepared` may be shared by ranks that are threads. The job's plan is checked against the world.
+void train_rank(World& world, const TrainSettings& settings, const PreparedRun& prepared, TrainingJob job);
+
+}  // namespace echelon::cli
