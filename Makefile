@@ -16,10 +16,10 @@ all: setup $(BUILD)/build.ninja            ## build the program: build/echelon (
 	@cmake --build --preset release -j $(JOBS) --target echelon
 
 test: setup $(BUILD)/build.ninja           ## build everything and run the tests
-	@tools/setup browser & cmake --build --preset release -j $(JOBS) && wait
+	@cmake --build --preset release -j $(JOBS)
 	@ctest --preset release
 
-test-all: setup $(BUILD)/build.ninja       ## the same, with the slow tests
+test-all: setup $(BUILD)/build.ninja       ## the same, with the slow tests and the page in a browser (installs chromium)
 	@tools/setup browser & cmake --build --preset release -j $(JOBS) && wait
 	@ctest --preset all
 

@@ -46,7 +46,7 @@ Input changed(Input bytes, const Input& other, const echelon::Stream& stream) {
 
 int main(int argc, char** argv) {
   constexpr std::size_t small = 4096;
-  constexpr std::uint32_t variations = 10'000;
+  constexpr std::uint32_t variations = 3'000;
   if (argc != 3) return std::puts("usage: fuzz_replay TARGET FOLDER"), 2;
   const auto targets = echelon::test::fuzz_targets();
   const auto target =
