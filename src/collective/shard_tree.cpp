@@ -32,72 +32,83 @@ bool is_node(int lo, int hi, int first, int last) {
   return true;
 }
 
-// The schedule by which the shards [first, last) are added up from the left.
+// How contributions are added up as they come: with each the sums that it completes, smallest first.
 struct ReductionSchedule {
-  std::vector<std::pair<int, int>> stack;  // the sums over complete subtrees that are left at the end
-  std::vector<int> joins;                  // by shard: how many sums on its left it completes
+  struct Sum {
+    int first, last;
+    std::size_t place;
+  };
+  std::vector<Sum> sums;                        // over complete subtrees, those that are left at the end
+  std::size_t places = 0;                       // sums held at once
+  std::vector<std::vector<std::size_t>> joins;  // by turn
+  std::vector<std::size_t> kept;                // by turn: where it is put if it joins none
+
+  std::size_t free_place() const {
+    for (std::size_t p = 0;; ++p)
+      if (std::ranges::find(sums, p, &Sum::place) == sums.end()) return p;
+  }
 };
 
-ReductionSchedule reduction_schedule(int shards, int first, int last) {
+ReductionSchedule reduction_schedule(int shards, int first, int last, std::span<const int> order) {
   ReductionSchedule f;
-  for (int s = first; s < last; ++s) {
-    f.stack.push_back({s, s + 1});
-    f.joins.push_back(0);
-    while (f.stack.size() > 1 && is_node(0, shards, f.stack[f.stack.size() - 2].first, f.stack.back().second)) {
-      f.stack[f.stack.size() - 2].second = f.stack.back().second;
-      f.stack.pop_back();
-      ++f.joins.back();
+  for (int turn = 0; turn < last - first; ++turn) {
+    const int s = order.empty() ? first + turn : order[static_cast<std::size_t>(turn)];
+    ReductionSchedule::Sum sum{s, s + 1, 0};
+    auto& joins = f.joins.emplace_back();
+    const auto sibling = [&](const ReductionSchedule::Sum& other) {
+      return (other.last == sum.first && is_node(0, shards, other.first, sum.last)) ||
+             (sum.last == other.first && is_node(0, shards, sum.first, other.last));
+    };
+    for (auto it = f.sums.begin(); (it = std::ranges::find_if(f.sums, sibling)) != f.sums.end(); f.sums.erase(it)) {
+      joins.push_back(it->place);
+      sum = {std::min(sum.first, it->first), std::max(sum.last, it->last), it->place};
     }
+    if (joins.empty()) sum.place = f.free_place();
+    f.kept.push_back(sum.place);
+    f.sums.push_back(sum);
+    f.places = std::max(f.places, sum.place + 1);
   }
+  std::ranges::sort(f.sums, {}, &ReductionSchedule::Sum::first);
   return f;
 }
 
 std::size_t aligned_floats(std::size_t floats) { return aligned(floats * sizeof(float)) / sizeof(float); }
 
-// A shard that completes no sum on its left is copied to the next free level; the others are added to a level. A single
-// shard stays where it was written.
-std::size_t levels_for(const ReductionSchedule& f) {
-  if (f.joins.size() <= 1) return 0;
-  int held = 0, most = 0;
-  for (const int joins : f.joins) most = std::max(most, held += 1 - joins);
-  return static_cast<std::size_t>(most);
-}
+// A single contribution stays where the shard wrote it; sums need memory of their own.
+std::size_t levels_for(const ReductionSchedule& f) { return f.joins.size() > 1 ? f.places : 0; }
 
 }  // namespace
 
-std::size_t ShardReducer::memory_bytes(int shards, int first, int last, std::size_t floats) {
-  return (1 + levels_for(reduction_schedule(shards, first, last))) * aligned_floats(floats) * sizeof(float);
+std::size_t ShardReducer::memory_bytes(int shards, int first, int last, std::size_t floats,
+                                       std::span<const int> order) {
+  return (1 + levels_for(reduction_schedule(shards, first, last, order))) * aligned_floats(floats) * sizeof(float);
 }
 
-ShardReducer::ShardReducer(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory)
-    : first_(first), next_(first) {
-  invariant(memory.size() >= memory_bytes(shards, first, last, floats), "a shard reducer has the memory it needs");
+ShardReducer::ShardReducer(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory,
+                           std::span<const int> order)
+    : first_(first) {
+  invariant(memory.size() >= memory_bytes(shards, first, last, floats, order),
+            "a shard reducer has the memory it needs");
   auto* at = reinterpret_cast<float*>(memory.data());
-  const ReductionSchedule f = reduction_schedule(shards, first, last);
+  ReductionSchedule f = reduction_schedule(shards, first, last, order);
   contribution_ = {at, floats};
   for (std::size_t i = 0; i < levels_for(f); ++i) levels_.emplace_back(at += aligned_floats(floats), floats);
-  int held = 0;
-  for (int joins : f.joins) {
-    held -= joins;
-    steps_.push_back({joins, held++});
-  }
-  for (std::size_t i = 0; i < f.stack.size(); ++i)
-    partials_.push_back(
-        {f.stack[i].first, f.stack[i].second, levels_.empty() ? contribution_.data() : levels_[i].data()});
+  joins_ = std::move(f.joins);
+  places_ = std::move(f.kept);
+  for (const auto& sum : f.sums)
+    partials_.push_back({sum.first, sum.last, levels_.empty() ? contribution_.data() : levels_[sum.place].data()});
+  if (!levels_.empty()) total_ = f.sums.front().place;
 }
 
-void ShardReducer::fold_part(std::size_t begin, std::size_t end) { fold_part(next_, begin, end); }
-
-void ShardReducer::fold_part(int shard, std::size_t begin, std::size_t end) {
+void ShardReducer::fold_turn(std::size_t turn, std::size_t begin, std::size_t end) {
   if (levels_.empty()) return;  // a single shard: its contribution is the sum
-  const auto [joins, place] = steps_[static_cast<std::size_t>(shard - first_)];
   const float* sum = contribution_.data() + begin;
-  for (int left = place + joins - 1; left >= place; --left) {
-    float* into = levels_[static_cast<std::size_t>(left)].data() + begin;
+  for (const std::size_t place : joins_[turn]) {
+    float* into = levels_[place].data() + begin;
     kernels::add(into, into, sum, end - begin);
     sum = into;
   }
-  if (joins == 0) kernels::copy(levels_[static_cast<std::size_t>(place)].data() + begin, sum, end - begin);
+  if (joins_[turn].empty()) kernels::copy(levels_[places_[turn]].data() + begin, sum, end - begin);
 }
 
 void ShardReducer::fold() {

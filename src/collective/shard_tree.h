@@ -44,36 +44,40 @@ void for_each_tree_node(int lo, int hi, ShardRange range, const F& f) {
 
 class ShardReducer {
  public:
-  // For the shards [first, last) of `shards`, in that order, contributing `floats` numbers each. `memory` has
+  // For the shards [first, last) of `shards`, contributing `floats` numbers each, in that order or in the one given:
+  // the sums are the same bits in any, and the more sums are begun at once, the more memory it takes. `memory` has
   // `memory_bytes(...)` bytes and outlives the reducer; a rank that sees the same memory can make a reducer on it to
   // learn where the sums lie.
-  ShardReducer(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory);
-  static std::size_t memory_bytes(int shards, int first, int last, std::size_t floats);
+  ShardReducer(int shards, int first, int last, std::size_t floats, std::span<std::byte> memory,
+               std::span<const int> order = {});
+  static std::size_t memory_bytes(int shards, int first, int last, std::size_t floats, std::span<const int> order = {});
 
   // Where the next shard is to write its contribution.
   std::span<float> contribution() { return contribution_; }
-  void start_step() { next_ = first_; }
+  void start_step() { next_ = 0; }
   void fold();  // the next shard's contribution is complete: adds it to the partial sums
   // The same in parts: fold_part for every range of elements, then end_shard.
-  void fold_part(std::size_t begin, std::size_t end);
+  void fold_part(std::size_t begin, std::size_t end) { fold_turn(next_, begin, end); }
   void end_shard() { ++next_; }
   // The same for a shard by its number: every range of elements sees all shards, in their order.
-  void fold_part(int shard, std::size_t begin, std::size_t end);
+  void fold_part(int shard, std::size_t begin, std::size_t end) {
+    fold_turn(static_cast<std::size_t>(shard - first_), begin, end);
+  }
 
   // The sums after the last shard: always in the same places.
   std::span<const PartialSum> partial_sums() const { return partials_; }
-  // The memory of the leftmost of them: a place for the sum over all shards.
-  std::span<float> total() { return levels_.empty() ? contribution_ : levels_[0]; }
+  // The memory of one of them: a place for the sum over all shards.
+  std::span<float> total() { return levels_.empty() ? contribution_ : levels_[total_]; }
 
  private:
-  struct Step {  // of one shard: it is added to that many sums on its left, the nearest first
-    int joins;
-    int place;  // where the result goes: a level, the one of the leftmost sum joined
-  };
-  int first_, next_;
+  void fold_turn(std::size_t turn, std::size_t begin, std::size_t end);
+
+  int first_;
+  std::size_t next_ = 0, total_ = 0;  // the next shard's turn; which level the total is
   std::span<float> contribution_;
-  std::vector<std::span<float>> levels_;  // places for partial sums, used as a stack
-  std::vector<Step> steps_;               // by shard
+  std::vector<std::span<float>> levels_;         // places for partial sums
+  std::vector<std::vector<std::size_t>> joins_;  // by turn: places of the sums that it completes, the smallest first
+  std::vector<std::size_t> places_;              // by turn: where it is kept if it completes none
   std::vector<PartialSum> partials_;
 };
 

@@ -10,7 +10,13 @@ PlanLayout::PlanLayout(const PlanSpec& plan, int shards)
     : plan_(plan), shards_(shards), kind_(find_schedule(plan.schedule)) {
   invariant(kind_ && plan.data > 0, "a plan has been checked before it is laid out");
   for (int replica = 0; replica < plan.data; ++replica)
-    schedules_.push_back(kind_->make({plan.pipeline, shards_of_replica(replica).count(), plan.chunks}));
+    schedules_.push_back(splits_batch()
+                             ? batch_split_schedule(batch_split(replica))
+                             : kind_->make({plan.pipeline, shards_of_replica(replica).count(), plan.chunks}));
+}
+
+BatchSplitShape PlanLayout::batch_split(int replica) const {
+  return {plan_.tensor, shards_of_replica(replica).count(), stages(), plan_.scheme.empty() ? "c" : plan_.scheme};
 }
 
 ShardRange PlanLayout::shards_of_replica(int replica) const {
@@ -31,20 +37,33 @@ ShardRange PlanLayout::shards_of_line(int replica, int line) const {
 }
 
 int PlanLayout::line_of(int shard) const {
-  return lines() > 1 && shard >= shards_of_line(replica_of_shard(shard), 1).first ? 1 : 0;
+  if (lines() == 1) return 0;
+  for (int replica = 0; replica < plan_.data; ++replica)
+    for (int line = 0; line < lines(); ++line)
+      if (shard < shards_of_line(replica, line).last) return line;
+  return 0;
 }
 
 int PlanLayout::rank_of(int replica, int line, int stage, int part) const {
+  if (splits_batch()) return replica * plan_.tensor + (stage == 0 ? line : part);
   const int position = echelon::position_of(*kind_, stage, plan_.pipeline);
   return (replica * plan_.pipeline + (line == 0 ? position : plan_.pipeline - 1 - position)) * plan_.tensor + part;
 }
 
 std::vector<HostedStage> PlanLayout::hosted(int rank) const {
   std::vector<HostedStage> all;
+  const int replica = replica_of(rank);
+  if (splits_batch()) {
+    const int position = position_of(rank);
+    all.push_back({0, 0, position, shards_of_line(replica, position)});
+    for (int stage = 1; stage < stages(); ++stage) all.push_back({stage, position, 0, shards_of_replica(replica)});
+    return all;
+  }
   for (int line = 0; line < lines(); ++line)
     for (int stage = 0; stage < stages(); ++stage)
-      if (const int part = rank % plan_.tensor; rank_of(replica_of(rank), line, stage, part) == rank)
-        all.push_back({stage, part, line, shards_of_line(replica_of(rank), line)});
+      if (const int part = rank % plan_.tensor; rank_of(replica, line, stage, part) == rank)
+        all.push_back({stage, part, line, shards_of_line(replica, line)});
+  // Collectives over the ranks of a stage are called in the order of stages, on all ranks.
   std::ranges::stable_sort(all, {}, &HostedStage::stage);
   return all;
 }
@@ -52,8 +71,35 @@ std::vector<HostedStage> PlanLayout::hosted(int rank) const {
 std::vector<int> PlanLayout::ranks_of_stage(int stage, int part) const {
   std::vector<int> ranks;
   for (int replica = 0; replica < plan_.data; ++replica)
-    for (int line = 0; line < lines(); ++line) ranks.push_back(rank_of(replica, line, stage, part));
+    for (int line = 0; line < lines(); ++line)
+      if (const int rank = rank_of(replica, line, stage, part); ranks.empty() || ranks.back() != rank)
+        ranks.push_back(rank);
   return ranks;
+}
+
+std::vector<int> PlanLayout::order_of(int rank, int stage) const {
+  if (!splits_batch() || stage == 0) return {};
+  std::vector<int> order = batch_split_order(batch_split(replica_of(rank)));
+  for (int& shard : order) shard += shards_of_replica(replica_of(rank)).first;
+  return order;
+}
+
+int PlanLayout::message_buffers() const {
+  if (!splits_batch()) return 0;
+  const BatchSplitShape shape = batch_split(0);
+  return shape.scheme == "c" ? 2 : shape.turns();
+}
+
+PipelineSchedule PlanLayout::checked_schedule(int replica) const {
+  return splits_batch() ? with_parts_as_stages(schedule(replica)) : schedule(replica);
+}
+
+std::vector<StageMessage> PlanLayout::checked_messages(const std::vector<StageMessage>& messages) const {
+  return splits_batch() ? with_parts_as_stages(messages, plan_.tensor) : messages;
+}
+
+int PlanLayout::checked_stage(int stage, int part) const {
+  return splits_batch() ? part_as_stage(stage, part, plan_.tensor) : stage;
 }
 
 }  // namespace echelon

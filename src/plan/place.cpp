@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "graph/ops/communication.h"
 #include "graph/ops/elementwise.h"
+#include "plan/joins.h"
 
 namespace echelon {
 
@@ -21,7 +22,9 @@ const Node& producer_of(const Graph& graph, Value v) {
   return graph.nodes()[static_cast<std::size_t>(graph.info(v).producer)];
 }
 
-std::vector<int> assign_stages(const Graph& graph, const StagePartition& partition) {
+}  // namespace
+
+std::vector<int> stages_of_nodes(const Graph& graph, const StagePartition& partition) {
   std::vector<int> stage_of(graph.nodes().size(), -1);
   const int last = partition.stages() - 1;
   const auto is_result = [&](Value v) {
@@ -48,36 +51,46 @@ std::vector<int> assign_stages(const Graph& graph, const StagePartition& partiti
   return stage_of;
 }
 
-}  // namespace
-
 int slices_of(const Graph& graph) {
   int slices = 1;
   for (const Node& node : graph.nodes()) slices = std::max(slices, node.slice + 1);
   return slices;
 }
 
-PlacedGraph place_nodes(const Graph& graph, const StagePartition& partition, int parts) {
+namespace {
+
+PartRange parts_for(const Node& node, int slices, int parts, const PartCounts& counts) {
+  if (node.slice < 0 || parts == 1) return {0, parts};
+  const auto fewer = counts.ways.find(node.layer);
+  const int ways = fewer == counts.ways.end() ? parts : std::min(fewer->second, parts);
+  invariant(slices % ways == 0 && parts % ways == 0, "every part of a layer has equally many slices");
+  const int way = node.slice / (slices / ways), each = parts / ways;
+  return {way * each, (way + 1) * each};
+}
+
+}  // namespace
+
+PlacedGraph place_nodes(const Graph& graph, const StagePartition& partition, const PartCounts& counts) {
   PlacedGraph placed;
-  placed.parts = parts;
-  placed.stage_of = assign_stages(graph, partition);
+  placed.parts = counts.parts;
+  placed.stage_of = stages_of_nodes(graph, partition);
+  pull_joins(graph, counts, placed.stage_of);
   const int slices = slices_of(graph);
-  invariant(slices % parts == 0 || parts == 1, "every part of a stage has equally many slices");
-  for (const Node& node : graph.nodes())
-    placed.part_of.push_back(node.slice < 0 || parts == 1 ? -1 : node.slice / (slices / parts));
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+    placed.parts_of.push_back(parts_for(graph.nodes()[n], slices, counts.of(placed.stage_of[n]), counts));
 
   std::set<std::tuple<int, int, int>> sent;  // value, to which stage and part
   std::vector<std::set<std::pair<int, int>>> readers(graph.parameters().size());
   for (std::size_t n = 0; n < graph.nodes().size(); ++n)
-    for (int part = 0; part < parts; ++part) {
+    for (int part = placed.parts_of[n].first; part < placed.parts_of[n].last; ++part) {
       const int to = placed.stage_of[n];
-      if (!placed.runs(n, to, part)) continue;
       for (Value v : graph.nodes()[n].in) {
         const ValueInfo& info = graph.info(v);
         const auto producer = static_cast<std::size_t>(info.producer);
         if (info.source == ValueInfo::Source::parameter) readers[producer].insert({to, part});
         if (info.source != ValueInfo::Source::node || placed.runs(producer, to, part)) continue;
         const int from = placed.stage_of[producer];
-        const int from_part = placed.part_of[producer] < 0 ? part : placed.part_of[producer];
+        const int from_part = placed.parts_of[producer].nearest(part);
         if (!sent.insert({v.id, to, part}).second) continue;
         const bool forward = from == to ? !graph.nodes()[producer].backward : from < to;
         placed.messages.push_back({from, to, forward ? Pass::forward : Pass::backward,
@@ -92,7 +105,7 @@ PlacedGraph place_nodes(const Graph& graph, const StagePartition& partition, int
     for (const auto& [stage, part] : readers[i])
       if (!placed.runs(producer, stage, part))
         placed.copies.push_back({graph.parameters()[i].name, placed.stage_of[producer],
-                                 placed.part_of[producer] < 0 ? part : placed.part_of[producer], stage, part});
+                                 placed.parts_of[producer].nearest(part), stage, part});
   }
   return placed;
 }

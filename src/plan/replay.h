@@ -21,6 +21,7 @@ struct StageMessage {
   Pass pass = Pass::forward;
   double bytes = 0;
   int from_part = 0, to_part = 0;
+  int buffers = 0;  // 0: as many as the distance of the stages asks for
 
   bool inside_stage() const { return from == to; }
   friend bool operator==(const StageMessage&, const StageMessage&) = default;
@@ -30,6 +31,7 @@ struct StageMessage {
 // Between two stages of one rank there is room for all. Where a stage runs whole steps ahead of the next one
 // (per_update), it counts steps.
 inline int buffers_of(const StageMessage& m) {
+  if (m.buffers > 0) return m.buffers;
   return m.inside_stage() ? 2 : 1 + (m.from < m.to ? m.to - m.from : m.from - m.to);
 }
 

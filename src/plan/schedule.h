@@ -14,7 +14,7 @@
 //   bidirectional  two pipelines over the same ranks in opposite directions (Chimera, Li and Hoefler, 2021)
 //
 // Every stage runs its backward passes in the order of micro-batches, because their contributions are summed in that
-// order. Pure functions, thread-safe.
+// order, or in one that is known beforehand (plan/batch_split.h). Pure functions, thread-safe.
 
 #include <cstdint>
 #include <string>
@@ -40,6 +40,7 @@ struct PipelineSchedule {
   // After so many micro-batches a stage updates its weights and goes on, without waiting for other stages; 0: after all
   // of them, and all stages together.
   int per_update = 0;
+  bool in_order = true;                       // a stage's backward passes come in the order of micro-batches
   std::vector<std::vector<StageTask>> ranks;  // each rank's list
 
   int ranks_count() const { return static_cast<int>(ranks.size()); }

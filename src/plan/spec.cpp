@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "base/text.h"
+#include "plan/batch_split.h"
+#include "plan/mesh.h"
 #include "plan/recompute.h"
 
 namespace echelon {
@@ -18,7 +20,7 @@ constexpr int most_ranks = 1 << 16;
 
 void refuse_degrees(PlanSpec& plan, const PlanFacts& facts, std::vector<std::string>& why) {
   const auto layers = static_cast<int>(facts.layers.size());
-  if (plan.stages() > layers)
+  if (plan.stages() > layers && !plan.splits_batch())
     why.push_back(fmt::format("pipeline={}{} makes {} stages, but the network has {} layer{}", plan.pipeline,
                               plan.chunks > 1 ? fmt::format(",chunks={}", plan.chunks) : "", plan.stages(), layers,
                               layers == 1 ? "" : "s"));
@@ -58,8 +60,10 @@ void refuse_cuts(const PlanSpec& plan, const PlanFacts& facts, std::vector<std::
 
 void refuse_schedule(const PlanSpec& plan, const PlanFacts& facts, std::vector<std::string>& why) {
   if (plan.splits_model() && plan.data > facts.shards)
-    why.push_back(fmt::format("data={} is more than the {} micro-batch{} of a batch (train.shards)", plan.data,
-                              facts.shards, facts.shards == 1 ? "" : "es"));
+    why.push_back(
+        fmt::format("each of {} replicas of a split model needs a micro-batch, and a batch has {} (train.shards): take "
+                    "fewer replicas, or --set train.shards={}",
+                    plan.data, facts.shards, plan.data));
   if (plan.pipeline == 1) {
     if (plan.chunks > 1) why.push_back(fmt::format("chunks={} needs a pipeline of two ranks or more", plan.chunks));
     return;
@@ -104,12 +108,13 @@ void refuse_sharing(const PlanSpec& plan, const PlanFacts& facts, std::vector<st
                     plan.zero, plan.data, facts.shards));
 }
 
-// How far one plan is from another: a changed degree counts by its ratio, a changed word as a factor of two.
+// How far one plan is from another: a changed degree counts by its ratio, a changed schedule as a factor of two.
+// Whoever shares or recomputes wants less memory, so leaving that out is worse than another degree.
 double distance(const PlanSpec& a, const PlanSpec& b) {
   const auto ratio = [](int x, int y) { return std::abs(std::log2(std::max(x, 1)) - std::log2(std::max(y, 1))); };
   return 2 * ratio(a.pipeline, b.pipeline) + 2 * ratio(a.tensor, b.tensor) + (a.data > 0 ? ratio(a.data, b.data) : 0) +
          ratio(a.chunks, b.chunks) + (a.schedule == b.schedule ? 0 : 1) + std::abs(a.zero - b.zero) +
-         (a.recompute == b.recompute ? 0 : 1);
+         (a.zero > 0 && b.zero == 0 ? 2 : 0) + (a.recompute == b.recompute ? 0 : 3);
 }
 
 }  // namespace
@@ -122,6 +127,17 @@ bool PlanSpec::has_own_result() const {
 int PlanSpec::staleness(int stage) const {
   if (!has_own_result()) return 0;
   return sync == "vertical" ? pipeline - 1 : pipeline - 1 - stage;
+}
+
+bool PlanSpec::splits_batch() const {
+  return std::ranges::any_of(layers, [](const LayerRule& rule) { return rule.split == "batch"; });
+}
+
+int PlanSpec::stages() const {
+  if (!splits_batch()) return pipeline * chunks;
+  int last = 1;
+  for (const LayerRule& rule : layers) last = std::max(last, rule.stage);
+  return last + 1;
 }
 
 std::string to_string(const PlanSpec& plan) {
@@ -169,6 +185,21 @@ Options plan_options(const std::string& text, Problems& problems) {
   return table;
 }
 
+namespace {
+
+// Degrees that only the rules of layers say.
+void add_degrees(OptionReader& table, PlanSpec& plan) {
+  int ways = 1, stages = 1;
+  for (const LayerRule& rule : plan.layers) ways = std::max(ways, rule.ways), stages = std::max(stages, rule.stage + 1);
+  if (!table.has("tensor") && !table.has("mesh") && ways > 1) {
+    plan.tensor = ways;  // the layers that no rule names are not split
+    plan.layers.insert(plan.layers.begin(), {.match = "*", .split = "none", .ways = 1});
+  }
+  if (!table.has("pipeline") && !table.has("mesh") && !plan.splits_batch()) plan.pipeline = stages;
+}
+
+}  // namespace
+
 PlanSpec read_plan(OptionReader& table) {
   PlanSpec plan;
   plan.data = static_cast<int>(table.integer("data", 0, 1, most_ranks));
@@ -183,6 +214,10 @@ PlanSpec read_plan(OptionReader& table) {
   plan.recompute = table.text("recompute", plan.recompute);
   plan.offload = table.text("offload", "");
   plan.evaluate = table.choice("evaluate", plan.evaluate, {"all", "first"});
+  read_mesh(table, plan);
+  plan.layers = read_layer_rules(table);
+  if (table.has("scheme")) plan.scheme = table.choice("scheme", "c", batch_schemes());
+  add_degrees(table, plan);
   table.done();
   return plan;
 }
@@ -193,6 +228,8 @@ std::vector<std::string> refusals(PlanSpec& plan, const PlanFacts& facts) {
   refuse_cuts(plan, facts, why);
   refuse_schedule(plan, facts, why);
   refuse_sharing(plan, facts, why);
+  refuse_rules(plan, facts, why);
+  refuse_batch_split(plan, facts, why);
   if (!plan.splits_model()) return why;
   if (facts.phases > 1)
     why.push_back(fmt::format("a model with {} phases in a training step cannot be split", facts.phases));
@@ -234,15 +271,38 @@ std::vector<PlanSpec> legal_plans(const PlanFacts& facts) {
 PlanSpec nearest_plan(const PlanSpec& plan, const PlanFacts& facts) {
   PlanSpec nearest{.data = 1};
   double least = std::numeric_limits<double>::infinity();
+  // With the rules of layers, mended where they cannot be followed, if there is any such plan; else without them.
   const ScheduleKind* kind = find_schedule(plan.schedule);
-  for (PlanSpec legal : legal_plans(facts)) {
-    PlanSpec same = legal;  // a plan with another result would be no substitute
-    same.schedule = plan.schedule, same.sync = plan.sync;
-    if (kind && kind->own_result && legal.pipeline > 1 && refusals(same, facts).empty()) legal = same;
-    if (const double d = distance(plan, legal); d < least) least = d, nearest = legal;
+  for (const bool with_rules : {true, false}) {
+    if (with_rules && plan.layers.empty() && plan.dimensions.empty()) continue;
+    for (PlanSpec legal : legal_plans(facts)) {
+      if (with_rules) {
+        legal.layers = plan.layers, legal.scheme = plan.scheme, legal.dimensions = plan.dimensions;
+        legal.layers = mended_rules(legal, facts);
+        if (!refusals(legal, facts).empty()) continue;
+      }
+      PlanSpec same = legal;  // a plan with another result would be no substitute
+      same.schedule = plan.schedule, same.sync = plan.sync;
+      if (kind && kind->own_result && legal.pipeline > 1 && refusals(same, facts).empty()) legal = same;
+      if (const double d = distance(plan, legal); d < least) least = d, nearest = legal;
+    }
+    if (least < std::numeric_limits<double>::infinity()) break;
   }
   return nearest;
 }
+
+namespace {
+
+std::string nearest_text(const PlanSpec& nearest, const PlanSpec& asked) {
+  std::string text = fmt::format("; the nearest plan that works is --plan {}", to_string(nearest));
+  if (asked.splits_model() && !nearest.splits_model()) text += " (the model whole on each worker)";
+  if (nearest.layers.empty() && !asked.layers.empty()) return text + ", without rules of layers";
+  for (const LayerRule& rule : nearest.layers)
+    if (std::ranges::find(asked.layers, rule) == asked.layers.end()) text += fmt::format(", {}", to_string(rule));
+  return nearest.layers == asked.layers || asked.layers.empty() ? text : text + " in a file";
+}
+
+}  // namespace
 
 PlanSpec check_plan(PlanSpec plan, const PlanFacts& facts, Place place, Problems& problems) {
   const PlanSpec asked = plan;
@@ -253,8 +313,7 @@ PlanSpec check_plan(PlanSpec plan, const PlanFacts& facts, Place place, Problems
       PlanFacts curable = facts;  // what no other plan would cure is said above
       curable.cores = 1;
       curable.system.clear();
-      if (!legal_plans(curable).empty())
-        text += fmt::format("; the nearest plan that works is --plan {}", to_string(nearest_plan(asked, curable)));
+      if (!legal_plans(curable).empty()) text += nearest_text(nearest_plan(asked, curable), asked);
     }
     problems.add(place, text);
   }

@@ -18,13 +18,18 @@
 //   recompute which activations are computed again for backward instead of being kept (plan/recompute.h)
 //   offload   a folder: the optimizer's state lies in files there
 //   evaluate  who evaluates: all ranks, each with a copy of the whole model, or the first alone, from a file
+//   [[layer]] layers that are split another number of ways, or pinned to a stage (plan/layer_rules.h)
+//   scheme    the order of work where layers are split by batch (plan/batch_split.h)
+//   mesh, layout  degrees in the words of Mesh-TensorFlow (plan/mesh.h)
 //
 // Plain data; thread-safe.
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/options.h"
+#include "plan/layer_rules.h"
 #include "plan/schedule.h"
 
 namespace echelon {
@@ -42,8 +47,12 @@ struct PlanSpec {
   std::string recompute = "none";
   std::string offload = {};  // empty: in memory
   std::string evaluate = "all";
+  std::vector<LayerRule> layers = {};
+  std::string scheme = {};                   // empty: c, where it matters
+  std::vector<std::string> dimensions = {};  // of tensors, that are split; empty: all that have slices
 
-  int stages() const { return pipeline * chunks; }
+  bool splits_batch() const;
+  int stages() const;
   // Whether ranks have pieces of the training (parallel/planned/), or each all of it.
   bool splits_model() const {
     return pipeline > 1 || tensor > 1 || zero > 0 || recompute != "none" || !offload.empty();
@@ -54,7 +63,8 @@ struct PlanSpec {
   friend bool operator==(const PlanSpec&, const PlanSpec&) = default;
 };
 
-std::string to_string(const PlanSpec& plan);  // "data=2,pipeline=2,schedule=1f1b": what can be given to --plan
+// "data=2,pipeline=2,schedule=1f1b": what can be given to --plan, but for rules of layers.
+std::string to_string(const PlanSpec& plan);
 
 // "data=2,pipeline=2,cuts=fc2:fc3" as a table; a word without '=' is a problem. Every key's place is the flag itself.
 Options plan_options(const std::string& text, Problems& problems);
@@ -64,14 +74,15 @@ PlanSpec read_plan(OptionReader& table);
 
 // What decides whether a plan can be carried out.
 struct PlanFacts {
-  int workers = 0;                       // 0: not known yet, so nothing is said that depends on them
-  int shards = 1;                        // of a batch
-  int slices = 1;                        // of the model's layers
-  std::vector<std::string> layers = {};  // of the network, in order
-  int phases = 1;                        // of a training step
-  std::string system = {};               // under which the workers train together; empty: exact training
-  int cores = 1;                         // asked for on each worker
-  std::string shared_weight = {};        // that several layers read; empty: none
+  int workers = 0;                                // 0: not known yet, so nothing is said that depends on them
+  int shards = 1;                                 // of a batch
+  int slices = 1;                                 // of the model's layers
+  std::vector<std::string> layers = {};           // of the network, in order
+  std::map<std::string, LayerSplit> splits = {};  // by layer: how its slices are cut
+  int phases = 1;                                 // of a training step
+  std::string system = {};                        // under which the workers train together; empty: exact training
+  int cores = 1;                                  // asked for on each worker
+  std::string shared_weight = {};                 // that several layers read; empty: none
 };
 
 // Why the plan cannot be carried out, each with its cure; none if it can. `data` is filled in where it is the rest.

@@ -1,7 +1,7 @@
 #pragma once
 // Which layers make up a stage: layers in the order in which the graph runs them, cut into neighbours of about equal
 // work. Exact: no other cut has a largest stage with less work; among those that are within two per cent of it, the one
-// that sends fewest bytes. Pure functions.
+// whose stages, with what they send, are most alike. Layers may be pinned to stages. Pure functions.
 
 #include <map>
 #include <string>
@@ -30,8 +30,12 @@ struct StagePartition {
   int stages() const { return static_cast<int>(layers.size()); }
 };
 
-// `stages` is at most the number of layers.
-StagePartition cut_into_stages(const std::vector<LayerWork>& layers, int stages);
+// By layer: on which stage it has to be.
+using PinnedStages = std::map<std::string, int>;
+
+bool can_cut_into_stages(const std::vector<std::string>& layers, int stages, const PinnedStages& pins);
+// `stages` is at most the number of layers, and the pins can be had.
+StagePartition cut_into_stages(const std::vector<LayerWork>& layers, int stages, const PinnedStages& pins = {});
 
 // Stages that begin at these layers, the first one at the first layer.
 StagePartition cut_at(const std::vector<LayerWork>& layers, const std::vector<std::string>& cuts);

@@ -39,6 +39,7 @@ PlanFile parse_plan(std::string_view text, const std::string& file, Problems& pr
   plan.about = r.text("about", "");
   plan.program = r.text("program", "");
   plan.deviates = r.text("deviates", "");
+  plan.example = r.text("example", "recipes/demo.toml --workers 2");
   plan.plan = read_plan(r);
   return plan;
 }

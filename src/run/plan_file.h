@@ -3,6 +3,7 @@
 // one.
 //
 //   title, paper, about, program, deviates    texts for people; each may be left out
+//   example                                   what to train with it: a recipe and flags, for a model that it fits
 //   the keys of plan/spec.h                   the plan
 //
 // The file comes from outside: its size is bounded before it is read. No state; thread-safe.
@@ -20,6 +21,7 @@ struct PlanFile {
   std::string path, name;  // the name is the file's, without .toml
   std::string title, paper, about, program;
   std::string deviates;  // what the published one does and this one does not; empty: nothing
+  std::string example;   // "recipes/demo.toml --workers 2 --set model.slices=2"
   PlanSpec plan = {};
 };
 

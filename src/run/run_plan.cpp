@@ -29,6 +29,7 @@ PlanFacts plan_facts(const PreparedRun& prepared, int workers, int cores) {
   const Graph graph = optimise(phases.front().graph);
   facts.slices = slices_of(graph);
   for (const LayerWork& l : layer_work(graph)) facts.layers.push_back(l.layer);
+  facts.splits = layer_splits(graph);
   std::vector<std::string> read_by(graph.parameters().size());  // a layer
   for (const Node& node : graph.nodes())
     for (const Value v : node.in)

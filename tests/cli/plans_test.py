@@ -30,13 +30,31 @@ def published():
     return json.loads(subprocess.check_output([PROGRAM, "plan", "list", "--json"], cwd=SOURCE, text=True))
 
 
+def published_plans_train_the_weights_of_one_worker(folder):
+    """Each with its own example: a recipe, workers and what the model needs."""
+    few = ["--set", "data.limit=96", "--set", "data.limit_test=20", "--set", "train.epochs=1", "--set", "train.batch=32",
+           "--set", "train.shards=4", "--set", "optim.clip_norm=1.0", "--set", "schedule.name=constant"]
+    wanted = {}
+    for plan in published():
+        assert plan["title"] and plan["paper"] and plan["about"] and plan["program"], plan["name"]
+        if plan["own_result"]:
+            continue
+        recipe, *flags = plan["example"].split()
+        at = flags.index("--workers")
+        workers, sets = flags[at:at + 2], flags[:at] + flags[at + 2:]
+        key = (recipe, *sets)
+        if key not in wanted:
+            wanted[key] = train(f"{folder}/alone{len(wanted)}", *few, *sets, "--cores", "1", recipe=recipe)["weights_sha256"]
+        got = train(f"{folder}/plan-{plan['name']}", *few, *sets, *workers, "--plan", plan["name"], recipe=recipe)
+        assert got["weights_sha256"] == wanted[key], plan["name"]
+
+
 def same_weights_under_every_plan(folder):
     wanted = train(f"{folder}/whole", *SHORT, "--cores", "1")
     plans = [("4", "data=2,pipeline=2,schedule=1f1b", []), ("4", "pipeline=4,schedule=gpipe", ["--world", "threads"]),
              ("2", "pipeline=2,schedule=zero_bubble", ["--world", "tcp"]),
              ("2", "pipeline=2,schedule=bidirectional", ["--world", "sim"]),
-             ("2", "pipeline=2,cuts=conv2", []),
-             *[("2", p["name"], []) for p in published() if not p["own_result"] and "cuts=" not in p["plan"]]]
+             ("2", "pipeline=2,cuts=conv2", [])]
     for i, (workers, plan, flags) in enumerate(plans):
         got = train(f"{folder}/plan{i}", *SHORT, "--workers", workers, "--plan", plan, *flags)
         for key in ("weights_sha256", "test_loss", "test_accuracy", "train_loss"):
@@ -52,17 +70,11 @@ def same_weights_with_slices_on_several_ranks(folder):
         assert got["weights_sha256"] == wanted["weights_sha256"], plan
 
 
-def layers_placed_by_hand_give_the_same_weights(folder):
-    recipe = ["--set", "data.limit=96", "--set", "data.limit_test=20", "--set", "train.epochs=1"]
+def layers_are_placed_by_hand(folder):
     shown = json.loads(subprocess.check_output([PROGRAM, "plan", "show", "recipes/models/gnmt-digits.toml", "--workers", "4",
                                                 "--plan", "gnmt", "--json"], cwd=SOURCE, text=True))
     assert [s["layers"][-1] if i == 0 else s["layers"][0] for i, s in enumerate(shown["stages"])] == \
         ["lstm1", "lstm2", "lstm3", "lstm4"], shown["stages"]
-    for name, workers, plan in (("gnmt-digits", "4", "gnmt"), ("deep-stacking-digits", "3", "deep_stacking")):
-        path = f"recipes/models/{name}.toml"
-        wanted = train(f"{folder}/{name}", *recipe, "--cores", "1", recipe=path)
-        got = train(f"{folder}/{plan}", *recipe, "--workers", workers, "--plan", plan, recipe=path)
-        assert got["weights_sha256"] == wanted["weights_sha256"], plan
 
 
 def pipedream_has_a_result_of_its_own(folder):
@@ -136,6 +148,8 @@ def a_killed_run_goes_on_under_another_plan(folder):
 
 
 def bad_plans_are_refused(folder):
+    with open(f"{folder}/rules.toml", "w") as f:
+        f.write('pipeline = 2\n[[layer]]\nmatch = "fx*"\n[[layer]]\nmatch = "fc*"\nways = 3\nstage = 7\n')
     for workers, plan, words in (("4", "pipeline=3", ["pipeline=3 does not divide 4 workers", "nearest plan"]),
                                  ("4", "pipeline=99,data=2", ["stages", "workers", "nearest plan"]),
                                  ("2", "pipline=2,schedule=1f1", ["did you mean 'pipeline'", "1f1b"]),
@@ -146,6 +160,8 @@ def bad_plans_are_refused(folder):
                                  ("2", "pipeline=2,cuts=conv9", ["no layer 'conv9'", "did you mean"]),
                                  ("2", "pipeline=2,sync=vertical", ["sync"]),
                                  ("4", "pipeline=3,schedule=pipedream", ["schedule=pipedream,sync=stash"]),
+                                 ("2", f"{folder}/rules.toml", ["match = \"fx*\" fits no layer",
+                                                                "does not divide", "stage = 7", "nearest plan"]),
                                  ("4", "data=3,pipeline=2", ["a plan for 6 workers, and there are 4"])):
         run = f"{folder}/refused"
         child = start(run, *SHORT, "--workers", workers, "--plan", plan)
@@ -170,14 +186,15 @@ def plans_are_shown(folder):
 with tempfile.TemporaryDirectory() as folder:
     bad_plans_are_refused(folder)
     assert {"gpipe", "pipedream_flush", "interleaved", "zero_bubble", "zero_bubble_v", "chimera", "pipedream",
-            "pipedream_vertical", "gnmt", "deep_stacking", "zero_1", "zero_3"} <= {p["name"] for p in published()}
-    assert all(p["program"] and p["paper"] for p in published())
-    layers_placed_by_hand_give_the_same_weights(folder)
+            "pipedream_vertical", "gnmt", "deep_stacking", "zero_1", "zero_3", "one_weird_trick", "megatron",
+            "mesh_tensorflow", "distbelief_partition", "cots_hpc", "vertical", "horizontal"} <= {p["name"] for p in published()}
+    layers_are_placed_by_hand(folder)
     pipedream_has_a_result_of_its_own(folder)
     gpipe_is_as_fast_as_its_formula_in_the_simulation(folder)
     plans_are_shown(folder)
     same_weights_under_every_plan(folder)
     same_weights_with_slices_on_several_ranks(folder)
+    published_plans_train_the_weights_of_one_worker(folder)
     bytes_are_known_before(folder)
     a_plan_that_needs_more_memory_is_refused_with_those_that_fit(folder)
     a_killed_run_goes_on_under_another_plan(folder)

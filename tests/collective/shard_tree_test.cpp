@@ -67,6 +67,28 @@ TEST(ShardTree, TheSumHasTheSameBitsForAnyNumberOfCores) {
   }
 }
 
+TEST(ShardTree, TheSumHasTheSameBitsInAnyOrderOfShards) {
+  constexpr std::size_t floats = 100;
+  for (const int shards : {2, 3, 6, 8, 16})
+    for (const int stride : {1, 2, 3, 5}) {
+      std::vector<int> order;
+      for (int start = 0; start < stride; ++start)
+        for (int s = start; s < shards; s += stride) order.push_back(shards - 1 - s);
+      Buffer memory(ShardReducer::memory_bytes(shards, 0, shards, floats, order));
+      ShardReducer reducer(shards, 0, shards, floats, memory.as<std::byte>(), order);
+      for (int step = 0; step < 2; ++step) {
+        reducer.start_step();
+        for (const int s : order) {
+          for (std::size_t i = 0; i < floats; ++i) reducer.contribution()[i] = leaf_number(s, i);
+          reducer.fold();
+        }
+      }
+      ASSERT_EQ(reducer.partial_sums().size(), 1u);
+      for (std::size_t i = 0; i < floats; ++i)
+        ASSERT_EQ(reducer.total()[i], tree_definition(0, shards, i)) << shards << " shards, stride " << stride;
+    }
+}
+
 TEST(ShardTree, OneCoreHoldsOneSumPerLevel) {
   EXPECT_EQ(ShardReducer::memory_bytes(1, 0, 1, 16), 64u);
   EXPECT_LE(ShardReducer::memory_bytes(16, 0, 16, 16), (1u + 5u) * 64u);

@@ -197,6 +197,15 @@ TEST(Stages, TheLargestStageIsAsSmallAsCanBe) {
   }
 }
 
+TEST(Stages, OneLongLayerDoesNotLeaveTheOthersUneven) {
+  std::vector<LayerWork> layers;
+  for (const double work : {20.0, 50.0, 12.0, 8.0, 6.0, 1.0})
+    layers.push_back({"l" + std::to_string(layers.size()), work, 1.0 / static_cast<double>(1 + layers.size())});
+  const StagePartition cut = cut_into_stages(layers, 4);
+  EXPECT_EQ(cut.layers[2], std::vector<std::string>{"l2"});  // not the last layer alone, where least is sent
+  EXPECT_EQ(cut.layers[3].size(), 3u);
+}
+
 TEST(Stages, AmongEqualCutsTheOneThatSendsLeastIsTaken) {
   std::vector<LayerWork> layers;
   for (int i = 0; i < 4; ++i) layers.push_back({"l" + std::to_string(i), 0, 100.0 - i});

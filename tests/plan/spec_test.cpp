@@ -64,7 +64,11 @@ TEST(PlanSpec, IllegalPlansAreRefusedWithTheNearestLegalOne) {
   EXPECT_NE(refused("data=2,pipeline=2", facts(8)).find("--plan data=4,pipeline=2"), std::string::npos);
   EXPECT_NE(refused("pipeline=4", facts(4, 8, 3)).find("makes 4 stages, but the network has 3 layers"),
             std::string::npos);
-  EXPECT_NE(refused("pipeline=2", facts(8, 2)).find("data=4 is more than the 2 micro-batches"), std::string::npos);
+  EXPECT_NE(refused("pipeline=2", facts(8, 2)).find("4 replicas of a split model needs a micro-batch, and a batch has 2"),
+            std::string::npos);
+  // What was asked for is kept where another degree makes room for it.
+  EXPECT_NE(refused("recompute=sqrt", facts(4, 2)).find("--plan data=2,pipeline=2,schedule=1f1b,recompute=sqrt"),
+            std::string::npos);
   EXPECT_NE(refused("pipeline=3,schedule=bidirectional", facts(3)).find("even number of stages"), std::string::npos);
   EXPECT_NE(refused("pipeline=2,chunks=2,schedule=1f1b", facts(2)).find("only interleaved"), std::string::npos);
 }

@@ -26,6 +26,12 @@ struct PlanSettings {
   bool json = false;
 };
 
+std::string plan_text(const PlanSpec& plan) {
+  std::string text = to_string(plan);
+  for (const LayerRule& rule : plan.layers) text += "\n  " + to_string(rule);
+  return text;
+}
+
 std::string ranks_text(const std::vector<int>& ranks) { return fmt::format("{}", fmt::join(ranks, " ")); }
 
 std::string layers_text(const std::vector<std::string>& layers) {
@@ -36,6 +42,7 @@ std::string layers_text(const std::vector<std::string>& layers) {
 std::string bytes_text(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
 void print_text(const PlanSpec& plan, const PlanLayout& layout, const PlanView& view, std::int64_t slice) {
+  for (const LayerRule& rule : plan.layers) fmt::print("{}\n", to_string(rule));
   fmt::print("plan {}: {} replica{} of {} rank{}; a batch is {} micro-batches of {} sample{}\n\n", to_string(plan),
              plan.data, plan.data == 1 ? "" : "s", layout.ranks_of_replica(), layout.ranks_of_replica() == 1 ? "" : "s",
              layout.shards(), slice, slice == 1 ? "" : "s");
@@ -55,8 +62,9 @@ void print_text(const PlanSpec& plan, const PlanLayout& layout, const PlanView& 
                bytes_text(b.contributions), bytes_text(b.state), bytes_text(b.activations), bytes_text(b.messages),
                bytes_text(b.model), bytes_text(b.all()), bytes_text(b.disk));
   }
-  fmt::print("\n{}: idle {:.1f} % of the time, if work takes the time that it is balanced by\n{}", plan.schedule,
-             100 * view.schedule.bubble(), draw_schedule(view.schedule, terminal_columns(1)));
+  fmt::print("\n{}: idle {:.1f} % of the time, if work takes the time that it is balanced by\n{}",
+             layout.splits_batch() ? "in turns" : plan.schedule, 100 * view.schedule.bubble(),
+             draw_schedule(view.schedule, terminal_columns(1)));
   fmt::print("digits: forward passes by micro-batch; small letters: backward passes; capitals: weight gradients\n");
   if (plan.has_own_result()) {
     std::vector<int> staleness;
@@ -143,13 +151,15 @@ void list_plans(bool json) {
     all.push_back({{"name", f.name},
                    {"title", f.title},
                    {"paper", f.paper},
-                   {"plan", to_string(f.plan)},
+                   {"plan", plan_text(f.plan)},
                    {"own_result", f.plan.has_own_result()},
                    {"about", f.about},
                    {"program", f.program},
-                   {"deviates", f.deviates}});
+                   {"deviates", f.deviates},
+                   {"example", f.example}});
     if (json) continue;
-    fmt::print("{}  {}\n  {}\n  --plan {}\n\n{}\n{}", f.name, f.title, f.paper, to_string(f.plan), f.about, f.program);
+    fmt::print("{}  {}\n  {}\n  {}\n  echelon train {} --plan {}\n\n{}\n{}", f.name, f.title, f.paper,
+               plan_text(f.plan), f.example, f.name, f.about, f.program);
     fmt::print("{}\n", f.deviates.empty() ? "" : "\ndeviates: " + f.deviates + "\n");
   }
   if (json) fmt::print("{}\n", all.dump());

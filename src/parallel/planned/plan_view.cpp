@@ -58,10 +58,11 @@ RankBytes bytes_of(const PlanLayout& layout, const StagePlans::Slice& slice, con
     bytes.parameters +=
         (spec.zero >= 3 ? own : floats) * sizeof(float) * static_cast<std::size_t>(1 + spec.staleness(h.stage));
     bytes.contributions += spec.zero >= 2 ? ShardReducer::memory_bytes(layout.shards(), 0, layout.shards(), own)
-                                          : StageCompute::contribution_bytes(layout.shards(), members, floats);
+                                          : StageCompute::contribution_bytes(layout, h.stage, h.part, floats);
     (spec.offload.empty() ? bytes.state : bytes.disk) += slots * own * sizeof(float);
     bytes.activations +=
-        plan.memory.kept_bytes * static_cast<std::size_t>(live[position][static_cast<std::size_t>(h.stage)]);
+        plan.memory.kept_bytes *
+        static_cast<std::size_t>(live[position][static_cast<std::size_t>(layout.checked_stage(h.stage, h.part))]);
     arena = std::max(arena, plan.memory.arena_bytes);
   }
   bytes.activations += arena;
@@ -75,7 +76,7 @@ PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::in
   StagePlans plans(model, layout, slice);
   std::vector<HostedStage> all;
   for (int stage = 0; stage < layout.stages(); ++stage)
-    for (int part = 0; part < layout.parts(); ++part) all.push_back({stage, part});
+    for (int part = 0; part < layout.parts(stage); ++part) all.push_back({stage, part, 0, {}});
   const StagePlans::Slice& cut = plans.prepare(slice, all);
 
   PlanView view;
@@ -94,7 +95,7 @@ PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::in
     s.flops = plan.plan.flops;
     for (const StageMessage& m : view.messages)
       if (m.from == stage && m.from_part == part) s.sends += m.bytes;
-    if (part > 0) {
+    if (layout.checked_stage(stage, part) < static_cast<int>(costs.stages.size())) {
       s.work = view.stages[view.stages.size() - 2].work;
       continue;  // parts do the same at the same time
     }
@@ -104,11 +105,15 @@ PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::in
     longest = std::max(longest, costs.stages.back().forward);
   }
   for (StageCost& c : costs.stages) c.forward /= longest, c.backward /= longest, c.weights /= longest;
-  view.schedule = replay(layout.schedule(0), view.messages, costs);
+  view.schedule = replay(layout.checked_schedule(0), layout.checked_messages(view.messages), costs);
+  for (std::size_t r = 0; r < view.schedule.ranks.size(); ++r)  // what it did, in the plan's own stages
+    for (std::size_t i = 0; i < view.schedule.ranks[r].size(); ++i)
+      view.schedule.ranks[r][i].task = layout.schedule(0).ranks[r][i];
 
   const std::size_t whole = whole_floats(model) * sizeof(float);
   for (int rank = 0; rank < layout.ranks(); ++rank) {
-    const ScheduleCheck check = check_schedule(layout.schedule(layout.replica_of(rank)), view.messages);
+    const ScheduleCheck check =
+        check_schedule(layout.checked_schedule(layout.replica_of(rank)), layout.checked_messages(view.messages));
     view.ranks.push_back(bytes_of(layout, cut, check.live, rank, slots));
     if (layout.plan().evaluate == "all")
       view.ranks.back().model = whole;

@@ -64,21 +64,23 @@ void PlannedEngine::make_stages(const StagePlans::Slice& largest) {
   for (const HostedStage& h : hosted_) arena = std::max(arena, largest.of(h.stage, h.part).plan.memory.arena_bytes);
   arena_->emplace_back(arena);
   const int replica = layout_.replica_of(world_.rank()), position = layout_.position_of(world_.rank());
-  const ScheduleCheck check = check_schedule(layout_.schedule(replica), largest.placed.messages);
+  const ScheduleCheck check =
+      check_schedule(layout_.checked_schedule(replica), layout_.checked_messages(largest.placed.messages));
   invariant(check.problems.empty(), "the schedule of a legal plan can be run");
   for (const HostedStage& h : hosted_)
     stages_.push_back(std::make_unique<StageCompute>(
         world_, plans_,
-        StageCompute::Settings{
-            .hosted = h,
-            .shards = settings_.shards,
-            .live = check.live[static_cast<std::size_t>(position)][static_cast<std::size_t>(h.stage)],
-            .splits_weights = layout_.splits_weights(),
-            .saved_versions = layout_.plan().staleness(h.stage),
-            .zero = layout_.plan().zero,
-            .offload = layout_.plan().offload,
-            .seed = settings_.seed,
-            .fields = settings_.fields},
+        StageCompute::Settings{.hosted = h,
+                               .shards = settings_.shards,
+                               .live = check.live[static_cast<std::size_t>(position)]
+                                                 [static_cast<std::size_t>(layout_.checked_stage(h.stage, h.part))],
+                               .splits_weights = layout_.splits_weights(),
+                               .saved_versions = layout_.plan().staleness(h.stage),
+                               .zero = layout_.plan().zero,
+                               .offload = layout_.plan().offload,
+                               .seed = settings_.seed,
+                               .fields = settings_.fields,
+                               .order = layout_.order_of(world_.rank(), h.stage)},
         arena_));
 }
 
@@ -87,7 +89,8 @@ void PlannedEngine::make_groups() {
   replica_ = std::make_unique<Group>(everyone().split(layout_.replica_of(world_.rank()), world_.rank()));
   groups_.resize(stages_.size());
   for (int stage = 0; stage < layout_.stages(); ++stage) {
-    const int part = hosted_.front().part;
+    const auto mine = std::ranges::find(hosted_, stage, &HostedStage::stage);
+    const int part = mine == hosted_.end() ? hosted_.front().part : mine->part;
     const std::vector<int> ranks = layout_.ranks_of_stage(stage, part);
     const auto at = std::ranges::find(ranks, world_.rank());
     // Each part of the stage is a group of its own; the ranks that do not have the stage are another, of no use.

@@ -58,9 +58,9 @@ void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Grou
                               .sums = reducer_.get(),
                               .stage = stage()});
   } else {
-    contributions_ = group.allocate(contribution_bytes(settings_.shards, group.size(), table_.floats()));
+    contributions_ = group.allocate(contribution_bytes(plans_.layout(), stage(), part(), table_.floats()));
     reducer_ = std::make_unique<ShardReducer>(settings_.shards, shards().first, shards().last, table_.floats(),
-                                              contributions_);
+                                              contributions_, settings_.order);
   }
   const auto within = [&](std::span<float> flat, std::size_t first) {
     return flat.subspan(own_.begin - first, own_.count());
@@ -71,13 +71,14 @@ void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Grou
       [this](const std::string&, std::size_t bytes) { return memory_for_state(bytes); }, own_.begin);
 }
 
-// The most that any of so many ranks needs, so that all can allocate as much.
-std::size_t StageCompute::contribution_bytes(int shards, int ranks, std::size_t floats) {
+// The most that any of the ranks that have the stage needs, so that all can allocate as much.
+std::size_t StageCompute::contribution_bytes(const PlanLayout& layout, int stage, int part, std::size_t floats) {
   std::size_t most = 0;
-  for (int r = 0; r < ranks; ++r) {
-    const ShardRange own = shards_of(r, ranks, shards);
-    most = std::max(most, ShardReducer::memory_bytes(shards, own.first, own.last, floats));
-  }
+  for (const int rank : layout.ranks_of_stage(stage, part))
+    for (const HostedStage& h : layout.hosted(rank))
+      if (h.stage == stage && h.part == part)
+        most = std::max(most, ShardReducer::memory_bytes(layout.shards(), h.shards.first, h.shards.last, floats,
+                                                         layout.order_of(rank, stage)));
   return most;
 }
 

@@ -39,6 +39,7 @@ class StageCompute {
     std::string offload = {};  // as in PlanSpec
     std::uint64_t seed = 1;
     std::vector<data::Field> fields;
+    std::vector<int> order = {};  // in which it gets through its shards; empty: theirs
   };
   // `plans` has prepared the stage for its largest slice and outlives it; `arena` is shared by the stages of a rank.
   StageCompute(World& world, const StagePlans& plans, const Settings& settings,
@@ -79,7 +80,8 @@ class StageCompute {
   bool reads_data() const;     // some input of the data set
   const StagePlan& plan(std::int64_t slice) const;
 
-  static std::size_t contribution_bytes(int shards, int ranks, std::size_t floats);  // on each of so many ranks
+  // On each rank that has the stage, where they do not share its gradients.
+  static std::size_t contribution_bytes(const PlanLayout& layout, int stage, int part, std::size_t floats);
   void add_bytes(RankBytes& bytes) const;  // what it has allocated; the shared arena is not its own
 
  private:

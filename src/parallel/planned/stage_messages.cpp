@@ -25,8 +25,8 @@ StageMessages::StageMessages(Group& group, const PlanLayout& layout, const std::
 namespace {
 
 // The buffers of a message: between two stages of one rank, one for each micro-batch.
-int buffers_on(const PlanLayout& layout, const StageMessage& m) {
-  const bool local = layout.rank_of(0, 0, m.from, m.from_part) == layout.rank_of(0, 0, m.to, m.to_part);
+int buffers_on(const PlanLayout& layout, const StageMessage& m, int line) {
+  const bool local = layout.rank_of(0, line, m.from, m.from_part) == layout.rank_of(0, line, m.to, m.to_part);
   if (local) return layout.shards();
   int per_update = 1;
   for (int r = 0; r < layout.plan().data; ++r) per_update = std::max(per_update, layout.schedule(r).per_update);
@@ -40,7 +40,7 @@ std::size_t StageMessages::buffer_bytes(const PlanLayout& layout, const std::vec
   for (int line = 0; line < layout.lines(); ++line)
     for (const StageMessage& m : messages)
       of_rank[static_cast<std::size_t>(layout.rank_of(0, line, m.from, m.from_part))] +=
-          aligned(static_cast<std::size_t>(m.bytes)) * static_cast<std::size_t>(buffers_on(layout, m));
+          aligned(static_cast<std::size_t>(m.bytes)) * static_cast<std::size_t>(buffers_on(layout, m, line));
   return *std::ranges::max_element(of_rank);
 }
 
@@ -53,7 +53,7 @@ void StageMessages::prepare(const std::vector<StageMessage>& messages) {
       if (layout_.rank_of(replica_, static_cast<int>(l), m.from, m.from_part) != world_.rank()) continue;
       const auto bytes = static_cast<std::size_t>(m.bytes);
       auto& slots = outgoing[k].slots;
-      const auto count = static_cast<std::size_t>(buffers_on(layout_, m));
+      const auto count = static_cast<std::size_t>(buffers_on(layout_, m, static_cast<int>(l)));
       while (slots.size() < count) slots.emplace_back();
       for (Outgoing::Slot& s : slots) {
         if (s.memory.size() >= bytes) continue;

@@ -1,5 +1,6 @@
 #include "parallel/planned/stage_plans.h"
 
+#include "plan/joins.h"
 #include "plan/recompute.h"
 #include "plan/shard_state.h"
 
@@ -21,32 +22,56 @@ std::vector<StagePlan::NodeInfo> describe_nodes(const Graph& graph) {
   return nodes;
 }
 
+Graph training_graph(const models::Model& model, std::int64_t slice) {
+  return optimise(std::move(model.training(slice).front().graph));
+}
+
+StagePartition partition_of(const Graph& graph, const PlanLayout& layout) {
+  std::vector<LayerWork> work = layer_work(graph);
+  std::vector<std::string> layers;
+  for (LayerWork& l : work) {
+    layers.push_back(l.layer);
+    if (layout.splits_batch()) l.work = 0;  // every rank has all stages: only what is sent counts
+  }
+  if (!layout.plan().cuts.empty()) return cut_at(work, layout.plan().cuts);
+  return cut_into_stages(work, layout.stages(), pinned_stages(layout.plan().layers, layers));
+}
+
+PartCounts part_counts(const Graph& graph, const PlanLayout& layout) {
+  PartCounts counts{.parts = layout.parts(), .ways = layer_ways(layout.plan(), graph)};
+  for (int stage = 0; stage < layout.stages(); ++stage) counts.of_stage.push_back(layout.parts(stage));
+  return counts;
+}
+
 }  // namespace
 
 StagePlans::StagePlans(const models::Model& model, const PlanLayout& layout, std::int64_t largest_slice)
     : model_(model),
-      parts_(layout.parts()),
-      splits_weights_(layout.splits_weights()),
-      spec_(layout.plan()),
+      layout_(layout),
       largest_slice_(largest_slice),
-      partition_(layout.plan().cuts.empty() ? cut_into_stages(layer_work(whole(largest_slice)), layout.stages())
-                                            : cut_at(layer_work(whole(largest_slice)), layout.plan().cuts)) {}
+      partition_(partition_of(training_graph(model, largest_slice), layout)) {}
 
-Graph StagePlans::whole(std::int64_t slice) const { return optimise(std::move(model_.training(slice).front().graph)); }
+Graph StagePlans::whole(std::int64_t slice) const {
+  const Graph graph = training_graph(model_, slice);
+  return spread_sums(graph, partition_, part_counts(graph, layout_));
+}
 
 const StagePlans::Slice& StagePlans::prepare(std::int64_t slice, const std::vector<HostedStage>& wanted) {
   if (const auto it = slices_.find(slice); it != slices_.end()) return it->second;
+  const PlanSpec& spec = layout_.plan();
   const Graph graph = whole(slice);
   Slice& made = slices_[slice];
-  made.placed = place_nodes(graph, partition_, parts_);
-  made.plans.resize(static_cast<std::size_t>(partition_.stages() * parts_));
+  made.placed = place_nodes(graph, partition_, part_counts(graph, layout_));
+  for (StageMessage& m : made.placed.messages)
+    if (!m.inside_stage()) m.buffers = layout_.message_buffers();
+  made.plans.resize(static_cast<std::size_t>(partition_.stages() * layout_.parts()));
   for (const HostedStage& h : wanted) {
-    auto& stage = made.plans[static_cast<std::size_t>(h.stage * parts_ + h.part)];
+    auto& stage = made.plans[static_cast<std::size_t>(h.stage * layout_.parts() + h.part)];
     if (stage) continue;
-    StageGraph cut = cut_stage(graph, made.placed, h.stage, h.part, splits_weights_);
+    StageGraph cut = cut_stage(graph, made.placed, h.stage, h.part, layout_.splits_weights());
     std::vector<bool> trained;
     for (const Value c : cut.graph.contributions()) trained.push_back(static_cast<bool>(c));
-    cut = shard_state(recompute(std::move(cut), spec_.recompute), spec_.zero, spec_.prefetch);
+    cut = shard_state(recompute(std::move(cut), spec.recompute), spec.zero, spec.prefetch);
     std::vector<StagePlan::NodeInfo> nodes = describe_nodes(cut.graph);
     stage = std::make_unique<const StagePlan>(
         StagePlan{lay_out(std::move(cut.graph), true, std::span(cut.begin).subspan(1, 2)), cut.begin, std::move(nodes),

@@ -47,14 +47,13 @@ class StagePlans {
   const Slice& at(std::int64_t slice) const { return slices_.at(slice); }
 
   Graph whole(std::int64_t slice) const;  // the training graph before it is cut
+  const PlanLayout& layout() const { return layout_; }
   const StagePartition& partition() const { return partition_; }
   std::int64_t largest_slice() const { return largest_slice_; }
 
  private:
   const models::Model& model_;
-  const int parts_;
-  const bool splits_weights_;
-  const PlanSpec spec_;
+  const PlanLayout layout_;
   const std::int64_t largest_slice_;
   StagePartition partition_;
   std::map<std::int64_t, Slice> slices_;

@@ -36,7 +36,7 @@ WholeModel::WholeModel(Team& team, const PlanLayout& layout, const ParameterTabl
     if (const Value c = graph.contributions()[p]) {
       const auto node = static_cast<std::size_t>(graph.info(c).producer);
       entries_[i].owner = placed.stage_of[node];
-      entries_[i].owner_part = placed.part_of[node];
+      entries_[i].owner_parts = placed.parts_of[node];
       hold(i, node);
     }
   }
@@ -60,8 +60,8 @@ WholeModel::WholeModel(Team& team, const PlanLayout& layout, const ParameterTabl
   for (const auto& c : graph.carries()) {
     const ValueInfo& next = graph.info(c.to);
     const bool computed = next.source == ValueInfo::Source::node;
-    const int part = computed ? placed.part_of[static_cast<std::size_t>(next.producer)] : 0;
-    carries_.push_back({c.name, carry_bytes_per_shard_, graph.type(c.from).bytes(), std::max(part, 0)});
+    const int part = computed ? placed.parts_of[static_cast<std::size_t>(next.producer)].first : 0;
+    carries_.push_back({c.name, carry_bytes_per_shard_, graph.type(c.from).bytes(), part});
     carry_bytes_per_shard_ += aligned(carries_.back().bytes);
   }
 }
@@ -87,7 +87,7 @@ std::vector<std::size_t> WholeModel::blocks_of(int stage, int part, Range elemen
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
     if (entry.owner < 0) continue;
-    const bool counts = entry.owner == stage && std::max(entry.owner_part, 0) == part;
+    const bool counts = entry.owner == stage && entry.owner_parts.first == part;
     const std::size_t begin = counts ? held(stage, part).find(i).offset : 0;
     for (std::size_t at = 0; at < entry.segment.size; at += Update::block_size, ++block)
       if (counts && begin + at >= elements.begin && begin + at < elements.end) blocks.push_back(block);
@@ -115,6 +115,7 @@ std::vector<WholeModel::Piece> WholeModel::pieces(What what, Holder holder, bool
   return pieces;
 }
 
+// A rank has a part of a stage once at most, whatever the line.
 StageCompute* WholeModel::here(Holder holder) const {
   for (const auto& s : stages_)
     if (s->stage() == holder.stage && s->part() == holder.part) return s.get();
@@ -153,8 +154,8 @@ void WholeModel::collect(What what, std::span<float> whole, const Own& own) {
   const Rank me = team_.world().rank();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].holders.empty()) continue;  // nobody has it: it never changes
-    const Holder from = entries_[i].owner >= 0 ? Holder{entries_[i].owner, std::max(entries_[i].owner_part, 0)}
-                                               : entries_[i].holders.front();
+    const Holder from =
+        entries_[i].owner >= 0 ? Holder{entries_[i].owner, entries_[i].owner_parts.first} : entries_[i].holders.front();
     const std::size_t begin = held(from.stage, from.part).find(i).offset, size = entries_[i].segment.size;
     for (const Piece& piece : pieces(what, from, false)) {
       const Range both = overlap(piece.elements, {begin, begin + size});
@@ -181,8 +182,8 @@ void WholeModel::distribute(What what, std::span<float> whole, const Own& own) {
     }
 }
 
-// Every reader gets it from the owner of its own replica and line, which has all of it; or, where parameters are
-// shared, from whoever owns the piece.
+// Every reader gets it from the owner of its own replica and line, which has all of it (the owner may have fewer lines,
+// or more); or, where parameters are shared, from whoever owns the piece.
 void WholeModel::copy_shared(const std::vector<PlacedGraph::Copy>& copies, const Own& own) {
   const Rank me = team_.world().rank();
   for (const PlacedGraph::Copy& copy : copies) {
@@ -196,7 +197,7 @@ void WholeModel::copy_shared(const std::vector<PlacedGraph::Copy>& copies, const
                              targets = pieces(What::parameters, to, true);
     for (std::size_t t = 0; t < targets.size(); ++t)
       for (std::size_t s = 0; s < sources.size(); ++s) {
-        if (!shares(What::parameters) && s != t) continue;
+        if (!shares(What::parameters) && s != t * sources.size() / targets.size()) continue;
         const auto within = [size](Range elements, std::size_t begin) {  // of the parameter
           const Range both = overlap(elements, {begin, begin + size});
           return both.count() > 0 ? Range{both.begin - begin, both.end - begin} : Range{};

@@ -55,10 +55,11 @@ class WholeModel {
     friend auto operator<=>(const Holder&, const Holder&) = default;
   };
   struct Entry {
-    int owner = -1, owner_part = -1;  // the stage that updates it (-1: it is not trained); part -1: all parts do
-    std::vector<Holder> holders;      // that have it, the owners among them
-    TrainedSpan segment;              // at its offset in the whole
-    bool owned_by(int stage, int part) const { return owner == stage && (owner_part < 0 || owner_part == part); }
+    int owner = -1;               // the stage that updates it (-1: it is not trained)
+    PartRange owner_parts;        // of that stage: all of these do
+    std::vector<Holder> holders;  // that have it, the owners among them
+    TrainedSpan segment;          // at its offset in the whole
+    bool owned_by(int stage, int part) const { return owner == stage && owner_parts.contains(part); }
   };
   struct HeldByStage {  // by a part of a stage, on every rank that has it
     std::vector<HeldParameter> parameters;
