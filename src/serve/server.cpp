@@ -1,42 +1,17 @@
 #include "serve/server.h"
 
-#include <httplib.h>
-
 #include "base/error.h"
 #include "serve/protocol.h"
+#include "world/http/limited_server.h"
 #include "world/os/tasks.h"
 
 namespace echelon::serve {
 
 struct Server::Http {
-  httplib::Server server;
+  http::LimitedServer server;
 };
 
 namespace {
-
-// A pool of threads that lets nobody wait inside of it: with every thread at work, no further connection is accepted.
-class BoundedPool : public httplib::TaskQueue {
- public:
-  explicit BoundedPool(int threads) : pool_(static_cast<std::size_t>(threads)), threads_(threads) {}
-  void enqueue(std::function<void()> job) override {
-    while (busy_ >= threads_ && !ended_) sleep_really(1e-3);
-    ++busy_;
-    pool_.enqueue([this, job = std::move(job)] {
-      job();
-      --busy_;
-    });
-  }
-  void shutdown() override {
-    ended_ = true;
-    pool_.shutdown();
-  }
-
- private:
-  httplib::ThreadPool pool_;
-  int threads_;
-  std::atomic<int> busy_{0};
-  std::atomic<bool> ended_{false};
-};
 
 bool same_secret(const std::string& a, const std::string& b) {
   unsigned different = a.size() == b.size() ? 0 : 1;
@@ -80,19 +55,16 @@ void infer(const ServedModel& model, const ServerSettings& settings, const httpl
 }  // namespace
 
 Server::Server(std::vector<ServedModel> models, const ServerSettings& settings)
-    : models_(std::move(models)), settings_(settings), http_(std::make_unique<Http>()) {
+    : models_(std::move(models)), settings_(settings) {
   if (!is_loopback(settings_.host) && settings_.token.empty())
     bad_input(
         "--host {}: other machines could ask, and there is no token: name a file that holds one with --token-file",
         settings_.host);
+  http::Limits limits;
+  limits.request.body_bytes = settings_.body_bytes;
+  limits.workers = settings_.connections;
+  http_.reset(new Http{{limits, nullptr}});
   httplib::Server& http = http_->server;
-  http.new_task_queue = [n = settings_.connections] { return new BoundedPool(n); };
-  http.set_payload_max_length(settings_.body_bytes);
-  http.set_keep_alive_max_count(1 << 20);
-  http.set_keep_alive_timeout(5);
-  http.set_read_timeout(10);
-  http.set_write_timeout(10);
-  http.set_tcp_nodelay(true);
   http.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
     using Handled = httplib::Server::HandlerResponse;
     if (!settings_.token.empty() &&
@@ -128,8 +100,7 @@ Server::Server(std::vector<ServedModel> models, const ServerSettings& settings)
     response.status = page.status;
     response.set_content(page.body, page.type.c_str());
   });
-  port_ = settings_.port == 0 ? http.bind_to_any_port(settings_.host.c_str())
-                              : (http.bind_to_port(settings_.host.c_str(), settings_.port) ? settings_.port : -1);
+  port_ = http_->server.bind(settings_.host, settings_.port);
   if (port_ < 0) bad_input("cannot listen on {}:{}: name another --port", settings_.host, settings_.port);
 }
 

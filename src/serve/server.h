@@ -3,8 +3,9 @@
 // as Prometheus reads it. Several models, each in one or more versions; a request that names no version gets the
 // newest.
 //
-// Limits: headers 8 KiB, bodies `body_bytes` (refused before they are read), `connections` at work at once; more wait
-// in the kernel's short list. A full queue is answered with 429, a server that goes down with 503.
+// Limits (world/http/requests.h): heads 16 KiB, bodies `body_bytes` (refused before they are read), `connections`
+// requests at work at once, 512 connections without one. A full queue is answered with 429, a server that goes down with
+// 503.
 
 #include <atomic>
 #include <memory>

@@ -1,17 +1,16 @@
 #include "web/server.h"
 
-#include <httplib.h>
-
 #include "base/error.h"
 #include "web/board_actions.h"
 #include "web/page.h"
+#include "world/http/limited_server.h"
 #include "world/os/tasks.h"
 
 namespace echelon::web {
 
 namespace {
 
-constexpr int connections_at_work = 24, most_streams = 8;
+constexpr int requests_at_work = 24, most_streams = 8;
 constexpr double between_looks_for_changes = 1;
 
 Query query_of(const httplib::Request& request) { return {{request.params.begin(), request.params.end()}}; }
@@ -42,11 +41,10 @@ std::string bracketed(const std::string& host) {
 }  // namespace
 
 struct BoardServer::Http {
-  std::unique_ptr<httplib::Server> server;
+  http::LimitedServer server;
 };
 
-BoardServer::BoardServer(BoardApi& api, const ServerSettings& settings)
-    : api_(api), host_(settings.host), http_(std::make_unique<Http>()) {
+BoardServer::BoardServer(BoardApi& api, const ServerSettings& settings) : api_(api), host_(settings.host) {
   const bool tls = !settings.certificate.empty();
   if (!is_loopback(settings.host) && !tls)
     bad_input(
@@ -54,27 +52,13 @@ BoardServer::BoardServer(BoardApi& api, const ServerSettings& settings)
         "--token-file. Without them: leave it on this machine, and open it from another one through ssh -L "
         "{}:localhost:{}",
         settings.host, settings.port, settings.port);
-  if (tls)
-    http_->server = std::make_unique<httplib::SSLServer>(settings.certificate.c_str(), settings.key.c_str());
-  else
-    http_->server = std::make_unique<httplib::Server>();
-  httplib::Server& server = *http_->server;
-  if (!server.is_valid()) bad_input("{} and {} are no certificate and its key", settings.certificate, settings.key);
-  server.new_task_queue = [] { return new httplib::ThreadPool(connections_at_work); };
-  server.set_payload_max_length(longest_action);
-  server.set_read_timeout(5);
-  server.set_write_timeout(5);
-  server.set_keep_alive_max_count(100);
-  // The library's own choice, SO_REUSEPORT, would let another program listen on the same port and take some requests.
-  server.set_socket_options([](auto socket) {
-    const int yes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  });
-  port_ = settings.port;
-  if (settings.port == 0)
-    port_ = server.bind_to_any_port(settings.host.c_str());
-  else if (!server.bind_to_port(settings.host.c_str(), settings.port))
-    port_ = -1;
+  http::Limits limits;
+  limits.request.body_bytes = longest_action;
+  limits.workers = requests_at_work;
+  http_.reset(new Http{
+      {limits, tls ? std::make_unique<http::ServerCertificate>(settings.certificate, settings.key) : nullptr}});
+  httplib::Server& server = http_->server;
+  port_ = http_->server.bind(settings.host, settings.port);
   if (port_ < 0)
     bad_input("port {} of {} is taken, or the address is none of this machine; choose another with --port (0: any)",
               settings.port, settings.host);
@@ -93,7 +77,7 @@ BoardServer::~BoardServer() = default;
 std::string BoardServer::address() const { return fmt::format("{}://{}:{}/", guard_.scheme, bracketed(host_), port_); }
 
 void BoardServer::route() {
-  httplib::Server& server = *http_->server;
+  httplib::Server& server = http_->server;
   httplib::Headers headers;
   for (const auto& [name, value] : safe_headers()) headers.emplace(name, value);
   server.set_default_headers(headers);
@@ -146,7 +130,7 @@ void BoardServer::route() {
 }
 
 void BoardServer::run(const std::atomic<bool>& stop) {
-  httplib::Server& server = *http_->server;
+  httplib::Server& server = http_->server;
   const auto watch = spawn_thread("board", [&] {
     while (!stop && !ending_) sleep_really(0.1);
     ending_ = true;

@@ -2,8 +2,8 @@
 // The page over HTTP (cpp-httplib): who may ask is decided by web/guard.h, what is answered by web/board_api.h and
 // web/board_actions.h; here are only sockets, limits and the stream of changes (/api/events, server-sent events).
 //
-// Limits: headers 8 KiB, bodies 64 KiB, 5 s to send a request, 24 connections at work, 8 of them streams. With a
-// certificate it speaks TLS.
+// Limits (world/http/requests.h): heads 16 KiB, bodies 64 KiB, 5 s to send a request, 512 connections without one, 24
+// requests at work, 8 of them streams. With a certificate it speaks TLS.
 
 #include <atomic>
 #include <functional>

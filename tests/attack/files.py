@@ -80,7 +80,7 @@ def _sizes_make_sense(words, outcome):
     said = ""
     for path in filter(os.path.isfile, words):
         with open(path, errors="replace") as file:
-            said += file.read()
+            said += file.read(1 << 20)  # some are made as large as a disk
     strange = [number for number in re.findall(r"(?<!\w)-\d{5,}", outcome.err + outcome.out) if number not in said]
     return Verdict("sizes in messages are no overflows", 5, not strange, f"{strange[:2]} in: {outcome.last_line()[:200]}",
                    outcome.command())

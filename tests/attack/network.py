@@ -64,6 +64,21 @@ def listeners(group):
     return {by_inode[what]: pid for pid in processes(group) for what in descriptors(pid) if what in by_inode}
 
 
+def addresses(group):
+    """The addresses on which a process group listens."""
+    found = set()
+    for family, table in ((socket.AF_INET, "/proc/self/net/tcp"), (socket.AF_INET6, "/proc/self/net/tcp6")):
+        mine = {what for pid in processes(group) for what in descriptors(pid)}
+        with open(table) as file:
+            for line in file.readlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and f"socket:[{fields[9]}]" in mine:
+                    words = bytes.fromhex(fields[1].rpartition(":")[0])
+                    turned = b"".join(words[i:i + 4][::-1] for i in range(0, len(words), 4))
+                    found.add(socket.inet_ntop(family, turned))
+    return found
+
+
 def socket_memory_mib():
     """The kernel's memory for TCP, of this network namespace's machine."""
     with open("/proc/net/sockstat") as file:

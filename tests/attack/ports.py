@@ -1,10 +1,11 @@
-"""Hostile connections to every port of a job over TCP."""
+"""Hostile connections to every port of a job over TCP, and to the two programs that answer over HTTP."""
 import os
 import signal
 import struct
 import threading
 import time
 
+import http_listeners
 from jobs import Job, result, settings
 from network import descriptors, free_port, listeners, own_namespace, processes, socket_memory_mib
 from strangers import besiege, rogue
@@ -19,8 +20,8 @@ LONG = 30                         # epochs of a job that trains for some seconds
 
 
 class Ports:
-    """Hostile connections to every port of a TCP job, while it forms, connects and trains."""
-    name, full_tries = "ports", 27
+    """Hostile connections to every port: of a TCP job, while it forms, connects and trains, of `board` and of `serve`."""
+    name, full_tries = "ports", 33
 
     def __init__(self, program, folder, table):
         self.program, self.folder, self.table = program, folder, table
@@ -32,7 +33,8 @@ class Ports:
             self.key = bytes.fromhex(file.read().strip())
         self.clean, self.count, self.jobs = {}, 0, []
         self.scenarios = [self._while_training, self._at_the_rendezvous, self._wrong_secret, self._other_job, self._tls_and_plain,
-                          self._while_connecting, self._parked, self._rogues, self._weak_secrets]
+                          self._while_connecting, self._parked, self._rogues, self._weak_secrets,
+                          self._page, self._serve]
 
     def close(self):
         for job in self.jobs:
@@ -212,6 +214,22 @@ class Ports:
         both = ["--secret-file", self.secret]
         yield from self._mismatch("TLS against plain", [*both, "--tls"], both, ["TLS", "encrypt"])
         yield from self._mismatch("plain against TLS", both, [*both, "--tls"], ["TLS", "encrypt"])
+
+    def _count(self, connections):
+        self.count += connections
+
+    def _listener(self, name, path, dice, *words):
+        listener = http_listeners.Listener(self.program, os.path.join(self.folder, f"{self.number}-{name}.err"), name, *words)
+        self.jobs.append(listener)
+        yield from http_listeners.attack(name, listener, path, dice, self._count)
+
+    def _page(self, dice):
+        yield from self._listener(http_listeners.PAGE, "/api/runs", dice, "--root", self.folder)
+
+    def _serve(self, dice):
+        self._reference()
+        run = os.path.join(self.folder, "clean-3")
+        yield from self._listener("serve", "/v2/models/digits", dice, f"digits={run}")
 
     def _weak_secrets(self, dice):
         for weak in ("0" * 64, "00" * 16, "ab" * 15, "", "x" * 64):

@@ -47,16 +47,16 @@ BEHAVIOURS = {
     "length 2^31": lambda dice: struct.pack("<Q", 2**31) + bytes(100),
     "length 2^64-1": lambda dice: b"\xff" * 8 + bytes(100),
     "tls": lambda dice: tls_hello(),
-    "one byte a second": None,
+    "one byte a second": lambda dice: hello(b"echelon"),
     "a lot": lambda dice: A_LOT,
 }
 
 
 class Stranger:
-    def __init__(self, port, behaviour, dice):
+    def __init__(self, port, behaviour, words):
         self.port, self.behaviour, self.born, self.closed = port, behaviour, time.monotonic(), None
-        self.words = BEHAVIOURS[behaviour](dice) if BEHAVIOURS[behaviour] else hello(b"echelon")
-        self.slow, self.due = BEHAVIOURS[behaviour] is None, self.born
+        self.words, self.slow, self.due = words, behaviour.startswith("one byte a second"), self.born
+        self.deaf = behaviour.startswith("reads nothing")
         self.socket = socket.socket()
         self.socket.setblocking(False)
         try:
@@ -89,15 +89,17 @@ class Stranger:
                 return False
 
 
-def besiege(ports, count, limit, dice, *, behaviours=None, until=lambda: False, leave_after=None):
+def besiege(ports, count, limit, dice, *, kinds=None, behaviours=None, until=lambda: False, leave_after=None, slot=SLOT):
     """Makes `count` hostile connections to the ports. Each is watched until the other side ends it, or for `limit`
     seconds; with `leave_after` a stranger leaves by itself then. Returns [(behaviour, seconds, closed by the other side)]."""
     results, open_ones, made = [], set(), 0
-    names = sorted(behaviours or BEHAVIOURS)
+    kinds = kinds or BEHAVIOURS
+    names = sorted(behaviours or kinds)
     with selectors.DefaultSelector() as selector:
         while open_ones or (made < count and not until()):
-            while made < count and len(open_ones) < SLOT and not until():
-                stranger = Stranger(dice.choice(ports), names[made % len(names)], dice)
+            while made < count and len(open_ones) < slot and not until():
+                name = names[made % len(names)]
+                stranger = Stranger(dice.choice(ports), name, kinds[name](dice))
                 made += 1
                 if stranger.closed:
                     results.append((stranger.behaviour, stranger.seconds(), True))
@@ -110,8 +112,11 @@ def besiege(ports, count, limit, dice, *, behaviours=None, until=lambda: False, 
                     if events & selectors.EVENT_WRITE:
                         stranger.speak()
                         if not stranger.words:
+                            if stranger.deaf:
+                                selector.unregister(stranger.socket)
+                                continue
                             selector.modify(stranger.socket, selectors.EVENT_READ, stranger)
-                    gone = bool(events & selectors.EVENT_READ) and not stranger.hear()
+                    gone = bool(events & selectors.EVENT_READ) and not stranger.deaf and not stranger.hear()
                 except BlockingIOError:
                     gone = False
                 except OSError:
@@ -123,10 +128,11 @@ def besiege(ports, count, limit, dice, *, behaviours=None, until=lambda: False, 
                     results.append((stranger.behaviour, stranger.seconds(), True))
             now = time.monotonic()
             for stranger in [s for s in open_ones if now - s.born > (leave_after or limit)]:
-                selector.unregister(stranger.socket)
+                if stranger.socket in selector.get_map():
+                    selector.unregister(stranger.socket)
                 stranger.end()
                 open_ones.discard(stranger)
-                results.append((stranger.behaviour, stranger.seconds(), leave_after is not None))
+                results.append((stranger.behaviour, stranger.seconds(), leave_after is not None or stranger.deaf))
             if any(stranger.slow for stranger in open_ones):
                 time.sleep(0.01)  # a socket that one could always write to would keep this loop spinning
     return results

@@ -185,6 +185,17 @@ def sighup_saves_like_sigterm(folder):
         assert child.returncode == 0 and json.loads(last_line(out))["stopped_by"] == "signal", err
 
 
+def a_rank_killed_before_it_is_connected_is_named(folder):
+    # Whenever it is killed, the outcome is the same: the training is far longer than this test waits to kill.
+    child = start("train", DEMO, *SMALL, "--set", "train.epochs=2000", "--workers", 3, "--world", "tcp", "--tls", "--run",
+                  f"{folder}/killed-early")
+    wait_until(lambda: len(processes(child.pid)) > 3, "the ranks")
+    victim = 1
+    os.kill([pid for pid in processes(child.pid) if pid != child.pid][victim], signal.SIGKILL)
+    _, err = child.communicate()
+    assert child.returncode == 1 and f"rank {victim}" in last_line(err), err
+
+
 def every_step_stands_once_in_the_metrics(folder):
     for system in ("ssp", "easgd", "parameter_server"):
         path = f"{folder}/once-{system}"
