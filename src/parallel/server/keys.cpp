@@ -120,7 +120,7 @@ std::vector<std::size_t> ServerMap::reading_order(Range of) const {
   };
   for (const Range& r : read_order)
     for (std::size_t i = 0; i < of.count(); ++i)
-      if (overlap(keys[of.begin + i].range, r)) add(i);
+      if (overlaps(keys[of.begin + i].range, r)) add(i);
   for (std::size_t i = 0; i < of.count(); ++i) add(i);
   return order;
 }

@@ -47,6 +47,6 @@ struct ServerMap {
 };
 ServerMap make_server_map(const ServerSettings& settings, const ExchangeParts& parts);
 
-inline bool overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
+inline bool overlaps(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
 
 }  // namespace echelon::exchanges

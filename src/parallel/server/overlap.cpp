@@ -34,7 +34,7 @@ void ServerOverlap::assign_keys(const std::vector<Bucket>& buckets) {
   for (std::uint32_t k = 0; k < map_.keys.size(); ++k) {
     std::vector<std::uint32_t>* list = &rest_;
     for (std::size_t b = 0; b < buckets.size(); ++b)
-      if (overlap(map_.keys[k].range, {buckets[b].begin, buckets[b].end})) list = &keys_[b];
+      if (overlaps(map_.keys[k].range, {buckets[b].begin, buckets[b].end})) list = &keys_[b];
     list->push_back(k);
   }
 }
@@ -108,7 +108,7 @@ void ServerOverlap::wait_for(Range range) {
   const std::uint64_t answers = pipeline_.steps() - 1;  // of the present step there are none yet
   const double begin = parts_.world->now();
   for (std::size_t k = 0; k < map_.keys.size(); ++k)
-    if (overlap(map_.keys[k].range, range)) arrived_[k]->wait(answers, no_limit);
+    if (overlaps(map_.keys[k].range, range)) arrived_[k]->wait(answers, no_limit);
   const double waited = (parts_.world->now() - begin) / parts_.team->cores().count();
   std::atomic_ref(waited_).fetch_add(waited);
 }
