@@ -28,6 +28,7 @@ void add_systems(Verb program);
 void add_plan(Verb program);
 void add_compare(Verb program);
 void add_board(Verb program);
+void add_ctl(Verb program);
 void add_bench(Verb program);
 void add_secret(Verb program);
 void add_doctor(Verb program);

@@ -166,6 +166,37 @@ void Training::load(Checkpoint& checkpoint) {
   last_saved_ = m.step;
 }
 
+void Training::keep_in(KeptState& kept) {
+  const bool replicas = job_.composition && team_.world().size() > 1;
+  keeper_ = std::make_unique<StateKeeper>(kept, *engine_, team_.world(), !replicas && !job_.plan.splits_model());
+}
+
+void Training::keep_step() {
+  const Memory& m = *memory_;
+  keeper_->keep({.step = next_,
+                 .epoch_sums = {m.epoch_loss, m.epoch_correct, m.epoch_terms},
+                 .evaluation_due = evaluation_follows(next_)},
+                memory_text_);
+}
+
+void Training::keep() {
+  const Memory& m = *memory_;
+  memory_text_ = m.to_json().dump();
+  keeper_->keep({.step = next_,
+                 .epoch_sums = {m.epoch_loss, m.epoch_correct, m.epoch_terms},
+                 .evaluation_due = m.evaluation_due},
+                memory_text_);
+}
+
+void Training::resume_kept() {
+  const KeptState::Position position = keeper_->load(memory_text_);
+  Memory& m = *memory_;
+  m.read(Json::parse(memory_text_));
+  m.epoch_loss = position.epoch_sums[0], m.epoch_correct = position.epoch_sums[1], m.epoch_terms = position.epoch_sums[2];
+  m.evaluation_due = position.evaluation_due;
+  next_ = position.step;
+}
+
 void Training::tell(const std::function<void(RunListener&)>& what) {
   for (RunListener* l : listeners_) what(*l);
 }
@@ -303,8 +334,12 @@ RunSummary Training::run(const StopFlag& stop) {
   if (m.stopped_by == "signal" || (m.stopped_by == "end" && next_ < job_.total_steps))
     m.stopped_by.clear(), m.test.reset();  // that is what resuming is for, and a later end
   pace_ = {.begin = clock_.seconds(), .first_step = next_};
+  if (keeper_ && m.stopped_by.empty()) keep();
   while (m.stopped_by.empty()) {
-    if (m.evaluation_due && !wants_to_stop(stop)) do_evaluation(stop);
+    if (m.evaluation_due && !wants_to_stop(stop)) {
+      do_evaluation(stop);
+      if (keeper_ && m.stopped_by.empty()) keep();
+    }
     if (!m.stopped_by.empty()) break;
     if (next_ > pace_.first_step) {
       // The best one is not left out: it is what `best` means afterwards.
@@ -319,9 +354,13 @@ RunSummary Training::run(const StopFlag& stop) {
       m.stopped_by = "end";
     } else {
       run_steps(loader, stop);
-      if (followed_ && stop_agreed_) obey(stop);
+      if (followed_ && stop_agreed_) {
+        obey(stop);
+        if (keeper_ && m.stopped_by.empty()) keep();
+      }
     }
   }
+  if (m.stopped_by == "resize") return hand_over();
   if (evaluate_ && !last_evaluation_ && m.stopped_by != "signal")
     last_evaluation_ = evaluate_({});  // resumed when all was done
   if (job_.validation && job_.test && m.stopped_by != "signal") {
@@ -337,6 +376,13 @@ RunSummary Training::run(const StopFlag& stop) {
   if (!saves.empty() && !saves.back().saved) summary.not_saved = saves.back().warning;
   engine_->close();
   return summary;
+}
+
+// Others go on from the state that was kept.
+RunSummary Training::hand_over() {
+  if (checkpointer_) report_saves(checkpointer_->finish());
+  engine_->close();
+  return {.steps = next_, .stopped_by = memory_->stopped_by};
 }
 
 RunSummary Training::summarise(double waited_for_input) {

@@ -18,6 +18,7 @@
 #include "plan/spec.h"
 #include "run/events.h"
 #include "run/initial_weights.h"
+#include "run/state_keeper.h"
 #include "track/checkpointer.h"
 #include "track/control.h"
 #include "world/os/clock.h"
@@ -85,7 +86,7 @@ struct RunSummary {
   std::vector<Figure> system = {};  // what became of the exchanges (parallel/exchange.h)
   double peak_share = 0;
   std::string weights_sha256;
-  std::string stopped_by;      // "end", "target", "patience", "signal"
+  std::string stopped_by;      // "end", "target", "patience", "signal"; "resize": others go on from the kept state
   std::string not_saved = "";  // why the last checkpoint is missing; empty if it is there or none was wanted
   struct Rank {
     double input = 0;  // seconds waited for samples
@@ -120,6 +121,9 @@ class Training {
   // skipped.
   enum class AllDamaged { refuse, restart };
   bool resume(AllDamaged if_so = AllDamaged::refuse);
+  // From now on the state is kept in memory that outlives the ranks; all of them call it, before run().
+  void keep_in(KeptState& kept);
+  void resume_kept();  // after keep_in(): goes on from the state that is kept there. Collective
   std::int64_t next_step() const { return next_; }
   RunSummary run(const StopFlag& stop);
 
@@ -159,10 +163,14 @@ class Training {
   void load_best();
   bool wants_to_stop(const StopFlag& stop) const;
   void save(Checkpointer::IfBusy if_busy);
+  void keep_step();  // the state after the step that was just done
+  void keep();       // the state between two steps, when something else has changed
+  RunSummary hand_over();
   RunSummary summarise(double waited_for_input);
   void gather_times(RunSummary& summary, double waited_for_input);
   void expect_agreement();  // between all ranks about the weights; Failure naming those that differ
   bool due(const Duration& every, std::int64_t step) const;  // after the step (counted from 0)
+  bool evaluation_follows(std::int64_t step) const;          // after so many steps
   double rate(std::int64_t step) const;                      // the schedule's, lowered at a plateau
   double epochs_after(std::int64_t step) const;
   double peak_share(double samples_per_s) const;
@@ -181,6 +189,8 @@ class Training {
   std::vector<RunListener*> listeners_;
   std::function<std::shared_future<void>()> before_save_;
   std::unique_ptr<Memory> memory_;
+  std::unique_ptr<StateKeeper> keeper_;  // null: nothing is kept
+  std::string memory_text_;              // of the memory, without what every step changes
   std::int64_t next_ = 0;  // the step to do next
   std::int64_t last_saved_ = -1;
   std::optional<Evaluation> last_evaluation_;

@@ -13,7 +13,7 @@ constexpr double between_looks_while_paused = 0.2;
 }
 
 struct Training::Order {
-  enum Kind : std::int64_t { none, pause, resume, checkpoint, stop, rate } kind = none;
+  enum Kind : std::int64_t { none, pause, resume, checkpoint, stop, rate, resize } kind = none;
   double value = 1;
 };
 
@@ -27,6 +27,7 @@ Training::Order Training::next_order(const StopFlag& stop) {
                    : a == "resume"     ? Order::resume
                    : a == "checkpoint" ? Order::checkpoint
                    : a == "stop"       ? Order::stop
+                   : a == "resize"     ? Order::resize
                                        : Order::rate;
       order.value = request->value;
       control_->journal(next_, *request);
@@ -43,7 +44,8 @@ void Training::obey(const StopFlag& stop) {
   do {
     const Order order = next_order(stop);
     switch (order.kind) {
-      case Order::none: break;
+      case Order::none:
+      case Order::resize: break;
       case Order::pause:
         paused = true;
         note(fmt::format("paused after step {}, as asked; `resume` goes on", next_));
@@ -68,6 +70,14 @@ void Training::obey(const StopFlag& stop) {
                         next_ + 1, order.value));
         break;
     }
+    if (order.kind == Order::resize && keeper_) {
+      keep();
+      if (team_.world().rank() == 0) keeper_->ask_for_workers(static_cast<int>(order.value));
+      memory_->stopped_by = "resize";
+      return;
+    }
+    if (order.kind == Order::resize)
+      note("asked for another number of workers: only a run that was started with --elastic can change it");
     if (paused) sleep_really(between_looks_while_paused);
   } while (paused);
   stop_agreed_ = false;

@@ -44,6 +44,7 @@ void Training::carry_out_steps(data::Loader& loader, const StopFlag& stop) {
        .on_progress =
            [&](const StepProgress& progress) {
              if (progress.step > next_ || progress.result.samples > 0) account(progress, accounted, clock_.seconds());
+             if (keeper_ && keeper_->each_step()) keep_step();
              if (checkpointer_) report_saves(checkpointer_->results());
              accounted = clock_.seconds();
            },
@@ -53,8 +54,13 @@ void Training::carry_out_steps(data::Loader& loader, const StopFlag& stop) {
                                     }); }});
   next_ = reached.step;
   stop_agreed_ = reached.stop;
-  memory_->evaluation_due = evaluate_ && (next_ == job_.total_steps || (next_ > 0 && due(job_.eval_every, next_ - 1)));
+  memory_->evaluation_due = evaluation_follows(next_);
   engine_->read_model();
+  if (keeper_ && !keeper_->each_step()) keep_step();
+}
+
+bool Training::evaluation_follows(std::int64_t step) const {
+  return evaluate_ && (step == job_.total_steps || (step > 0 && due(job_.eval_every, step - 1)));
 }
 
 // The steps up to `progress.step` are done; its result is of those that had not been accounted for.
@@ -98,7 +104,8 @@ double Training::rate(std::int64_t step) const {
 std::int64_t Training::next_pause() const {
   std::int64_t step = next_ + 1;
   while (step < job_.total_steps && !due(job_.eval_every, step - 1) && !due(job_.checkpoint_every, step - 1) &&
-         batch_sequence_.at(static_cast<std::uint64_t>(step)).batch != 0)
+         batch_sequence_.at(static_cast<std::uint64_t>(step)).batch != 0 &&
+         !(keeper_ && !keeper_->each_step() && step % StateKeeper::steps_between == 0))
     ++step;
   return step;
 }

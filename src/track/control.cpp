@@ -10,14 +10,18 @@
 namespace echelon {
 
 namespace {
-constexpr std::array<std::string_view, 5> control_actions{"pause", "resume", "checkpoint", "stop", "rate"};
+constexpr std::array<std::string_view, 6> control_actions{"pause", "resume", "checkpoint",
+                                                          "stop",  "rate",   "resize"};
 constexpr double largest_rate_factor = 1000;
 constexpr std::uint64_t longest_request = 4096;
 }  // namespace
 
 void check_control(const ControlRequest& request) {
   if (std::ranges::find(control_actions, request.action) == control_actions.end())
-    bad_input("'{}' is nothing that a run can be asked: pause, resume, checkpoint, stop, rate", request.action);
+    bad_input("'{}' is nothing that a run can be asked: pause, resume, checkpoint, stop, rate, resize", request.action);
+  if (request.action == "resize" && !(request.value >= 1 && request.value <= most_workers_asked &&
+                                      request.value == std::floor(request.value)))
+    bad_input("a run has 1 to {} workers, not {}", most_workers_asked, request.value);
   if (request.action == "rate" && !(request.value > 0 && request.value <= largest_rate_factor))
     bad_input("the rate is multiplied by more than 0 and at most {}, not by {}", largest_rate_factor, request.value);
 }
@@ -62,12 +66,14 @@ std::optional<ControlRequest> ControlReader::take() {
 }
 
 void ControlReader::journal(std::int64_t step, const ControlRequest& request) {
+  journal(step, Json{{"action", request.action}, {"value", request.value}});
+}
+
+void ControlReader::journal(std::int64_t step, Json change) {
+  change["time"] = clock_.unix_seconds();
+  change["step"] = step;
   try {
-    AppendLog(disk_, folder_.journal())
-        .append(
-            Json{{"time", clock_.unix_seconds()}, {"step", step}, {"action", request.action}, {"value", request.value}}
-                .dump() +
-            "\n");
+    AppendLog(disk_, folder_.journal()).append(change.dump() + "\n");
   } catch (const Error&) {
   }
 }

@@ -12,10 +12,12 @@
 namespace echelon {
 
 struct ControlRequest {
-  std::string action;  // "pause", "resume", "checkpoint", "stop", "rate"
-  double value = 1;    // "rate": from now on the schedule's rate is multiplied by it; 1: as the recipe says
+  std::string action;  // "pause", "resume", "checkpoint", "stop", "rate", "resize"
+  // "rate": from now on the schedule's rate is multiplied by it; 1: as the recipe says. "resize": so many workers
+  double value = 1;
 };
 
+constexpr int most_workers_asked = 1024;
 void check_control(const ControlRequest& request);
 
 // BadInput while another request waits.
@@ -31,6 +33,7 @@ class ControlReader {
   // Takes the request away; none if there is none, or none that can be read.
   std::optional<ControlRequest> take();
   void journal(std::int64_t step, const ControlRequest& request);  // what was done; never fails
+  void journal(std::int64_t step, Json change);  // another change of the run, as an object; never fails
 
  private:
   static constexpr double between_looks = 0.2;

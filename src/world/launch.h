@@ -25,6 +25,8 @@ struct LaunchOptions {
   // The program makes StopSignals (world/os/signals.h). In a rank with a process of its own, a signal that arrives
   // before that, while the rank starts or connects, is kept until then; without this an early signal ends the process.
   bool hears_signals = false;
+  // processes, tcp: called in the launcher for a rank whose process was killed, not by the launcher itself.
+  std::function<void(int rank, int signal)> on_death = {};
 };
 
 void run_in_threads(int ranks, const LaunchOptions& options, const Program& program);

@@ -1,6 +1,7 @@
 // `echelon train`: from a recipe to a trained network in a run folder.
 
 #include "base/error.h"
+#include "cli/training/elastic.h"
 #include "cli/training/find_lr.h"
 #include "cli/training/folds.h"
 #include "cli/training/sweep.h"
@@ -54,9 +55,14 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
   job.stragglers = s.world.stragglers;
   job.plan = plan;
   job.own_metrics = std::move(own_metrics);
+  const LaunchOptions launch{.seed = prepared.recipe.train.seed, .hears_signals = true};
+  if (s.elastic != Elastic::no)
+    return run_elastic(
+        s, launch, job,
+        [&](int n, Problems& found) { check_run_plan(prepared, plan, n, s.world.cores, found); },
+        [&](World& world, const TrainSettings& now) { train_rank(world, now, prepared, job); });
   try {
-    run_on_world(s.world, {.seed = prepared.recipe.train.seed, .hears_signals = true},
-                 [&](World& world) { train_rank(world, s, prepared, job); });
+    run_on_world(s.world, launch, [&](World& world) { train_rank(world, s, prepared, job); });
   } catch (const Error&) {
     if (s.world.world == "sim") fmt::print(stderr, "the same happens again with: {}\n", s.command());
     throw;
@@ -92,6 +98,10 @@ void add_train(Verb program) {
       "--resume", *resume,
       "Go on from the last checkpoint of --run, or of this recipe's newest run; --resume=auto: start if there "
       "is none");
+  auto elastic = std::make_shared<std::string>();
+  verb.add_flag("--elastic", *elastic,
+                "A worker that is killed does not end the run: another takes its place, from the step it was at; "
+                "--elastic=shrink: the others take over its work. The same weights in the end");
   verb.add_flag("--find-lr", s->find_lr, "Do not train: try rising learning rates for 100 steps, and suggest one");
   verb.add_option("--svg", s->svg, "Where --find-lr draws its curve (default: RECIPE-find-lr.svg)");
   verb.add_flag("--restart", s->restart,
@@ -113,9 +123,13 @@ void add_train(Verb program) {
       "weights\n"
       "  echelon train recipes/demo.toml --workers 4 --plan zero=3 --memory 64MiB     each has a part of the model\n"
       "  echelon train recipes/demo.toml --workers 4 --link 100mbit --straggler rank=1,factor=4\n"
+      "  echelon train recipes/demo.toml --workers 4 --elastic     go on by itself when workers are killed\n"
       "  echelon train recipes/demo.toml --find-lr          which learning rate to take\n"
       "Ctrl-C, SIGTERM and SIGHUP save and stop; a second one stops at once.");
-  verb.action([s, resume, folds, world_flags] {
+  verb.action([s, resume, elastic, folds, world_flags] {
+    s->elastic = read_elastic(*elastic);
+    if (s->elastic != Elastic::no && s->trace)
+      bad_input("--trace is of one generation of workers: leave out --elastic, or --trace");
     if (*resume != "" && *resume != "true" && *resume != "auto")
       bad_input("--resume={}: it is --resume, or --resume=auto to start where there is no run yet", *resume);
     s->resume = resume->empty() ? Resume::no : *resume == "auto" ? Resume::automatic : Resume::yes;

@@ -42,6 +42,7 @@ std::string TrainSettings::command() const {
   if (!run.empty()) text += " --run " + shell_quoted(run);
   if (resume != Resume::no) text += resume == Resume::yes ? " --resume" : " --resume=auto";
   if (restart) text += " --restart";
+  if (elastic != Elastic::no) text += elastic == Elastic::shrink ? " --elastic=shrink" : " --elastic";
   return text;
 }
 
@@ -190,9 +191,15 @@ class Narrator {
     const std::string text = system_in_words(prepared_.recipe, job, world.size()) + plan_in_words(job.plan) +
                              opening(prepared_, cores.count() * (exact ? world.size() : 1),
                                      in_words(settings_.world, world), training, folder_);
-    out_ << text << std::flush;
+    if (settings_.generation == 1) out_ << text << std::flush;
     log_.write("start", text);
     put_into_registry();
+  }
+
+  // Others go on from here.
+  void hand_over() {
+    progress_.finish();
+    metrics_->finish();
   }
 
   // `signal`: that has come; empty: none.
@@ -202,6 +209,7 @@ class Narrator {
     metrics_->finish();
     auto json = to_json(summary, folder_, prepared_, world);
     if (!signal.empty()) json["signal"] = signal;
+    if (settings_.kept) json["generations"] = settings_.generation;
     const std::string unwritten = try_to_write_summary(Json(json));
     log_.write("end", json.dump());
     put_into_registry();
@@ -327,7 +335,13 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   training.add(log);
   if (first) training.add(narrator->progress());
   if (first && s.listener) training.add(*s.listener);
-  if (opened.resumes && !resume_training(training, *disk, folder, s, prepared, job, first, note))
+  if (s.kept) {
+    if (first) s.kept->set_folder(folder.path);
+    training.keep_in(*s.kept);
+  }
+  if (s.goes_on)
+    training.resume_kept();
+  else if (opened.resumes && !resume_training(training, *disk, folder, s, prepared, job, first, note))
     note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
   if (first && opened.resumes) try {
       remove_remains(*disk, folder);
@@ -340,10 +354,18 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   if (s.trace) training.add(trace.emplace(team, training.engine()));
   std::optional<ControlReader> control;
   if (first) control.emplace(*disk, *real_clock, folder);
+  if (first && s.generation > 1) {
+    log.on_note(s.change);
+    control->journal(training.next_step(), Json{{"action", "generation"},
+                                                {"generation", s.generation},
+                                                {"workers", world.size()},
+                                                {"because", s.change}});
+  }
   training.follow(control ? &*control : nullptr);
   RunCluster cluster(team, *disk, folder, note);
   if (first) narrator->before(training, job, world, cores);
   const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log);
+  if (summary.stopped_by == "resize") return first ? narrator->hand_over() : void();
   if (trace) trace->write(*disk, folder.trace(), note);
   if (summary.stopped_by != "signal") cluster.add_links();
   if (first) narrator->after(training, summary, world, cores, !composed, signals ? signals->name() : "");

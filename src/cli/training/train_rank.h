@@ -14,6 +14,7 @@
 
 namespace echelon::cli {
 
+enum class Elastic { no, replace, shrink };  // what --elastic does about a lost worker (cli/training/elastic.h)
 enum class Resume { no, yes, automatic };  // automatic: go on if there is a run, else start
 
 struct TrainSettings {
@@ -26,6 +27,7 @@ struct TrainSettings {
   std::string run, root = "runs";
   Resume resume = Resume::no;
   bool restart = false, json = false, trace = false;
+  Elastic elastic = Elastic::no;
   bool find_lr = false;
   std::string svg;  // of find_lr; empty: after the recipe
 
@@ -35,6 +37,12 @@ struct TrainSettings {
   bool quiet = false;                                   // print nothing
   RunListener* listener = nullptr;                      // of rank 0
   std::function<void(const std::string&)> result = {};  // of rank 0: what --json prints
+
+  // Of an elastic run, for the ranks of one generation.
+  KeptState* kept = nullptr;  // null: the run is not elastic
+  int generation = 1;
+  bool goes_on = false;     // from the kept state
+  std::string change = {};  // why this generation follows another one
 
   std::string command() const;  // that does the same
 };

@@ -61,7 +61,8 @@ class CaughtSignals {
 
 struct RankProcess {
   pid_t pid = 0;
-  int descriptor = -1;  // readable once it has ended; -1 once that was seen
+  int descriptor = -1;     // readable once it has ended; -1 once that was seen
+  bool ended_here = false;  // by a signal of the launcher's own
 };
 
 // What a rank's process does, from fork to exit. The parent's objects are neither destroyed nor flushed here.
@@ -121,8 +122,8 @@ class ChildProcesses {
       const double now = monotonic_seconds();
       if (broken_since < 0) broken_since = now;
       if (now - broken_since > options_.grace_seconds)
-        for (const RankProcess& child : children_)
-          if (child.descriptor >= 0) kill(child.pid, SIGKILL);
+        for (RankProcess& child : children_)
+          if (child.descriptor >= 0) child.ended_here = true, kill(child.pid, SIGKILL);
     }
   }
 
@@ -149,6 +150,7 @@ class ChildProcesses {
     waitpid(child.pid, &status, 0);
     close(child.descriptor);
     child.descriptor = -1;
+    if (WIFSIGNALED(status) && !child.ended_here && options_.on_death) options_.on_death(name(index), WTERMSIG(status));
     const bool ended = segment_.rank(index).ended.load(std::memory_order_acquire) != 0;
     if (WIFSIGNALED(status))
       segment_.fail_world(name(index), fmt::format("killed by signal {}", WTERMSIG(status)), FailureKind::failure,

@@ -201,7 +201,10 @@ void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Pr
   const Node node = gather_node(options, launch, alone);
   // Records the first failure on this machine; the ranks' messages do not go through it.
   const auto status = Segment::create(Segment::Reach::machine, options.per_node, 1 << 20);
-  ChildOptions children{node.table.first_rank, launch.grace_seconds, launch.hears_signals, {}};
+  ChildOptions children{.first_rank = node.table.first_rank,
+                        .grace_seconds = launch.grace_seconds,
+                        .hears_signals = launch.hears_signals,
+                        .on_death = launch.on_death};
   // Each child has its own; a copy here would keep the port open when the child has closed it.
   children.started = [&] {
     for (const int s : node.listeners) ::close(s);
