@@ -9,7 +9,7 @@ export CTEST_PARALLEL_LEVEL ?= $(JOBS)
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
-.PHONY: all test test-all train bench compare judge check format asan tsan debug fuzz attack python install deb image \
+.PHONY: all test test-all train bench bench-faults compare judge check format asan tsan debug fuzz attack python install deb image \
         clean help setup
 
 all: setup $(BUILD)/build.ninja            ## build the program: build/echelon (what `make` alone does)
@@ -29,6 +29,9 @@ train: all                                 ## train on the digits that come with
 bench: all                                 ## our speed on the reference networks, and of the kernels
 	@cmake --build --preset release -j $(JOBS) --target benches
 	@tools/bench $(BUILD)
+
+bench-faults: all                          ## kills workers of a run at random: the same weights? how long until it goes on?
+	@bench/faults
 
 compare: all                               ## the same beside PyTorch, interleaved (installs python3-torch)
 	@tools/setup peer

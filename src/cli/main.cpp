@@ -33,10 +33,10 @@ int main(int argc, char** argv) {
   program.require_subcommand();
   program.footer("Try:\n  echelon train recipes/demo.toml\n  echelon VERB --help");
   for (const auto add :
-       {cli::add_train,   cli::add_check,      cli::add_init,    cli::add_eval,  cli::add_predict, cli::add_sample,
-        cli::add_export,  cli::add_import,     cli::add_serve,   cli::add_runs,  cli::add_data,    cli::add_models,
-        cli::add_systems, cli::add_plan,       cli::add_compare, cli::add_board, cli::add_ctl, cli::add_bench,   cli::add_secret,
-        cli::add_doctor,  cli::add_completion, cli::add_man})
+       {cli::add_train,   cli::add_check,  cli::add_init,       cli::add_eval,  cli::add_predict, cli::add_sample,
+        cli::add_export,  cli::add_import, cli::add_serve,      cli::add_runs,  cli::add_data,    cli::add_models,
+        cli::add_systems, cli::add_plan,   cli::add_compare,    cli::add_board, cli::add_ctl,     cli::add_bench,
+        cli::add_secret,  cli::add_doctor, cli::add_completion, cli::add_man})
     add(program);
   line.explain_settings([](const std::string& word) { return setting_named(word, setting_names()); });
   try {

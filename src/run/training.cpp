@@ -182,17 +182,17 @@ void Training::keep_step() {
 void Training::keep() {
   const Memory& m = *memory_;
   memory_text_ = m.to_json().dump();
-  keeper_->keep({.step = next_,
-                 .epoch_sums = {m.epoch_loss, m.epoch_correct, m.epoch_terms},
-                 .evaluation_due = m.evaluation_due},
-                memory_text_);
+  keeper_->keep(
+      {.step = next_, .epoch_sums = {m.epoch_loss, m.epoch_correct, m.epoch_terms}, .evaluation_due = m.evaluation_due},
+      memory_text_);
 }
 
 void Training::resume_kept() {
   const KeptState::Position position = keeper_->load(memory_text_);
   Memory& m = *memory_;
   m.read(Json::parse(memory_text_));
-  m.epoch_loss = position.epoch_sums[0], m.epoch_correct = position.epoch_sums[1], m.epoch_terms = position.epoch_sums[2];
+  m.epoch_loss = position.epoch_sums[0], m.epoch_correct = position.epoch_sums[1],
+  m.epoch_terms = position.epoch_sums[2];
   m.evaluation_due = position.evaluation_due;
   next_ = position.step;
 }

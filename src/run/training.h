@@ -191,7 +191,7 @@ class Training {
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<StateKeeper> keeper_;  // null: nothing is kept
   std::string memory_text_;              // of the memory, without what every step changes
-  std::int64_t next_ = 0;  // the step to do next
+  std::int64_t next_ = 0;                // the step to do next
   std::int64_t last_saved_ = -1;
   std::optional<Evaluation> last_evaluation_;
   std::span<float> tested_;  // the best weights, where they are not the last ones

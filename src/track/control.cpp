@@ -10,8 +10,7 @@
 namespace echelon {
 
 namespace {
-constexpr std::array<std::string_view, 6> control_actions{"pause", "resume", "checkpoint",
-                                                          "stop",  "rate",   "resize"};
+constexpr std::array<std::string_view, 6> control_actions{"pause", "resume", "checkpoint", "stop", "rate", "resize"};
 constexpr double largest_rate_factor = 1000;
 constexpr std::uint64_t longest_request = 4096;
 }  // namespace
@@ -19,8 +18,8 @@ constexpr std::uint64_t longest_request = 4096;
 void check_control(const ControlRequest& request) {
   if (std::ranges::find(control_actions, request.action) == control_actions.end())
     bad_input("'{}' is nothing that a run can be asked: pause, resume, checkpoint, stop, rate, resize", request.action);
-  if (request.action == "resize" && !(request.value >= 1 && request.value <= most_workers_asked &&
-                                      request.value == std::floor(request.value)))
+  if (request.action == "resize" &&
+      !(request.value >= 1 && request.value <= most_workers_asked && request.value == std::floor(request.value)))
     bad_input("a run has 1 to {} workers, not {}", most_workers_asked, request.value);
   if (request.action == "rate" && !(request.value > 0 && request.value <= largest_rate_factor))
     bad_input("the rate is multiplied by more than 0 and at most {}, not by {}", largest_rate_factor, request.value);

@@ -21,8 +21,8 @@ struct Loss {
 std::string in_words(const std::vector<Loss>& losses) {
   std::string text;
   for (const Loss& loss : losses)
-    text += fmt::format("{}rank {} was lost (killed by signal {}, {})", text.empty() ? "" : ", ", loss.rank, loss.signal,
-                        strsignal(loss.signal));
+    text += fmt::format("{}rank {} was lost (killed by signal {}, {})", text.empty() ? "" : ", ", loss.rank,
+                        loss.signal, strsignal(loss.signal));
   return text;
 }
 
@@ -32,7 +32,8 @@ void expect_own_workers(const TrainSettings& s) {
   const bool here = s.world.world == "processes" || (s.world.world == "tcp" && s.world.nodes == "1");
   if (!here || known_workers(s.world) != s.world.workers)
     bad_input(
-        "--elastic is for workers that this command starts itself, as processes of this machine: --world processes (the "
+        "--elastic is for workers that this command starts itself, as processes of this machine: --world processes "
+        "(the "
         "default) or tcp, without --nnodes, mpirun or torchrun");
   if (s.world.workers > KeptState::most_parts)
     bad_input("--elastic is for at most {} workers, not {}", KeptState::most_parts, s.world.workers);
@@ -54,8 +55,9 @@ void run_elastic(const TrainSettings& given, const LaunchOptions& launch, const 
   if (s.world.world.empty()) s.world.world = "processes";
   expect_own_workers(s);
   if (s.elastic == Elastic::shrink && job.plan.splits_model())
-    bad_input("--elastic=shrink: a plan that splits the model is for its number of workers; say --elastic, and a lost one "
-              "is replaced");
+    bad_input(
+        "--elastic=shrink: a plan that splits the model is for its number of workers; say --elastic, and a lost one "
+        "is replaced");
   KeptState kept;
   s.kept = &kept;
   // A rank may be killed when it has made the folder and nobody else knows of it yet.
@@ -79,8 +81,8 @@ void run_elastic(const TrainSettings& given, const LaunchOptions& launch, const 
       check(asked, problems);
       if (problems.empty()) s.world.workers = asked;
       s.change = fmt::format("{}: {} go on from step {}",
-                             problems.empty() ? "as asked" : "not as asked, " + problems.text(s.recipe), in_words(s.world.workers),
-                             kept.step());
+                             problems.empty() ? "as asked" : "not as asked, " + problems.text(s.recipe),
+                             in_words(s.world.workers), kept.step());
     } catch (const Failure&) {
       if (losses.empty()) throw;
       in_vain = kept.step() > before ? 0 : in_vain + 1;

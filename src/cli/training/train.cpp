@@ -58,8 +58,7 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
   const LaunchOptions launch{.seed = prepared.recipe.train.seed, .hears_signals = true};
   if (s.elastic != Elastic::no)
     return run_elastic(
-        s, launch, job,
-        [&](int n, Problems& found) { check_run_plan(prepared, plan, n, s.world.cores, found); },
+        s, launch, job, [&](int n, Problems& found) { check_run_plan(prepared, plan, n, s.world.cores, found); },
         [&](World& world, const TrainSettings& now) { train_rank(world, now, prepared, job); });
   try {
     run_on_world(s.world, launch, [&](World& world) { train_rank(world, s, prepared, job); });

@@ -356,10 +356,9 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   if (first) control.emplace(*disk, *real_clock, folder);
   if (first && s.generation > 1) {
     log.on_note(s.change);
-    control->journal(training.next_step(), Json{{"action", "generation"},
-                                                {"generation", s.generation},
-                                                {"workers", world.size()},
-                                                {"because", s.change}});
+    control->journal(
+        training.next_step(),
+        Json{{"action", "generation"}, {"generation", s.generation}, {"workers", world.size()}, {"because", s.change}});
   }
   training.follow(control ? &*control : nullptr);
   RunCluster cluster(team, *disk, folder, note);

@@ -26,8 +26,8 @@ class KeptState {
 
   // What is kept besides the bytes of tensors.
   struct Position {
-    std::int64_t step = 0;       // done
-    double epoch_sums[3] = {};   // loss, correct, terms: they change with every step, unlike the rest of the memory
+    std::int64_t step = 0;      // done
+    double epoch_sums[3] = {};  // loss, correct, terms: they change with every step, unlike the rest of the memory
     bool evaluation_due = false;
   };
 

@@ -61,7 +61,7 @@ class CaughtSignals {
 
 struct RankProcess {
   pid_t pid = 0;
-  int descriptor = -1;     // readable once it has ended; -1 once that was seen
+  int descriptor = -1;      // readable once it has ended; -1 once that was seen
   bool ended_here = false;  // by a signal of the launcher's own
 };
 

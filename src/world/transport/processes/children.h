@@ -11,9 +11,9 @@
 namespace echelon {
 
 struct ChildOptions {
-  int first_rank = 0;                  // what the first child is called in messages
-  double grace_seconds = 5;            // after a failure the other ranks have that long to end before they are killed
-  bool hears_signals = false;          // as world/launch.h has it
+  int first_rank = 0;          // what the first child is called in messages
+  double grace_seconds = 5;    // after a failure the other ranks have that long to end before they are killed
+  bool hears_signals = false;  // as world/launch.h has it
   std::function<void(int rank, int signal)> on_death = {};  // as world/launch.h has it
   std::function<void()> started = {};  // called here once all children exist: what only they need can be closed
 };

@@ -1,0 +1,116 @@
+"""A run whose workers are killed ends by itself with the weights of a run that nobody touched."""
+import json, os, pathlib, random, signal, subprocess, sys, tempfile, time, unittest
+
+PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+SHORT = ["--set", "data.limit=400", "--set", "data.limit_test=50", "--set", "train.batch=32", "--set", "train.shards=4"]
+
+
+def words(run, *more, recipe="recipes/demo.toml"):
+    return [PROGRAM, "train", os.path.join(SOURCE, "recipes/demo.toml"), *SHORT, "--set", f"train.epochs={epochs}", "--run", run, "--json", *more]
+
+
+def workers_of(launcher):
+    try:
+        return [int(pid) for pid in pathlib.Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def generations(run):
+    journal = pathlib.Path(run, "journal.jsonl")
+    lines = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+    return [line for line in lines if line["action"] == "generation"]
+
+
+class Elastic(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as at:
+            done = subprocess.run(words(os.path.join(at, "clean")), capture_output=True, text=True, cwd=SOURCE, check=True)
+        cls.clean = json.loads(done.stdout.splitlines()[-1])["weights_sha256"]
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.chance = random.Random(self.id())
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def result(self, name, *more, **options):
+        done = subprocess.run(words(os.path.join(self.folder.name, name), *more, **options), capture_output=True, text=True, cwd=SOURCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def disturbed(self, name, *more, kills, **options):
+        """Kills one worker after another, until so many generations have begun, then lets the run end."""
+        run = os.path.join(self.folder.name, name)
+        with subprocess.Popen(words(run, *more, **options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
+            seen = 0
+            while launcher.poll() is None and len(generations(run)) < kills:
+                if len(generations(run)) == seen and (alive := workers_of(launcher.pid)) and os.path.exists(os.path.join(run, "recipe.toml")):
+                    time.sleep(self.chance.uniform(0, 0.1))  # any moment will do
+                    try:
+                        os.kill(self.chance.choice(alive), signal.SIGKILL)
+                    except ProcessLookupError:
+                        continue
+                    while launcher.poll() is None and len(generations(run)) == seen:
+                        time.sleep(0.01)
+                    seen = len(generations(run))
+            out, err = launcher.communicate()
+        self.assertEqual(launcher.returncode, 0, err)
+        self.assertGreater(len(generations(run)), 0, err)
+        self.assertIn("killed by signal 9", err)
+        result = json.loads(out.splitlines()[-1])
+        self.assertEqual(result["generations"], 1 + len(generations(run)))
+        steps = [json.loads(line)["step"] for line in pathlib.Path(run, "metrics.jsonl").read_text().splitlines() if "train_loss" in line]
+        self.assertEqual(steps, sorted(set(steps)), "every step stands once")
+        return result
+
+    def test_killed_workers_are_replaced_and_the_weights_are_those_of_an_untouched_run(self):
+        for world in ("processes", "tcp"):
+            with self.subTest(world=world):
+                r = self.disturbed(world, "--workers", "3", "--world", world, "--elastic", kills=3)
+                self.assertEqual((r["weights_sha256"], r["workers"]), (self.clean, 3))
+
+    def test_the_others_take_over_what_a_lost_worker_did(self):
+        r = self.disturbed("shrink", "--workers", "3", "--elastic=shrink", kills=2)
+        self.assertEqual(r["weights_sha256"], self.clean)
+        self.assertLess(r["workers"], 3)
+
+    def test_a_split_model_goes_on_too(self):
+        r = self.disturbed("zero", "--workers", "2", "--plan", "zero=3", "--elastic", kills=1)
+        self.assertEqual(r["weights_sha256"], self.clean)
+
+    def test_a_composed_system_goes_on_too(self):
+        r = self.disturbed("easgd", "--workers", "2", "--system", "easgd", "--elastic", kills=1)
+        self.assertGreater(r["test_accuracy"], 0.3)
+
+    def test_asked_for_other_numbers_of_workers_it_changes_them_and_keeps_the_weights(self):
+        run = os.path.join(self.folder.name, "resized")
+        with subprocess.Popen(words(run, "--workers", "1", "--elastic"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
+            while launcher.poll() is None and not os.path.exists(os.path.join(run, "metrics.jsonl")):
+                time.sleep(0.01)
+            asked = subprocess.run([PROGRAM, "ctl", run, "resize", "4", "--json"], capture_output=True, text=True)
+            out, err = launcher.communicate()
+        self.assertEqual(asked.returncode, 0, asked.stderr)
+        self.assertEqual(launcher.returncode, 0, err)
+        result = json.loads(out.splitlines()[-1])
+        self.assertEqual((result["weights_sha256"], result["workers"]), (self.clean, 4), err)
+        self.assertIn("as asked: 4 workers", generations(run)[0]["because"])
+
+    def test_what_cannot_be_is_refused(self):
+        for more, text in ((["--elastic=never"], "--elastic or"), (["--elastic", "--world", "threads", "--workers", "2"], "processes of this machine"),
+                           (["--elastic", "--trace"], "--trace"), (["--elastic=shrink", "--workers", "2", "--plan", "zero=3"], "splits the model")):
+            done = subprocess.run(words(os.path.join(self.folder.name, "no"), *more), capture_output=True, text=True, cwd=SOURCE)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(text.split(" or")[0], done.stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.folder.name, "no")))
+        self.result("ended", epochs=1)
+        for more, text in ((["resize", "many"], "number of workers"), (["jump"], "nothing that a run can be asked"), (["stop"], "nobody trains in it")):
+            done = subprocess.run([PROGRAM, "ctl", os.path.join(self.folder.name, "ended"), *more], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(text, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
