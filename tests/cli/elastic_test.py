@@ -5,7 +5,7 @@ PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 SHORT = ["--set", "data.limit=400", "--set", "data.limit_test=50", "--set", "train.batch=32", "--set", "train.shards=4"]
 
 
-def words(run, *more, recipe="recipes/demo.toml"):
+def words(run, *more, epochs=30):
     return [PROGRAM, "train", os.path.join(SOURCE, "recipes/demo.toml"), *SHORT, "--set", f"train.epochs={epochs}", "--run", run, "--json", *more]
 
 
@@ -48,7 +48,7 @@ class Elastic(unittest.TestCase):
             seen = 0
             while launcher.poll() is None and len(generations(run)) < kills:
                 if len(generations(run)) == seen and (alive := workers_of(launcher.pid)) and os.path.exists(os.path.join(run, "recipe.toml")):
-                    time.sleep(self.chance.uniform(0, 0.1))  # any moment will do
+                    time.sleep(self.chance.uniform(0, 0.1) if seen else 0)  # any moment will do, but before the end
                     try:
                         os.kill(self.chance.choice(alive), signal.SIGKILL)
                     except ProcessLookupError:
@@ -86,8 +86,9 @@ class Elastic(unittest.TestCase):
         self.assertGreater(r["test_accuracy"], 0.3)
 
     def test_asked_for_other_numbers_of_workers_it_changes_them_and_keeps_the_weights(self):
+        clean = self.result("clean", epochs=150)["weights_sha256"]
         run = os.path.join(self.folder.name, "resized")
-        with subprocess.Popen(words(run, "--workers", "1", "--elastic"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
+        with subprocess.Popen(words(run, "--workers", "1", "--elastic", epochs=150), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
             while launcher.poll() is None and not os.path.exists(os.path.join(run, "metrics.jsonl")):
                 time.sleep(0.01)
             asked = subprocess.run([PROGRAM, "ctl", run, "resize", "4", "--json"], capture_output=True, text=True)
@@ -95,7 +96,7 @@ class Elastic(unittest.TestCase):
         self.assertEqual(asked.returncode, 0, asked.stderr)
         self.assertEqual(launcher.returncode, 0, err)
         result = json.loads(out.splitlines()[-1])
-        self.assertEqual((result["weights_sha256"], result["workers"]), (self.clean, 4), err)
+        self.assertEqual((result["weights_sha256"], result["workers"]), (clean, 4), err)
         self.assertIn("as asked: 4 workers", generations(run)[0]["because"])
 
     def test_what_cannot_be_is_refused(self):

@@ -62,7 +62,7 @@ TEST(KeptState, IsWholeAtWhateverInstructionAWriterIsKilled) {
   const Stream stream({.seed = 7});
   for (std::uint32_t round = 0; round < 40; ++round) {
     kept.begin(1);
-    const pid_t child = fork();
+    const pid_t child = ::fork();
     if (child == 0)
       for (std::int64_t n = last + 1;; ++n) write_numbered(kept, 0, n);
     usleep(stream.below(3000, round));
@@ -89,9 +89,9 @@ TEST(KeptState, IsNeverWrittenOverByARankThatIsAhead) {
       ranks.push_back(fork());
       if (ranks.back() == 0) {
         char word = 0;
-        for (std::int64_t n = 1; read(pipes[p][0], &word, 1) == 1 && word == 'w'; ++n) {
+        for (std::int64_t n = 1; ::read(pipes[p][0], &word, 1) == 1 && word == 'w'; ++n) {
           write_numbered(shared, p, n);
-          if (write(answers[p][1], &word, 1) != 1) break;
+          if (::write(answers[p][1], &word, 1) != 1) break;
         }
         _exit(0);
       }
@@ -101,15 +101,15 @@ TEST(KeptState, IsNeverWrittenOverByARankThatIsAhead) {
     char word = 'w';
     for (std::uint64_t i = 0; i < 60; ++i) {
       const std::uint32_t p = stream.below(parts, i);
-      ASSERT_EQ(write(pipes[p][1], &word, 1), 1);
-      ASSERT_EQ(read(answers[p][0], &word, 1), 1);
+      ASSERT_EQ(::write(pipes[p][1], &word, 1), 1);
+      ASSERT_EQ(::read(answers[p][0], &word, 1), 1);
       expect_untorn(shared);
       EXPECT_GE(shared.step(), before);
       before = shared.step();
     }
     word = 'e';
     for (int p = 0; p < parts; ++p) {
-      EXPECT_EQ(write(pipes[p][1], &word, 1), 1);
+      EXPECT_EQ(::write(pipes[p][1], &word, 1), 1);
       waitpid(ranks[static_cast<std::size_t>(p)], nullptr, 0);
       for (const int end : {pipes[p][0], pipes[p][1], answers[p][0], answers[p][1]}) close(end);
     }
@@ -131,7 +131,7 @@ TEST(KeptState, RefusesPlacesOfOtherSizesAndWhatDoesNotFit) {
 TEST(KeptState, RemembersFolderAndWishForTheLauncher) {
   KeptState kept(1 << 12);
   EXPECT_EQ(kept.folder(), "");
-  const pid_t child = fork();
+  const pid_t child = ::fork();
   if (child == 0) kept.set_folder("runs/a"), kept.ask_for_workers(3), _exit(0);
   waitpid(child, nullptr, 0);
   EXPECT_EQ(kept.folder(), "runs/a");
