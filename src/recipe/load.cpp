@@ -5,6 +5,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "data/formats/folder.h"
+#include "data/table/kind.h"
 #include "recipe/compose.h"
 #include "recipe/graph_file.h"
 #include "recipe/toml.h"
@@ -59,7 +62,11 @@ Options load_tree(Disk& disk, const std::string& path, Options options, LoadedOp
 
 Options load_file(Disk& disk, const std::string& path, LoadedOptions& loaded, Problems& problems) {
   if (!disk.exists(path)) bad_input("{}: there is no such recipe", path);
-  if (disk.is_directory(path)) bad_input("{}: is a folder; name a recipe in it", path);
+  if (disk.is_directory(path))
+    bad_input("{}: is a folder; name a recipe in it. If it holds data, `echelon init {}` writes a recipe for them",
+              path, shell_quoted(path));
+  if (data::is_table_name(path) || data::is_picture(path) || path.ends_with(".txt") || path.ends_with(".npz"))
+    bad_input("{}: is no recipe but data; `echelon init {}` writes a recipe for them", path, shell_quoted(path));
   return load_tree(disk, path, parse_toml(read_text(disk, path, TomlLimits{}.bytes), path), loaded, problems);
 }
 
@@ -138,6 +145,18 @@ std::string displaced_by(const Options& top, const std::string& key) {
   return "";
 }
 
+// The command line is not played off against itself: what one --set says stays, whatever another one changes.
+std::optional<Option> said_by_set(const Option& option) {
+  const auto* table = std::get_if<Option::Table>(&option.value);
+  if (!table)
+    return option.place.line == 0 && option.place.file.starts_with("--set ") ? std::optional(option) : std::nullopt;
+  auto said = std::make_shared<Options>(**table);
+  said->items.clear();
+  for (const auto& [key, item] : (*table)->items)
+    if (const std::optional<Option> inner = said_by_set(item)) said->items.emplace(key, *inner);
+  return said->items.empty() ? std::nullopt : std::optional(Option{std::move(said), option.place});
+}
+
 }  // namespace
 
 Options merged(const Options& bottom, const Options& top, std::vector<std::string>& notes) {
@@ -147,8 +166,13 @@ Options merged(const Options& bottom, const Options& top, std::vector<std::strin
   const std::string *was = text_at(bottom, decides), *is = text_at(top, decides);
   if (was && is && *was != *is) {
     std::vector<std::string> dropped;
-    for (const auto& [key, option] : bottom.items)
-      if (key != decides && !top.items.contains(key)) dropped.push_back(key);
+    for (const auto& [key, option] : bottom.items) {
+      if (key == decides || top.items.contains(key)) continue;
+      if (const std::optional<Option> said = said_by_set(option))
+        out.items.emplace(key, *said);
+      else
+        dropped.push_back(key);
+    }
     if (!dropped.empty())
       notes.push_back(fmt::format("{}.{} is now \"{}\", so what {} says for \"{}\" is dropped: {}", top.where, decides,
                                   *is, bottom.place.file, *was, fmt::join(dropped, ", ")));

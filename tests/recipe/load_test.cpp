@@ -102,6 +102,14 @@ TEST_F(Load, OverridesAreTypedAndMayMakeNewTables) {
   EXPECT_EQ(optim.place.line, 1);
 }
 
+TEST_F(Load, TheOrderOfOverridesDoesNotMatter) {
+  write("r.toml", "[optim]\nname = 'sgd'\nlr = 0.1\nmomentum = 0.5\n[optim.rates]\nconv = 0.1");
+  const std::string one = write_toml(load("r.toml", {"optim.name=adam", "optim.lr=0.3", "optim.rates.fc=2"}).tree);
+  const std::string other = write_toml(load("r.toml", {"optim.rates.fc=2", "optim.lr=0.3", "optim.name=adam"}).tree);
+  EXPECT_EQ(one, "[optim]\nname = \"adam\"\nlr = 0.3\n\n[optim.rates]\nfc = 2\n");
+  EXPECT_EQ(other, one);
+}
+
 TEST_F(Load, MalformedOverridesAreAllReported) {
   write("r.toml", "a = 1");
   load("r.toml", {"nonsense", "=3", "a..b=3", "b=3\nc=4", "a b=3"});
