@@ -36,14 +36,22 @@ bool fits(std::string_view pattern, std::string_view name) {
   return match(pattern, name, nullptr) || match(std::string(pattern) + ".*", name, nullptr);
 }
 
+bool fits_layer(std::string_view pattern, std::string_view name) {
+  if (pattern.starts_with('.')) return fits(pattern.substr(1), name);
+  for (std::string_view rest = name;; rest.remove_prefix(rest.find('.') + 1)) {
+    if (fits(pattern, rest)) return true;
+    if (rest.find('.') == std::string_view::npos) return false;
+  }
+}
+
 bool fits_any(const std::vector<std::string>& patterns, std::string_view name) {
-  return std::ranges::any_of(patterns, [&](const std::string& p) { return fits(p, name); });
+  return std::ranges::any_of(patterns, [&](const std::string& p) { return fits_layer(p, name); });
 }
 
 std::vector<std::string> fitting_none(const std::vector<std::string>& patterns, const std::vector<std::string>& names) {
   std::vector<std::string> none;
   for (const std::string& p : patterns)
-    if (std::ranges::none_of(names, [&](const std::string& n) { return fits(p, n); })) none.push_back(p);
+    if (std::ranges::none_of(names, [&](const std::string& n) { return fits_layer(p, n); })) none.push_back(p);
   return none;
 }
 

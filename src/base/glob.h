@@ -10,6 +10,9 @@
 namespace echelon {
 
 bool fits(std::string_view pattern, std::string_view name);
+// The same for a layer wherever it lies: "conv*" fits "block3.conv2.weight" too. A dot at the beginning ties a pattern
+// to the outermost layers: ".conv1" fits "conv1.weight" alone.
+bool fits_layer(std::string_view pattern, std::string_view name);
 bool fits_any(const std::vector<std::string>& patterns, std::string_view name);
 
 // The patterns that fit none of the names.

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/glob.h"
@@ -64,7 +65,7 @@ class WithRates : public Retrained {
   void change(Graph& graph) const override {
     for (std::size_t i = 0; i < graph.parameters().size(); ++i)
       for (const auto& [pattern, factor] : rates_)
-        if (fits(pattern, graph.parameters()[i].name)) graph.set_lr_scale(i, factor);
+        if (fits_layer(pattern, graph.parameters()[i].name)) graph.set_lr_scale(i, factor);
   }
 
   Rates rates_;
@@ -92,7 +93,8 @@ void check_patterns(const std::vector<std::string>& patterns, const Model& model
   const std::vector<std::string> names = parameter_names(model);
   for (const std::string& pattern : fitting_none(patterns, names)) {
     std::vector<std::string> layers = names;
-    for (const std::string& name : names) layers.push_back(name.substr(0, name.find('.')));
+    for (const std::string& name : names)
+      for (const std::string_view part : split(name, '.')) layers.emplace_back(part);
     const auto plain = pattern.substr(0, pattern.find_first_of("*?"));
     constexpr std::size_t shown = 8;
     std::string there = fmt::format("{}", fmt::join(std::span(names).first(std::min(shown, names.size())), ", "));
@@ -100,6 +102,43 @@ void check_patterns(const std::vector<std::string>& patterns, const Model& model
                                      did_you_mean(plain, layers), there,
                                      names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : ""));
   }
+}
+
+std::vector<std::string> frozen_in_words(const std::vector<std::string>& patterns, const Model& model) {
+  std::map<std::string, std::int64_t> weights;  // of each tensor
+  for (const Phase& phase : model.training(1))
+    for (const Parameter& p : phase.graph.parameters())
+      if (p.kind == Parameter::Kind::weight) weights[p.name] = p.shape.elements();
+  struct Count {
+    std::size_t tensors = 0;
+    double numbers = 0;
+    std::string first = {};
+  };
+  const auto count = [&](auto counts) {
+    Count c;
+    for (const auto& [name, size] : weights)
+      if (counts(name)) {
+        if (c.tensors++ == 0) c.first = name;
+        c.numbers += static_cast<double>(size);
+      }
+    return c;
+  };
+  const Count all = count([](const auto&) { return true; });
+  const Count frozen = count([&](const std::string& name) { return fits_any(patterns, name); });
+  std::vector<std::string> said{fmt::format("frozen: {} of {} tensors, {} of {} parameters ({:.1f} %)", frozen.tensors,
+                                            all.tensors, human_count(frozen.numbers), human_count(all.numbers),
+                                            100 * frozen.numbers / all.numbers)};
+  constexpr double little = 0.01;
+  for (const std::string& pattern : patterns) {
+    const Count c = count([&](const std::string& name) { return fits_layer(pattern, name); });
+    if (c.numbers >= little * all.numbers) continue;
+    said.push_back(fmt::format(
+        "model.freeze: \"{}\" fits little: {}{}, {:.2f} % of the parameters (`echelon models "
+        "show {}` names the layers)",
+        pattern, c.tensors == 0 ? "no weight, only statistics" : c.first,
+        c.tensors > 1 ? fmt::format(" and {} more", c.tensors - 1) : "", 100 * c.numbers / all.numbers, model.name()));
+  }
+  return said;
 }
 
 std::unique_ptr<Model> read_frozen(std::unique_ptr<Model> model, OptionReader& options) {

@@ -20,6 +20,9 @@ std::vector<std::string> parameter_names(const Model& model);
 // trained. Statistics that fit keep their values.
 std::unique_ptr<Model> read_frozen(std::unique_ptr<Model> model, OptionReader& options);
 
+// What `freeze` leaves at rest, for people: how many tensors and parameters, and every pattern that fits little.
+std::vector<std::string> frozen_in_words(const std::vector<std::string>& patterns, const Model& model);
+
 // The rate of each weight that a pattern fits is the run's times a factor; of several patterns the longest counts.
 using Rates = std::vector<std::pair<std::string, double>>;
 std::unique_ptr<Model> with_rates(std::unique_ptr<Model> model, Rates rates);

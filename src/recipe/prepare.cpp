@@ -114,6 +114,10 @@ void open_data(const OpenPlain& open_plain, PreparedRun& run, Problems& problems
   for (const auto& part : {run.train, run.validation, run.test})
     if (part) run.recipe.notes.insert(run.recipe.notes.end(), part->info().notes.begin(), part->info().notes.end());
   if (!run.train) return;
+  if (const data::DatasetInfo& info = run.train->info(); info.classes == 1 && data::has_labels(info))
+    table.problem(table.has("path") ? "path" : "kind",
+                  fmt::format("has samples of one class only{}: there is nothing to tell apart; add samples of another",
+                              info.class_names.empty() ? "" : fmt::format(" ('{}')", info.class_names[0])));
   for (const auto& [part, verb] : {std::pair(run.validation, "validate"), std::pair(run.test, "test")}) {
     if (!part) continue;
     const data::DatasetInfo &train = run.train->info(), &other = part->info();
@@ -149,6 +153,8 @@ void make_model(PreparedRun& run, Problems& problems) {
     for (const auto& [pattern, factor] : recipe.rates) models::check_patterns({pattern}, *model, pattern, rates);
     model = models::with_rates(std::move(model), recipe.rates);
   }
+  if (const auto patterns = OptionReader(recipe.model, problems).texts("freeze", {}); model && !patterns.empty())
+    for (const std::string& sentence : models::frozen_in_words(patterns, *model)) run.recipe.notes.push_back(sentence);
   if (run.train) run.model = std::move(model);
 }
 
@@ -214,6 +220,12 @@ void choose_metrics(PreparedRun& run, OptionReader& train, Problems& problems) {
       run.metrics.push_back(metric);
   };
   if (!run.recipe.report) run.metrics = usual_metrics(task);
+  // Targets have units of their own, which no mean over them has.
+  if (!run.recipe.report && task == models::Task::regress && run.train->info().targets.size() > 1) {
+    run.metrics.clear();
+    for (const char* each : {"mae_per_target", "rmse_per_target", "r2_per_target", "r2"})
+      run.metrics.push_back(*metric_named(each));
+  }
   for (const std::string& name : run.recipe.report.value_or(std::vector<std::string>()))
     if (const auto metric = find(table, "report", name)) add(*metric);
   std::string name = run.recipe.train.monitor;

@@ -18,6 +18,16 @@ TEST(Glob, StarsFitAnyCharactersAndALayerFitsItsWeights) {
   EXPECT_FALSE(fits("", "conv1"));
 }
 
+TEST(Glob, ALayerIsFoundWhereverItLiesUnlessADotTiesThePatternToTheOutside) {
+  EXPECT_TRUE(fits_layer("conv*", "layer1.0.conv2.weight"));
+  EXPECT_TRUE(fits_layer("0.conv2", "layer1.0.conv2.weight"));
+  EXPECT_TRUE(fits_layer("layer1", "layer1.0.conv2.weight"));
+  EXPECT_TRUE(fits_layer(".conv1", "conv1.weight"));
+  EXPECT_FALSE(fits_layer(".conv1", "layer1.0.conv1.weight"));
+  EXPECT_FALSE(fits_layer("conv", "layer1.0.conv2.weight"));
+  EXPECT_FALSE(fits_layer("onv2", "layer1.0.conv2.weight"));
+}
+
 TEST(Glob, PatternsThatFitNothingAreFound) {
   EXPECT_EQ(fitting_none({"conv*", "fc9", "*.bias"}, {"conv1.weight", "fc1.bias"}), std::vector<std::string>{"fc9"});
 }
