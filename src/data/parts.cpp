@@ -76,7 +76,9 @@ PartsSpec read_parts(OptionReader& table, double holdout) {
   PartsSpec spec;
   read_share(table, "validation", spec.validation, spec.validation_path);
   read_share(table, "test", spec.test, spec.test_path);
-  spec.by_time = table.choice("split", "random", {"random", "time"}) == "time";
+  spec.by_time = table.choice("split", table.has("time") ? "time" : "random", {"random", "time"}) == "time";
+  if (table.has("time") && !spec.by_time)
+    table.problem("split", "= \"random\" and data.time are both given; leave out one of them");
   spec.stratify = table.flag("stratify", true);
   spec.seed = static_cast<std::uint64_t>(table.integer("split_seed", 0, 0));
   spec.folds = table.integer("folds", 0, 0, 1000);
@@ -131,6 +133,19 @@ DatasetPtr cut_part(DatasetPtr whole, const PartsSpec& spec, const std::string& 
   if (spec.stratify && !spec.by_time && has_labels(whole->info()))
     for (std::uint64_t i = 0; i < whole->size(); ++i) labels.push_back(whole->label(i));
   PartIndices parts = cut_into_parts(spec, whole->size(), labels);
+  const std::uint64_t left = whole->size() - parts.test.size();
+  if (spec.folds > 0 && static_cast<std::uint64_t>(spec.folds) > left)
+    bad_input("{} folds of {} samples: some would be empty; at most {} are possible, 5 or 10 are usual", spec.folds,
+              left, left);
+  const auto expect_some = [&](const char* key, double share, const std::vector<std::uint64_t>& taken) {
+    if (share > 0 && taken.empty())
+      bad_input(
+          "{} = {} of {} sample{} keeps none back: there are too few to cut a part off; add samples, or take a "
+          "larger share",
+          key, share, whole->size(), whole->size() == 1 ? "" : "s");
+  };
+  expect_some("validation", spec.validation, parts.validation);
+  expect_some("test", spec.test, parts.test);
   const std::string cut = fmt::format("{}: {} {} {} {} {} {} {}", part, spec.validation, spec.test, spec.by_time,
                                       !labels.empty(), spec.folds, spec.fold, spec.seed);
   auto& indices = part == "train" ? parts.train : part == "validation" ? parts.validation : parts.test;

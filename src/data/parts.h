@@ -5,9 +5,11 @@
 //
 // Of a [data] table:
 //   validation, test   a share of the samples (0.1), or the path of other samples ("more.csv")
-//   split              "random", or "time": the samples are in order, and the last ones are test, those before
-//   validation stratify           whether a random cut keeps the shares of the classes (true) split_seed another random
-//   cut (0) folds, fold        validation is fold number `fold` (1 to `folds`) of what is not test
+//   split              "random", or "time": the samples are in order, and the last ones are test, those before them
+//                      validation. The key `time` of a table (the column that says the order) means "time" too
+//   stratify           whether a random cut keeps the shares of the classes (true)
+//   split_seed         another random cut (0)
+//   folds, fold        validation is fold number `fold` (1 to `folds`) of what is not test
 
 #include <cstdint>
 #include <span>

@@ -107,6 +107,14 @@ TEST_F(Parts, FoldsAreValidatedOnceEach) {
   EXPECT_EQ(all.size(), 129u);
 }
 
+TEST_F(Parts, TooFewSamplesForAPartAreRefusedWithTheirNumber) {
+  EXPECT_TRUE(test::says(test::complaint_of([&] { open("validation", {{"folds", whole(200)}}); }), "at most 161"));
+  EXPECT_TRUE(test::says(test::complaint_of([&] {
+                           open("test", {{"test", number(0.001)}});
+                         }),
+                         "test = 0.001 of 161 samples keeps none back"));
+}
+
 TEST_F(Parts, ByTimeTheLastSamplesAreTheTestAndThoseBeforeValidate) {
   const std::map<std::string, Option> keys{{"validation", number(0.1)}, {"test", number(0.2)}, {"split", text("time")}};
   EXPECT_EQ(*rows(open("train", keys)).rbegin(), 112);

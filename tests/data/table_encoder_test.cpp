@@ -1,5 +1,7 @@
 #include "data/table/encoder.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <numeric>
 
@@ -242,6 +244,67 @@ TEST(TableEncoder, ReadsFilesToPredictWhateverTheirFormat) {
                    "line 2, column 'x': expected a number, found 'four'"));
 }
 
+TEST(TableEncoder, ARowOnTheCommandLineIsSeparatedAsItsCellsTell) {
+  const auto first = [](const TableEncoder& encoder, std::string_view row) {
+    return values<float>(*encoder.encode(encoder.read_row(rows_text(row)), false), 0, 0);
+  };
+  const auto points = encoded("{\"z\": 1, \"a\": 10.5, \"y\": 0.5}\n{\"z\": 3, \"a\": 11, \"y\": 1.5}\n",
+                              [] {
+                                TableOptions o;
+                                o.labels = {"y"};
+                                return o;
+                              }())
+                          ->info()
+                          .table;
+  const auto expected = values<float>(*points->encode(points->read(rows_text("a,z\n12.5,2\n"), false), false), 0, 0);
+  EXPECT_EQ(first(*points, "2,12.5\n"), expected) << "in the order of the training file";
+  EXPECT_EQ(first(*points, "2;12,5\n"), expected);
+  EXPECT_EQ(first(*points, "{\"a\": 12.5, \"z\": 2}\n"), expected);
+  const auto commas =
+      encoded("id;x;c;y\n1;1,5;red;0,5\n2;3,5;blue;1,5\n3;5,5;red;2,5\n4;7,5;red;3\n5;8,5;blue;4\n")->info().table;
+  ASSERT_EQ(commas->features().size(), 2u) << "the id is left out";
+  const auto three = values<float>(*commas->encode(commas->read(rows_text("x;c\n3,5;red\n"), false), false), 0, 0);
+  EXPECT_EQ(first(*commas, "3,5;red\n"), three);
+  EXPECT_EQ(first(*commas, "3.5;red\n"), three);
+  EXPECT_NE(first(*commas, "3,red\n"), three);
+  EXPECT_EQ(first(*commas, "9;3,5;red\n"), three);
+  EXPECT_TRUE(
+      says(complaint_of([&] { commas->read_row(rows_text("3,5,red\n")); }), "separate the cells with semicolons"));
+  const TableEncoder again(commas->to_json(), "t");
+  EXPECT_EQ(first(again, "3,5;red\n"), three);
+  EXPECT_TRUE(says(complaint_of([&] { again.read_row(rows_text("3,5,red\n")); }), "semicolons"));
+}
+
+TEST(TableEncoder, AllBadCellsAreNamed) {
+  const auto encoder = encoded("x,z,y\n1,2,0.5\n3,4,1.5\n5,7,2\n")->info().table;
+  const std::string complaint = complaint_of([&] { encoder->read(rows_text("x,z\nfour,five\n1,2\n3,six\n"), false); });
+  for (const char* part : {"line 2, column 'x': expected a number, found 'four'",
+                           "line 2, column 'z': expected a number, found 'five'", "line 4, column 'z'"})
+    EXPECT_TRUE(says(complaint, part));
+  std::string many = "x,z\n";
+  for (int i = 0; i < 100; ++i) many += "a,b\n";
+  const std::string cut = complaint_of([&] { encoder->read(rows_text(many), false); });
+  EXPECT_TRUE(says(cut, "and perhaps more"));
+  EXPECT_LT(cut.size(), 2500u);
+}
+
+TEST(TableEncoder, DatesAndNamesAreNoClassesUnlessSomebodySaysSo) {
+  const std::string dates = "x,day\n1,2024-01-01\n2,2024-01-02\n3,2024-01-02\n";
+  EXPECT_TRUE(says(complaint_of([&] { file_of(dates); }), "has dates, which are neither a number nor classes"));
+  TableOptions said;
+  said.task = TableTask::classify;
+  EXPECT_EQ(file_of(dates, said)->schema.class_names.size(), 2u);
+  std::string names = "x,name\n";
+  for (int i = 0; i < 30; ++i) names += fmt::format("{},house number {}\n", i % 7, i);
+  EXPECT_TRUE(says(complaint_of([&] { file_of(names); }), "has text: 30 different values in 30 rows"));
+  EXPECT_TRUE(says(complaint_of([&] { file_of(names); }), "--label"));
+}
+
+TEST(TableEncoder, ColumnsOfOneNameArePointedOut) {
+  EXPECT_TRUE(says(fmt::format("{}", fmt::join(file_of("a,a,y\n1,2,0.5\n3,4,1.5\n")->schema.notes, "\n")),
+                   "several columns are called 'a'"));
+}
+
 class TableKind : public testing::Test {
  protected:
   DatasetPtr open(const std::string& split, std::map<std::string, Option> items) {
@@ -300,6 +363,41 @@ TEST_F(TableKind, AnEncoderThatWasStoredIsUsedInsteadOfAnother) {
   EXPECT_TRUE(says(complaint_of([&] { open("train", keys); }), "has classes that the encoder does not: z"));
   test::write_bytes(dir.path("table.json"), "{}");
   EXPECT_TRUE(says(complaint_of([&] { open("train", keys); }), "table.json: this is no encoder of a table"));
+}
+
+TEST_F(TableKind, ByTimeTheLatestRowsTestWhereverTheyStandInTheFile) {
+  std::string rows = "sold,x,y\n";
+  for (int i = 0; i < 20; ++i) rows += fmt::format("{}.3.2024,{},{}.5\n", 1 + i * 7 % 20, i, 1 + i * 7 % 20);
+  test::write_bytes(dir.path("t.csv"), rows);
+  const auto path = text(dir.path("t.csv"));
+  for (const bool ignored : {false, true}) {
+    std::map<std::string, Option> keys{{"path", path},
+                                       {"time", text("sold")},
+                                       {"validation", {0.1, {}}},
+                                       {"test", {0.2, {}}},
+                                       {"standardise_target", {false, {}}}};
+    if (ignored) keys["ignore"] = {Option::List{text("sold")}, {}};
+    const auto days = [&](const std::string& part) {
+      const auto d = open(part, keys);
+      std::vector<float> found;
+      for (std::uint64_t i = 0; i < d->size(); ++i) found.push_back(values<float>(*d, i, d->fields().size() - 1)[0]);
+      return found;
+    };
+    EXPECT_EQ(days("validation"), (std::vector<float>{15.5, 16.5}));
+    EXPECT_EQ(days("test"), (std::vector<float>{17.5, 18.5, 19.5, 20.5}));
+    EXPECT_EQ(days("train").size(), 14u);
+    test::write_bytes(dir.path("encoder.json"), open("train", keys)->info().table->to_json().dump());
+    keys["encoder"] = text(dir.path("encoder.json"));
+    EXPECT_EQ(days("test"), (std::vector<float>{17.5, 18.5, 19.5, 20.5})) << "with the encoder of a run";
+  }
+  EXPECT_TRUE(says(complaint_of([&] {
+                     open("train", {{"path", path}, {"time", text("sald")}, {"test", {0.2, {}}}});
+                   }),
+                   "did you mean 'sold'"));
+  EXPECT_TRUE(says(complaint_of([&] {
+                     open("train", {{"path", path}, {"time", text("sold")}, {"split", text("random")}});
+                   }),
+                   "leave out one of them"));
 }
 
 TEST_F(TableKind, KeysAreCheckedAllAtOnce) {

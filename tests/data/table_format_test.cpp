@@ -79,15 +79,26 @@ TEST(TableFormat, NamesAreUnique) {
   const auto source = table_text("a,,a,a\n1,2,3,4\n");
   const auto rows = read_rows(*source, {});
   EXPECT_EQ(rows->names(), (std::vector<std::string>{"a", "column_1", "a.2", "a.3"}));
+  EXPECT_EQ(rows->repeated(), (std::vector<std::string>{"a", "a"}));
 }
 
 TEST(TableFormat, RowsOfAnotherLengthAreRefusedWithTheDelimiter) {
   const std::string complaint = complaint_of([] {
-    const auto source = table_text("a,b\n1,2\n3\n");
+    const auto source = table_text("a,b\n1,2\n3\n4,5\n6,7,8\n");
     profile_table(*source, find_format(*source));
   });
-  EXPECT_TRUE(says(complaint, "expected 2 cells on line 3, found 1"));
+  EXPECT_TRUE(says(complaint, "expected 2 cells on every line, but line 3 has 1, line 5 has 3"));
   EXPECT_TRUE(says(complaint, "delimiter"));
+}
+
+TEST(TableFormat, JsonLinesHaveTheirColumnsInTheOrderOfTheText) {
+  const auto source =
+      table_text("{\"zoo\": 1, \"b\": {\"inner\": 2}, \"ape\": 3}\n{\"new\": 1, \"ape\": 4, \"c\": 2}\n");
+  const auto rows = read_rows(*source, find_format(*source));
+  std::vector<std::string_view> cells;
+  while (rows->next(cells)) {
+  }
+  EXPECT_EQ(rows->names(), (std::vector<std::string>{"zoo", "b", "ape", "new", "c"}));
 }
 
 TEST(TableFormat, JsonLinesMayAddColumns) {

@@ -131,7 +131,11 @@ void eval(const EvalSettings& s) {
   const models::Task task = run.prepared.model->task();
   if (task == models::Task::classify) meaning.classes = class_names_of(data->info());
   if (task == models::Task::multi_label) meaning.labels = label_names_of(run);
-  if (data->info().table_file) meaning.row = [&data](std::uint64_t index) { return data->origin(index, {}) + 1; };
+  if (const auto file = data->info().table_file)  // rows may have been left out, or put in another order
+    meaning.row = [&data, file](std::uint64_t index) {
+      const data::TableFormat& format = file->table.format;
+      return file->table.lines[data->origin(index, {})] - (!format.json_lines && format.header ? 1 : 0);
+    };
   ErrorReport report(std::move(meaning), static_cast<std::size_t>(s.worst), grouping(run, *data, s.by));
   const Evaluation e = evaluator.run(s.errors ? looking(run, *data, report) : Evaluator::Look{});
   if (s.json) {

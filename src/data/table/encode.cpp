@@ -10,6 +10,7 @@
 #include "base/listed.h"
 #include "base/text.h"
 #include "data/fingerprint.h"
+#include "data/formats/csv.h"
 #include "data/table/encoder.h"
 #include "world/os/host.h"
 
@@ -189,17 +190,22 @@ std::string header_for(const Source& source, const TableFormat& format, const st
 
 }  // namespace
 
+std::vector<std::string> TableEncoder::columns_read() const {
+  std::vector<std::string> read;
+  for (const Feature& f : features_) read.push_back(f.name);
+  return read;
+}
+
 Table TableEncoder::read(const SourcePtr& given, bool with_targets, const FormatWishes& wishes) const {
   FormatWishes w = wishes;
+  w.usual_decimal = decimal_;
   if (!header_ && !w.header) w.header = false;
   TableFormat format = find_format(*given, w);
   SourcePtr source = as_utf8(given, format);
-  if (!format.json_lines && !format.header && header_) {
+  if (!format.json_lines && !format.header) {
     std::vector<std::string> targets;
     for (const Target& t : targets_) targets.push_back(t.name);
-    std::vector<std::string> read;
-    for (const Feature& f : features_) read.push_back(f.name);
-    const std::string line = header_for(*source, format, columns_, targets, read);
+    const std::string line = header_for(*source, format, columns_, targets, columns_read());
     const auto header = std::as_bytes(std::span(line));
     const std::byte* const bytes = source->at(0, source->size());
     std::vector<std::byte> all(header.begin(), header.end());
@@ -208,6 +214,35 @@ Table TableEncoder::read(const SourcePtr& given, bool with_targets, const Format
     format.header = true;
   }
   return read_table(*source, format, wanted(with_targets), missing_values_);
+}
+
+Table TableEncoder::read_row(const SourcePtr& row) const {
+  FormatWishes wishes;
+  const std::string_view text(reinterpret_cast<const char*>(row->at(0, row->size())), row->size());
+  wishes.json_lines = text.starts_with('{');
+  if (*wishes.json_lines) return read(row, false, wishes);
+  wishes.header = false;
+  wishes.delimiter = ',';
+  const std::size_t fewest = features_.size(), all = columns_.size(), without = all - targets_.size();
+  std::size_t with_commas = 0;
+  for (const char delimiter : {';', '\t', '|', ','}) {
+    CsvRows rows(*row, delimiter);
+    std::vector<CsvRows::Cell> cells;
+    if (!rows.next(cells)) break;
+    if (delimiter == ',') with_commas = cells.size();
+    if (cells.size() != fewest && cells.size() != without && cells.size() != all) continue;
+    if (delimiter == ',' && decimal_ == ',' && cells.size() != fewest) continue;  // some are decimal commas, perhaps
+    if (delimiter != ',' && decimal_ != ',' && cells.size() == 1) continue;
+    wishes.delimiter = delimiter;
+    return read(row, false, wishes);
+  }
+  if (text.find(';') != std::string_view::npos) wishes.delimiter = ';';
+  if (decimal_ == ',' && with_commas > 1 && wishes.delimiter == ',')
+    bad_input(
+        "{}: {} cells between commas, and {} columns are read ({}); the training file has decimal commas: "
+        "separate the cells with semicolons",
+        row->name(), with_commas, fewest, listed(columns_read()));
+  return read(row, false, wishes);
 }
 
 }  // namespace echelon::data

@@ -69,7 +69,8 @@ TableEncoder::TableEncoder(const Table& table, std::span<const std::uint64_t> ro
     : task_(schema.task),
       class_names_(schema.class_names),
       missing_values_(options.missing_values),
-      header_(table.format.json_lines || table.format.header) {
+      header_(table.format.json_lines || table.format.header),
+      decimal_(table.format.decimal) {
   for (const SchemaColumn& c : schema.columns) {
     columns_.push_back(c.name);
     if (c.role == SchemaColumn::Role::left_out) continue;

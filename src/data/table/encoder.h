@@ -74,6 +74,9 @@ class TableEncoder {
   // A file to be predicted, as it is: its format is found anew, and its targets are not looked at (but kept if all are
   // there and `with_targets`). Files without a header have the columns of the training file, with or without targets.
   Table read(const SourcePtr& source, bool with_targets, const FormatWishes& wishes = {}) const;
+  // One row of cells as somebody types it: its columns are those of such a file. What separates the cells is the
+  // character that gives as many as there are columns; a decimal comma needs another one.
+  Table read_row(const SourcePtr& row) const;
   // All or some rows as samples. The class or target of every row must be there if `with_targets`.
   DatasetPtr encode(const Table& table, std::span<const std::uint64_t> rows, bool with_targets,
                     Remarks* remarks = nullptr) const;
@@ -88,6 +91,7 @@ class TableEncoder {
   void fit_feature(const TableColumn& column, const SchemaColumn& schema, std::span<const std::uint64_t> rows,
                    const TableOptions& options);
   void fit_target(const TableColumn& column, std::span<const std::uint64_t> rows, const TableOptions& options);
+  std::vector<std::string> columns_read() const;
   std::vector<std::int32_t> classes_of(const TableColumn& column) const;  // of each word; -1: none
 
   std::vector<Feature> features_;
@@ -97,6 +101,7 @@ class TableEncoder {
   std::vector<std::string> columns_;         // of the training file, in its order
   std::vector<std::string> missing_values_;  // words that stand for nothing, besides the usual ones
   bool header_ = true;                       // whether the training file had one
+  char decimal_ = '.';                       // of the training file
 };
 
 }  // namespace echelon::data

@@ -91,10 +91,12 @@ Json TableEncoder::to_json() const {
   for (const Feature& f : features_) features.push_back(json_of(f));
   for (const Target& t : targets_)
     targets.push_back({{"name", t.name}, {"type", name_of(t.type)}, {"mean", t.mean}, {"deviation", t.deviation}});
-  return {{"version", encoder_version},        {"task", name_of(task_)},
-          {"features", std::move(features)},   {"targets", std::move(targets)},
-          {"class_names", class_names_},       {"columns", columns_},
-          {"missing_values", missing_values_}, {"header", header_}};
+  Json json{{"version", encoder_version},        {"task", name_of(task_)},
+            {"features", std::move(features)},   {"targets", std::move(targets)},
+            {"class_names", class_names_},       {"columns", columns_},
+            {"missing_values", missing_values_}, {"header", header_}};
+  if (decimal_ == ',') json["decimal"] = ",";
+  return json;
 }
 
 TableEncoder::TableEncoder(const Json& j, std::string_view where) try {
@@ -114,6 +116,7 @@ TableEncoder::TableEncoder(const Json& j, std::string_view where) try {
   columns_ = j.at("columns").get<std::vector<std::string>>();
   missing_values_ = j.at("missing_values").get<std::vector<std::string>>();
   header_ = j.at("header").get<bool>();
+  if (j.value("decimal", std::string()) == ",") decimal_ = ',';
   const bool classify = task_ == TableTask::classify;
   if (features_.empty() || feature_width() + embedded_columns() == 0) bad_input("there are no features");
   if (classify != !class_names_.empty() || (classify && targets_.size() != 1) ||

@@ -88,7 +88,7 @@ char find_delimiter(const Source& source) {
 }
 
 // A comma before the fraction: some cell is a number only so, and none only with a point.
-char find_decimal(const Rows& rows, char delimiter) {
+char find_decimal(const Rows& rows, char delimiter, char usual) {
   if (delimiter == ',') return '.';
   std::size_t with_comma = 0, with_point = 0;
   for (const auto& row : rows)
@@ -98,7 +98,7 @@ char find_decimal(const Rows& rows, char delimiter) {
       if (point && !comma) ++with_point;
       // 1,234 and 1.234 are numbers either way; beside others they decide nothing.
     }
-  return with_comma > 0 && with_point == 0 ? ',' : '.';
+  return with_point > 0 ? '.' : with_comma > 0 ? ',' : usual;
 }
 
 // A header: no number in it, and below it numbers, or words that are not in it. With a word twice it is one only if
@@ -168,7 +168,7 @@ TableFormat find_format(const Source& source, const FormatWishes& wishes) {
   if (f.json_lines) return f;
   f.delimiter = wishes.delimiter ? *wishes.delimiter : find_delimiter(source);
   const Rows rows = first_rows(source, f.delimiter);
-  f.decimal = wishes.decimal ? *wishes.decimal : find_decimal(rows, f.delimiter);
+  f.decimal = wishes.decimal ? *wishes.decimal : find_decimal(rows, f.delimiter, wishes.usual_decimal);
   f.header = wishes.header ? *wishes.header : find_header(rows, f.decimal);
   f.quotes = text.find('"') != std::string_view::npos;
   return f;

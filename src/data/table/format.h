@@ -32,6 +32,7 @@ struct FormatWishes {
   std::optional<Encoding> encoding;
   std::optional<char> delimiter, decimal;
   std::optional<bool> header;
+  char usual_decimal = '.';  // where no cell tells
 };
 
 // Looks at all bytes for the encoding, and at the first 1,000 rows for the rest. BadInput for what is no text (bytes of

@@ -71,6 +71,7 @@ TableOptions read_table_options(OptionReader& table) {
   o.format = read_format_wishes(table);
   o.labels = table.texts("label", {});
   o.ignore = table.texts("ignore", {});
+  o.time = table.text("time", "");
   o.types = read_types(table);
   const std::string task =
       table.choice("task", "automatic", {"automatic", "classify", "regress", "multi_label", "none"});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/listed.h"
@@ -20,6 +21,30 @@ std::vector<WantedColumn> wanted_by(const TableSchema& schema) {
     if (c.role != SchemaColumn::Role::left_out)
       wanted.push_back({c.name, c.type, c.date_order, c.role == SchemaColumn::Role::target});
   return wanted;
+}
+
+// Puts the rows in the order of the column `time`; of equals the first stays the first.
+void sort_by_time(Table& table, const Source& source, const TableOptions& options, std::vector<WantedColumn> wanted) {
+  const TableProfile profile = profile_table(source, table.format, options.missing_values);
+  const auto column = std::ranges::find(profile.columns, options.time, &ColumnProfile::name);
+  if (column == profile.columns.end()) bad_input("{}: there is no column '{}' (data.time)", table.file, options.time);
+  std::erase_if(wanted, [&](const WantedColumn& w) { return !w.target || w.name == options.time; });
+  wanted.push_back({options.time, type_of(*column), date_order_of(*column), false});
+  const Table times = read_table(source, table.format, wanted, options.missing_values);
+  const std::vector<double>& when = times.find(options.time)->numbers;
+  if (when.size() != table.rows) bad_input("{}: column '{}' has no times (data.time)", table.file, options.time);
+  std::vector<std::uint64_t> order(table.rows);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::uint64_t row) { return when[row]; });
+  const auto put_in_order = [&](auto& values) {
+    if (values.empty()) return;
+    auto sorted = values;
+    for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = values[order[i]];
+    values = std::move(sorted);
+  };
+  for (TableColumn& c : table.columns) put_in_order(c.numbers), put_in_order(c.codes);
+  put_in_order(table.lines);
+  table.fingerprint = Fingerprint().add(table.fingerprint).add("in the order of " + options.time).hex();
 }
 
 // Rows of a table by number, with what is to be predicted.
@@ -145,10 +170,11 @@ TableFilePtr read_table_file(const SourcePtr& given, const TableOptions& options
   TableSchema schema = make_schema(profile, options);
   const auto wanted = wanted_by(schema);
   Table table = read_table(*source, format, wanted, options.missing_values);
+  if (!options.time.empty()) sort_by_time(table, *source, options, wanted);
   return std::make_shared<TableFile>(TableFile{options, std::move(schema), std::move(table)});
 }
 
-TableFilePtr read_table_file(const SourcePtr& source, const TableOptions& options,
+TableFilePtr read_table_file(const SourcePtr& given, const TableOptions& options,
                              std::shared_ptr<const TableEncoder> encoder) {
   TableSchema schema{.task = encoder->task(), .class_names = encoder->class_names()};
   for (const WantedColumn& w : encoder->wanted(true))
@@ -156,7 +182,8 @@ TableFilePtr read_table_file(const SourcePtr& source, const TableOptions& option
                               .role = w.target ? SchemaColumn::Role::target : SchemaColumn::Role::feature,
                               .type = w.type,
                               .date_order = w.date_order});
-  Table table = encoder->read(source, true, options.format);
+  Table table = encoder->read(given, true, options.format);
+  if (!options.time.empty()) sort_by_time(table, *as_utf8(given, table.format), options, encoder->wanted(true));
   expect_classes(table, schema, "the encoder");
   return std::make_shared<TableFile>(TableFile{options, std::move(schema), std::move(table), std::move(encoder)});
 }

@@ -103,6 +103,7 @@ TableProfile profile_table(const Source& source, const TableFormat& format, std:
     }
     ++profile.rows;
   }
+  profile.repeated = rows->repeated();
   if (profile.rows == 0) bad_input("{}: there is no row below the header", source.name());
   for (std::size_t c = 0; c < values.size(); ++c) profile.columns[c].values.insert(values[c].begin(), values[c].end());
   return profile;

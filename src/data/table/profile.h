@@ -38,6 +38,7 @@ struct TableProfile {
   TableFormat format;
   std::uint64_t rows = 0;
   std::vector<ColumnProfile> columns = {};
+  std::vector<std::string> repeated = {};  // names of several columns
 };
 
 // `source` is UTF-8. `missing`: words that stand for a missing value besides the usual ones.

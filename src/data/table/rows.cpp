@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/listed.h"
 #include "data/formats/csv.h"
 #include "data/table/value.h"
 
@@ -24,21 +25,28 @@ class DelimitedRows : public TableRows {
       if (name.empty()) name = fmt::format("column_{}", i);
       std::string unique = name;
       for (int again = 2; !taken.insert(unique).second; ++again) unique = fmt::format("{}.{}", name, again);
+      if (unique != name) repeated_.push_back(name);
       names_.push_back(std::move(unique));
     }
     waiting_ = !format.header;
   }
 
   bool next(std::vector<std::string_view>& cells) override {
-    if (!waiting_ && !rows_.next(row_)) return false;
-    waiting_ = false;
-    if (row_.size() != names_.size())
-      corrupt(source_, row_.back().offset, fmt::format("{} cells on line {}", names_.size(), rows_.line()),
-              fmt::format("{}: set delimiter if they are separated by something else, or quote cells that contain it",
-                          row_.size()));
-    cells.clear();
-    for (const auto& cell : row_) cells.push_back(trimmed_cell(cell.text));
-    return true;
+    for (bool more = waiting_ || rows_.next(row_); more; more = rows_.next(row_)) {
+      waiting_ = false;
+      if (row_.size() == names_.size()) {
+        cells.clear();
+        for (const auto& cell : row_) cells.push_back(trimmed_cell(cell.text));
+        return true;
+      }
+      odd_rows_.push_back(fmt::format("line {} has {}", rows_.line(), row_.size()));
+      if (odd_rows_.size() > most_named) break;
+    }
+    if (odd_rows_.empty()) return false;
+    bad_input(
+        "{}: expected {} cells on every line, but {}: set delimiter if they are separated by something else, or "
+        "quote cells that contain it",
+        source_.name(), names_.size(), listed(odd_rows_, most_named));
   }
   std::uint64_t line() const override { return rows_.line(); }
 
@@ -49,10 +57,13 @@ class DelimitedRows : public TableRows {
                 row_.size(), most_columns);
   }
 
+  static constexpr std::size_t most_named = 8;
+
   const Source& source_;
   CsvRows rows_;
   std::vector<CsvRows::Cell> row_;
-  bool waiting_ = false;  // the first row is read already, and no header
+  std::vector<std::string> odd_rows_;  // those with another number of cells
+  bool waiting_ = false;               // the first row is read already, and no header
 };
 
 class JsonRows : public TableRows {
@@ -78,6 +89,8 @@ class JsonRows : public TableRows {
     if (!value.is_object())
       bad_input("{}: line {}: expected a JSON object such as {{\"a\": 1}}, found {:.40}", source_.name(), line_, row);
     for (auto& text : texts_) text.clear();
+    if (std::ranges::any_of(value.items(), [&](const auto& item) { return !index_.contains(item.key()); }))
+      for (const std::string& key : keys_in_order(row)) column(key);
     for (const auto& [key, item] : value.items()) texts_[column(key)] = text_of_item(item);
     cells.assign(texts_.begin(), texts_.end());
     return true;
@@ -86,6 +99,17 @@ class JsonRows : public TableRows {
 
  private:
   static constexpr std::size_t most_row_bytes = 16 << 20;
+
+  // As they stand in the text: the parsed object is sorted.
+  static std::vector<std::string> keys_in_order(std::string_view row) {
+    std::vector<std::string> keys;
+    const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+      if (event == Json::parse_event_t::key && depth == 1) keys.push_back(parsed.get<std::string>());
+      return true;
+    };
+    const Json whole = Json::parse(row.begin(), row.end(), watch);
+    return keys;
+  }
 
   std::size_t column(const std::string& key) {
     const auto [it, added] = index_.try_emplace(key, names_.size());

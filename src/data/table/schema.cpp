@@ -41,9 +41,12 @@ bool looks_like_id(const ColumnProfile& c, std::size_t index) {
   if (!numbered || !(c.rising || (!c.many && c.distinct() == c.present) || c.many)) return false;
   const std::string name = lower_name(c.name);
   if (index == 0 && c.rising && (name == "column_0" || name.starts_with("unnamed") || name == "0")) return true;
-  for (const std::string_view word : {"id", "index", "idx", "row", "nr", "no", "number", "key", "uuid", "rownames"})
-    if (name == word || name.ends_with("_" + std::string(word)) || name.starts_with("id_")) return true;
-  return name.ends_with(" id") || (name.ends_with("id") && c.name.ends_with("Id"));
+  const std::size_t before = name.find_last_of("_ -");
+  const std::string last = before == std::string::npos ? name : name.substr(before + 1);
+  for (const std::string_view word :
+       {"id", "index", "idx", "row", "nr", "nr.", "no", "no.", "number", "key", "uuid", "rownames"})
+    if (last == word) return true;
+  return name.starts_with("id_") || (name.ends_with("id") && c.name.ends_with("Id"));
 }
 
 class SchemaMaker {
@@ -57,7 +60,11 @@ class SchemaMaker {
       if (const auto c = find(name, "types")) force(*c, type);
     for (const std::string& name : options_.ignore)
       if (const auto c = find(name, "ignore")) leave_out(*c, "data.ignore names it");
+    for (const std::string& name : profile_.repeated)
+      schema_.notes.push_back(
+          fmt::format("several columns are called '{0}': the first keeps the name, the next is called '{0}.2'", name));
     choose_targets();
+    check_time();
     for (std::size_t c = 0; c < schema_.columns.size(); ++c) judge_feature(c);
     if (schema_.with(Role::feature).empty() && problems_.empty())
       problems_.push_back(fmt::format("no column is left for the features{}{}{}", left_out_text(),
@@ -146,7 +153,11 @@ class SchemaMaker {
       for (std::size_t c = 0; c < profile_.columns.size(); ++c)
         if (lower_name(profile_.columns[c].name) == name) return c;
     if (!profile_.format.json_lines) return profile_.columns.size() - 1;
-    problems_.push_back("which column is to be predicted? set data.label (`echelon init`: --label COLUMN)");
+    std::vector<std::string> names;
+    for (const auto& c : profile_.columns) names.push_back(c.name);
+    problems_.push_back(fmt::format(
+        "which column is to be predicted? set data.label (`echelon init`: --label COLUMN); the file has: {}",
+        listed(names)));
     return {};
   }
 
@@ -172,7 +183,44 @@ class SchemaMaker {
       schema_.task = all(is_binary) ? TableTask::multi_label : TableTask::regress;
     else
       schema_.task = all(looks_like_classes) ? TableTask::classify : TableTask::regress;
+    if (!options_.task && schema_.task == TableTask::classify && !expect_classes(profile_.columns[targets[0]])) return;
     for (const std::size_t c : targets) check_target(c, targets.size());
+  }
+
+  // A target that is no number is a class, unless that makes no sense; then somebody has to say it.
+  bool expect_classes(const ColumnProfile& p) {
+    const ColumnType type = p.present > 0 ? type_of(p) : ColumnType::number;
+    const auto another = [&](const std::string& why) {
+      problems_.push_back(fmt::format(
+          "column '{}' is to be predicted{}, but {}; name another with data.label (`echelon "
+          "init`: --label COLUMN), or set task = \"classify\" if each of them is a class",
+          p.name, &p == &profile_.columns.back() && options_.labels.empty() ? ", being the last one" : "", why));
+      return false;
+    };
+    if (type == ColumnType::date) return another("has dates, which are neither a number nor classes");
+    if (type == ColumnType::text)
+      return another(fmt::format("has text: {}{} different values in {} rows", p.many ? "more than " : "", p.distinct(),
+                                 p.present));
+    return true;
+  }
+
+  // Rows are put in the order of a column only if every row has a place in it.
+  void check_time() {
+    if (options_.time.empty()) return;
+    const auto c = find(options_.time, "time");
+    if (!c) return;
+    const ColumnProfile& p = profile_.columns[*c];
+    const ColumnType type = schema_.columns[*c].type;
+    if (type != ColumnType::date && type != ColumnType::number)
+      problems_.push_back(fmt::format("data.time: column '{}' has neither dates nor numbers (line {} has '{}')", p.name,
+                                      p.odd_line, p.odd));
+    else if (p.missing > 0)
+      problems_.push_back(fmt::format(
+          "data.time: {} of {} rows have nothing in column '{}', so they have no place in time: leave them out",
+          p.missing, p.rows(), p.name));
+    else
+      schema_.notes.push_back(
+          fmt::format("the rows are in the order of '{}': the last ones test, those before them validate", p.name));
   }
 
   void check_target(std::size_t c, std::size_t targets) {

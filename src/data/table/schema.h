@@ -19,6 +19,7 @@ struct TableOptions {
   std::vector<std::string> labels;  // columns to predict; empty: label, class, target or y, else the last
   std::optional<TableTask> task;
   std::vector<std::string> ignore;
+  std::string time;  // the rows are put in the order of this column; empty: they stay as they are
   std::map<std::string, ColumnType> types;
   std::vector<std::string> class_names;  // the classes in order; empty: those found, sorted
   std::vector<std::string> missing_values;

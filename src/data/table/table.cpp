@@ -1,5 +1,7 @@
 #include "data/table/table.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -17,19 +19,20 @@ constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 // Cells of one column as they are read.
 class ColumnReader {
  public:
-  ColumnReader(const WantedColumn& wanted, char decimal) : wanted_(wanted), decimal_(decimal) {
+  ColumnReader(const WantedColumn& wanted, char decimal, std::vector<std::string>& problems)
+      : wanted_(wanted), decimal_(decimal), problems_(problems) {
     column_.name = wanted.name;
     column_.type = wanted.type;
   }
 
   bool target() const { return wanted_.target; }
 
-  void add(std::string_view cell, bool missing, const Source& source, std::uint64_t line) {
+  void add(std::string_view cell, bool missing, std::uint64_t line) {
     if (wanted_.type == ColumnType::category) {
       column_.codes.push_back(missing ? TableColumn::no_word : code_of(cell));
       return;
     }
-    column_.numbers.push_back(missing ? nothing : value_of(cell, source, line));
+    column_.numbers.push_back(missing ? nothing : value_of(cell, line));
   }
 
   TableColumn take() { return std::move(column_); }
@@ -44,16 +47,16 @@ class ColumnReader {
     return code;
   }
 
-  double value_of(std::string_view cell, const Source& source, std::uint64_t line) {
+  double value_of(std::string_view cell, std::uint64_t line) {
     if (wanted_.type == ColumnType::boolean) {
       if (const auto b = cell_boolean(cell)) return *b ? 1 : 0;
       const auto n = cell_number(cell, decimal_);
       if (n && (*n == 0 || *n == 1)) return *n;
-      refuse(cell, source, line, "true, false, yes, no, 1 or 0");
+      return refuse(cell, line, "true, false, yes, no, 1 or 0");
     }
     if (wanted_.type == ColumnType::date) {
       const auto date = cell_date(cell, wanted_.date_order);
-      if (!date) refuse(cell, source, line, fmt::format("a date, {}", name_of(wanted_.date_order)));
+      if (!date) return refuse(cell, line, fmt::format("a date, {}", name_of(wanted_.date_order)));
       column_.times = column_.times || date->has_time;
       return date->days;
     }
@@ -61,20 +64,28 @@ class ColumnReader {
     if (number) return *number;
     // A column of 0 and 1 may say it in words elsewhere.
     if (const auto b = cell_boolean(cell)) return *b ? 1 : 0;
-    refuse(cell, source, line, "a number");
+    return refuse(cell, line, "a number");
   }
 
-  [[noreturn]] void refuse(std::string_view cell, const Source& source, std::uint64_t line,
-                           std::string_view expected) const {
-    bad_input("{}: line {}, column '{}': expected {}, found '{:.40}'", source.name(), line, wanted_.name, expected,
-              cell);
+  double refuse(std::string_view cell, std::uint64_t line, std::string_view expected) const {
+    problems_.push_back(
+        fmt::format("line {}, column '{}': expected {}, found '{:.40}'", line, wanted_.name, expected, cell));
+    return nothing;
   }
 
   const WantedColumn& wanted_;
   char decimal_;
+  std::vector<std::string>& problems_;  // cells that do not have the column's type
   TableColumn column_;
   std::unordered_map<std::string, std::uint32_t> codes_;
 };
+
+// One message with the cells that were found wrong until now, one a line.
+[[noreturn]] void refuse_cells(const Source& source, const std::vector<std::string>& problems, bool all) {
+  const std::string between = fmt::format("\n{}: ", source.name());
+  bad_input("{}: {}{}", source.name(), fmt::join(problems, between),
+            all ? "" : "\nand perhaps more: reading ended here");
+}
 
 // Refuses what cannot fit before it is read: there are at most as many rows as lines.
 void check_table_memory(const Source& source, std::size_t wanted) {
@@ -104,7 +115,9 @@ Table read_table(const Source& source, const TableFormat& format, std::span<cons
   check_table_memory(source, wanted.size());
   Table table{.file = source.name(), .format = format, .fingerprint = fingerprint_of(source)};
   std::vector<ColumnReader> readers;
-  for (const WantedColumn& w : wanted) readers.emplace_back(w, format.decimal);
+  std::vector<std::string> problems;
+  constexpr std::size_t most_problems = 20;
+  for (const WantedColumn& w : wanted) readers.emplace_back(w, format.decimal, problems);
   constexpr std::size_t absent = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> places(wanted.size(), absent);  // of the wanted columns in a row
   std::size_t known = 0;                                   // names that were looked at
@@ -136,11 +149,13 @@ Table read_table(const Source& source, const TableFormat& format, std::span<cons
       continue;
     }
     for (std::size_t w = 0; w < wanted.size(); ++w)
-      readers[w].add(missing[w] ? std::string_view() : cells[places[w]], missing[w], source, rows->line());
+      readers[w].add(missing[w] ? std::string_view() : cells[places[w]], missing[w], rows->line());
+    if (problems.size() >= most_problems) refuse_cells(source, problems, false);
     table.lines.push_back(static_cast<std::uint32_t>(rows->line()));
     ++table.rows;
   }
   check_places();
+  if (!problems.empty()) refuse_cells(source, problems, true);
   if (table.rows == 0)
     bad_input("{}: there is no row{}", source.name(),
               table.without_target > 0 ? fmt::format(" with a target ({} without)", table.without_target) : "");
