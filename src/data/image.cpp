@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "data/inflate.h"
 
 namespace echelon::data {
 
@@ -147,13 +148,46 @@ ImageExtent decode_jpeg(std::span<const std::byte> file, std::string_view name, 
   return {header.height, header.width};
 }
 
+bool is_jpeg(std::span<const std::byte> file) {
+  return file.size() >= 2 && file[0] == std::byte{0xFF} && file[1] == std::byte{0xD8};
+}
+bool is_png(std::span<const std::byte> file) { return file.size() >= 4 && std::memcmp(file.data(), "\x89PNG", 4) == 0; }
+
+std::uint32_t big_endian(std::span<const std::byte> file, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<std::uint32_t>(file[at + i]);
+  return value;
+}
+
+// Chunk after chunk: length, name, content, check sum of name and content.
+void check_png(std::span<const std::byte> file, std::string_view name) {
+  constexpr std::size_t signature = 8, around = 12;
+  for (std::size_t at = signature; at + around <= file.size();) {
+    const std::size_t length = big_endian(file, at);
+    if (length > file.size() - at - around) break;
+    const auto named = file.subspan(at + 4, 4 + length);
+    if (crc32_of(named) != big_endian(file, at + 8 + length))
+      bad_input("{}: a corrupt PNG picture: the check sum of the part at byte {} is wrong", name, at);
+    if (std::memcmp(named.data(), "IEND", 4) == 0) return;
+    at += around + length;
+  }
+  bad_input("{}: a corrupt PNG picture: it ends in the middle, after {} bytes", name, file.size());
+}
+
 }  // namespace
+
+void check_image(std::span<const std::byte> file, std::string_view name) {
+  if (is_png(file)) return check_png(file, name);
+  if (!is_jpeg(file)) bad_input("{}: neither a PNG nor a JPEG picture ({} bytes)", name, file.size());
+  for (std::size_t at = file.size() - 1; at > 2; --at)
+    if (file[at] == std::byte{0xD9} && file[at - 1] == std::byte{0xFF}) return;
+  bad_input("{}: a corrupt JPEG picture: it ends in the middle, after {} bytes", name, file.size());
+}
 
 ImageExtent decode_image(std::span<const std::byte> file, std::string_view name, int channels, Scratch& pixels) {
   invariant(channels == 1 || channels == 3, "a picture is grey or coloured");
-  if (file.size() >= 2 && file[0] == std::byte{0xFF} && file[1] == std::byte{0xD8})
-    return decode_jpeg(file, name, channels, pixels);
-  if (file.size() >= 4 && std::memcmp(file.data(), "\x89PNG", 4) == 0) return decode_png(file, name, channels, pixels);
+  if (is_jpeg(file)) return decode_jpeg(file, name, channels, pixels);
+  if (is_png(file)) return decode_png(file, name, channels, pixels);
   bad_input("{}: neither a PNG nor a JPEG picture ({} bytes)", name, file.size());
 }
 

@@ -21,6 +21,10 @@ struct ImageExtent {
 // file has. Transparency is dropped.
 ImageExtent decode_image(std::span<const std::byte> file, std::string_view name, int channels, Scratch& pixels);
 
+// BadInput if the file is none of the two, cut off or damaged, as far as that can be told without decoding it: a PNG's
+// chunks have check sums, a JPEG has an end.
+void check_image(std::span<const std::byte> file, std::string_view name);
+
 // How a picture fills the extent that a network expects.
 enum class Fit {
   stretch,  // both sides scaled on their own

@@ -55,6 +55,21 @@ TEST(Image, PngPixelsAreExactInEveryFlavour) {
   EXPECT_EQ(decode("rgb.png", 3).extent.width, 11);
 }
 
+TEST(Image, DamageIsFoundWithoutDecoding) {
+  for (const char* name : {"rgb.png", "palette.png", "photo.jpg", "progressive.jpg"}) {
+    auto file = bytes_of_file(fixture_path(name));
+    check_image(file, name);
+    auto cut = file;
+    cut.resize(file.size() / 2);
+    EXPECT_TRUE(says(complaint_of([&] { check_image(cut, name); }), "it ends in the middle")) << name;
+  }
+  auto flipped = bytes_of_file(fixture_path("rgb.png"));
+  flipped[flipped.size() / 2] ^= std::byte{4};
+  EXPECT_TRUE(
+      says(complaint_of([&] { check_image(flipped, "a.png"); }), "a.png: a corrupt PNG picture: the check sum"));
+  EXPECT_TRUE(says(complaint_of([&] { check_image({}, "b.png"); }), "b.png: neither"));
+}
+
 TEST(Image, JpegPixelsAreThoseOfItsLibrary) {
   for (const char* name : {"photo.jpg", "progressive.jpg", "grey.jpg"})
     EXPECT_LE(largest_difference(decode(name, 3).pixels, stored(std::string(name) + ".rgb.npy")), 2) << name;

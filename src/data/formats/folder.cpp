@@ -1,5 +1,7 @@
 #include "data/formats/folder.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -28,18 +30,29 @@ void read_picture(Disk& disk, const std::string& path, Scratch& into) {
   if (file->read_at(0, into.bytes()) != size) bad_input("{}: the file became shorter while it was read", path);
 }
 
-// Of the content of all pictures.
+// Of the content of all pictures. What is damaged is named, all of it, before anything is trained.
 std::string hash_of_files(Disk& disk, const std::vector<Picture>& pictures) {
   std::vector<std::string> files;
   for (const Picture& picture : pictures) files.push_back(picture.path);
   return cached_hash(disk, usual_hash_cache(), files, [&] {
     Sha256 hash;
     Scratch file;
+    std::vector<std::string> damaged;
     for (const Picture& picture : pictures) {
       read_picture(disk, picture.path, file);
       hash.update_u64(file.bytes().size());
       hash.update(file.bytes());
+      try {
+        check_image(file.bytes(), picture.path);
+      } catch (const BadInput& problem) {
+        damaged.emplace_back(problem.what());
+      }
     }
+    constexpr std::size_t shown = 20;
+    const std::size_t more = damaged.size() > shown ? damaged.size() - shown : 0;
+    if (more > 0) damaged.resize(shown);
+    if (!damaged.empty())
+      bad_input("{}{}", fmt::join(damaged, "\n"), more > 0 ? fmt::format("\nand {} more pictures", more) : "");
     return hash.hex();
   });
 }
