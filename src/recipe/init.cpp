@@ -133,6 +133,14 @@ std::string hint_at_rare_classes(const data::Dataset& train) {
       most);
 }
 
+// Where there is a date: how to test on the latest rows.
+std::string hint_at_time(const data::TableEncoder& table) {
+  const auto date = std::ranges::find(table.features(), data::ColumnType::date, &data::TableEncoder::Feature::type);
+  if (date == table.features().end()) return "";
+  return fmt::format("# time = {}   # cut by time: the latest rows test, those before them validate\n",
+                     toml_quoted(date->name));
+}
+
 std::string describe(const data::DatasetInfo& train, std::uint64_t test) {
   std::string out = fmt::format("# {} samples to train with, {} to test with:", train.size, test);
   for (std::size_t i = 0; i < train.inputs; ++i)
@@ -223,30 +231,49 @@ Options guess_data(Disk& disk, const std::string& what, const std::string& kind)
     if (std::ranges::any_of(names, [](const std::string& name) { return data::is_picture(name); }))
       bad_input("{}: there are pictures in it, but no folders: put those of each class into a folder of its own", what);
     bad_input("{}: cannot tell what kind of data this directory holds; say it: echelon init --kind images {}", what,
-              what);
+              shell_quoted(what));
   }
   if (data::is_table_name(what)) return table_with("table", what);
   for (const auto& [end, format] : {std::pair{".npz", "npz"}, {".tar", "tar"}, {".txt", "text"}})
     if (what.ends_with(end)) return table_with(format, what);
-  bad_input("{}: cannot tell its format from its name; say it: echelon init --kind idx {}", what, what);
+  if (data::is_picture(what))
+    bad_input(
+        "{}: is one picture; put those of each class into a folder of its own, and name the folder that holds these "
+        "folders. What a trained network says about it: echelon predict RUN {}",
+        what, shell_quoted(what));
+  if (what.ends_with(".toml")) bad_input("{}: is a recipe already: echelon train {}", what, shell_quoted(what));
+  bad_input(
+      "{}: cannot tell its format from its name; say it: echelon init --kind KIND {} (KIND: table, text, images, "
+      "npz, tar, idx)",
+      what, shell_quoted(what));
 }
 
 std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& places) {
   const auto open = [&](const std::string& split) { return data::open_dataset(disk, table, split, places); };
-  if (std::get<std::string>(table.items.at("kind").value) == "text" && !is_utf8_file(disk, table))
-    table.items["level"].value = std::string("byte");
+  const bool text = std::get<std::string>(table.items.at("kind").value) == "text";
+  if (text && !is_utf8_file(disk, table)) table.items["level"].value = std::string("byte");
   say_size(table, *open("train"));
   const data::DatasetPtr train = open("train");
   data::DatasetPtr test;
   bool kept_back = false;
-  try {
-    test = open("test");
-  } catch (const BadInput&) {
+  const auto keep_back = [&] {
     kept_back = true;
     table.items["validation"].value = table.items["test"].value = 0.1;
     test = open("test");
-  }
+  };
+  if (text)
+    keep_back();
+  else
+    try {
+      test = open("test");
+    } catch (const BadInput&) {
+      keep_back();
+    }
   const data::DatasetInfo info = open("train")->info();
+  if (info.classes == 1 && data::has_labels(info))
+    bad_input("{}: all samples are of one class{}: there is nothing to tell apart; add samples of another",
+              table.items.contains("path") ? std::get<std::string>(table.items.at("path").value) : "the data",
+              info.class_names.empty() ? "" : fmt::format(" ('{}')", info.class_names[0]));
   if (info.table) say_what_was_found(table, info);
   if (kept_back) table.items.erase("validation"), table.items.erase("test");  // written below, with a comment
   InitChoice choice = choose(info);
@@ -268,6 +295,7 @@ std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& pl
   else if (info.table)
     out += "# validation = 0.1      # a part that decides which step is the best, instead of the test part\n";
   if (info.table && !table.items.contains("ignore")) out += "# ignore = [\"column\"]   # columns to leave out\n";
+  if (info.table) out += hint_at_time(*info.table);
   if (info.table) out += table_keys;
   out += "# limit = 1000          # train on the first so many samples only\n";
   if (!choice.transforms.empty()) {

@@ -70,6 +70,29 @@ TEST_F(Init, KeepsSomeBackWhereThereAreNoTestData) {
   EXPECT_EQ(text_.find("class_weights"), std::string::npos) << "the classes are alike";
 }
 
+TEST_F(Init, KeepsAPartOfATextToValidateWith) {
+  std::string story;
+  for (int i = 0; i < 400; ++i) story += fmt::format("line {} of the story.\n", i);
+  write_file_atomically(*disk_, dir_ + "/story.txt", story);
+  const PreparedRun s = init(guess_data(*disk_, dir_ + "/story.txt"));
+  ASSERT_TRUE(s.validation && s.test);
+  EXPECT_NE(text_.find("validation = 0.1"), std::string::npos) << text_;
+}
+
+TEST_F(Init, RefusesTooFewRowsAndOneClass) {
+  write_file_atomically(*disk_, dir_ + "/three.csv", "a,b,c\n1,2,3\n2,3,4\n4,5,6\n");
+  EXPECT_THROW(initial_recipe(*disk_, guess_data(*disk_, dir_ + "/three.csv"), places_), BadInput);
+  disk_->make_directories(dir_ + "/pets/cat");
+  const auto png = data::encode_png(std::vector<std::uint8_t>(16 * 16 * 3, 7), {16, 16}, 3);
+  for (int i = 0; i < 20; ++i) write_file_atomically(*disk_, fmt::format("{}/pets/cat/{}.png", dir_, i), png);
+  try {
+    initial_recipe(*disk_, guess_data(*disk_, dir_ + "/pets"), places_);
+    FAIL() << "one class";
+  } catch (const BadInput& problem) {
+    EXPECT_NE(std::string(problem.what()).find("one class ('cat')"), std::string::npos) << problem.what();
+  }
+}
+
 TEST_F(Init, PointsOutRareClasses) {
   std::string csv = "a,label\n";
   for (int i = 0; i < 200; ++i) csv += fmt::format("{},{}\n", i * 7 % 50, i % 10 ? "no" : "yes");
