@@ -1,6 +1,7 @@
 #include "cli/flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <utility>
@@ -187,6 +188,12 @@ int CommandLine::run(int argc, char** argv) {
     return 0;
   } catch (const CLI::ExtrasError&) {
     bad_input("{}", explain_extras());
+  } catch (const CLI::RequiredError& e) {
+    const CLI::App* verb = extras_of(*app_).verb;
+    if (verb->get_require_subcommand_min() == 0) return app_->exit(e), 2;
+    std::vector<std::string> names;
+    for (const CLI::App* sub : verb->get_subcommands({})) names.push_back(sub->get_name());
+    bad_input("`{0}` needs a verb: {1}; `{0} --help` says what each does", path_of(verb), fmt::join(names, ", "));
   } catch (const CLI::ParseError& e) {
     return app_->exit(e) == 0 ? 0 : 2;  // prints the help, or what is wrong with the flags
   } catch (const EndWith& end) {

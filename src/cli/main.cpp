@@ -15,13 +15,20 @@ namespace {
 
 using namespace echelon;
 
-// The command line itself would only say that a verb is required.
-void check_verb(cli::Verb program, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
-  std::vector<std::string> verbs;
-  for (const cli::Verb verb : program.subcommands()) verbs.push_back(verb.name());
-  if (std::ranges::find(verbs, argv[1]) == verbs.end())
-    bad_input("there is no verb '{}'{}; `echelon --help` lists them", argv[1], did_you_mean(argv[1], verbs));
+// The command line itself would only say that a verb is required. `at`: where a verb of `called` stands.
+void check_verb(cli::Verb parent, const std::string& called, int at, int argc, char** argv) {
+  const auto verbs = parent.subcommands();
+  if (verbs.empty() || at >= argc || argv[at][0] == '-' ||
+      std::ranges::any_of(parent.flags(), &cli::Flag::is_positional))
+    return;
+  const std::string word = argv[at];
+  std::vector<std::string> names;
+  for (const cli::Verb verb : verbs) {
+    if (verb.name() == word) return check_verb(verb, called + " " + word, at + 1, argc, argv);
+    names.push_back(verb.name());
+  }
+  bad_input("there is no verb '{}'{}; `{} --help` lists them", at == 1 ? word : called.substr(8) + " " + word,
+            did_you_mean(word, names), called);
 }
 
 }  // namespace
@@ -40,7 +47,7 @@ int main(int argc, char** argv) {
     add(program);
   line.explain_settings([](const std::string& word) { return setting_named(word, setting_names()); });
   try {
-    check_verb(program, argc, argv);
+    check_verb(program, "echelon", 1, argc, argv);
     return line.run(argc, argv);
   } catch (const BadInput& e) {
     std::fprintf(stderr, "echelon: %s\n", e.what());

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "cli/data/picture_sheet.h"
+#include "cli/runs/run_table.h"
 
 namespace echelon::cli {
 
@@ -46,7 +47,7 @@ void sample_pictures(Disk& disk, LoadedRun& run, const std::string& path, std::u
     const auto [low, high] = std::ranges::minmax(made);
     Sheet sheet(shape, across, rows_of_new);
     for (std::int64_t i = 0; i < across * rows_of_new; ++i) sheet.put(at(made, i), i % across, i / across, low, high);
-    write_file_atomically(disk, path, sheet.png());
+    write_named_file(disk, path, sheet.png());
     return;
   }
   std::vector<float> clean(static_cast<std::size_t>(across) * size);
@@ -71,7 +72,7 @@ void sample_pictures(Disk& disk, LoadedRun& run, const std::string& path, std::u
     sheet.put(at(noisy, i), i, 1, low, high);
     sheet.put(at(restored, i), i, 2, low, high);
   }
-  write_file_atomically(disk, path, sheet.png());
+  write_named_file(disk, path, sheet.png());
 }
 
 }  // namespace echelon::cli

@@ -9,6 +9,7 @@
 #include "cli/verbs.h"
 #include "data/catalog.h"
 #include "data/convert.h"
+#include "data/open.h"
 #include "data/table/kind.h"
 #include "recipe/init.h"
 #include "world/os/host.h"
@@ -104,11 +105,16 @@ void info(const std::string& what, const std::string& split, bool json) {
                s.class_counts[c]);
 }
 
-void convert(const std::string& what, const std::string& format, const std::string& target, bool json) {
+void convert(const std::string& what, const std::string& format, const std::string& target, std::int64_t limit,
+             bool json) {
   const auto disk = make_real_disk();
-  const Options table = guess_data(*disk, what);
+  Options table = guess_data(*disk, what);
+  if (limit > 0) table.items["limit"].value = table.items["limit_test"].value = limit;
   std::vector<data::SplitToConvert> splits;
-  for (const char* split : {"train", "test"}) splits.push_back({split, data::open_dataset(*disk, table, split)});
+  for (const char* split : {"train", "test"}) try {
+      splits.push_back({split, data::open_dataset(*disk, table, split)});
+    } catch (const data::NoSplit&) {  // a file alone has no test part
+    }
   data::convert_dataset(*disk, splits, format, target, progress_printer());
   if (json)
     fmt::print("{}\n", nlohmann::ordered_json{{"from", what}, {"format", format}, {"path", target}}.dump());
@@ -126,6 +132,7 @@ void add_data(Verb program) {
       "  echelon data convert digits --format npy --to digits-npy");
   struct Settings {
     std::string what, split = "train", format, target;
+    std::int64_t limit = 0;
     bool json = false;
   };
   auto s = std::make_shared<Settings>();
@@ -150,7 +157,8 @@ void add_data(Verb program) {
   converting.add_option("data", s->what, "A known data set, or a file or directory").required();
   converting.add_option("--format", s->format, "Of the copy").required().one_of(data::convert_formats());
   converting.add_option("--to", s->target, "A directory that does not exist yet").required();
-  converting.action([s] { convert(s->what, s->format, s->target, s->json); });
+  converting.add_option("--limit", s->limit, "So many samples of each part at most").range(1, 1 << 30);
+  converting.action([s] { convert(s->what, s->format, s->target, s->limit, s->json); });
   add_data_tokens(verb);
   add_data_show(verb);
 }

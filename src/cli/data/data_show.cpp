@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/data/picture_sheet.h"
+#include "cli/runs/run_table.h"
 #include "cli/verbs.h"
 #include "data/open.h"
 #include "recipe/load.h"
@@ -59,7 +60,7 @@ void show_data(const ShowDataSettings& s) {
   Sheet sheet(shape, columns, rows);
   for (std::int64_t i = 0; i < columns * rows; ++i)
     sheet.put(pictures[static_cast<std::size_t>(i)], i % columns, i / columns, low, high);
-  write_file_atomically(*disk, s.png, sheet.png());
+  write_named_file(*disk, s.png, sheet.png());
   if (s.json)
     fmt::print(
         "{}\n",

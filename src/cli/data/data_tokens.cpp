@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/runs/run_table.h"
 #include "cli/verbs.h"
 #include "data/formats/text.h"
 #include "world/os/disk.h"
@@ -25,6 +26,7 @@ void make_tokens(const TokensSettings& s) {
   const std::byte* bytes = source->at(0, source->size());
   if (!bytes) bad_input("{}: {} MiB are too much to be cut into tokens", s.text, source->size() >> 20);
   const std::string_view text(reinterpret_cast<const char*>(bytes), source->size());
+  if (text.empty()) bad_input("{}: the file is empty: there is nothing to learn tokens from", s.text);
   data::TextOptions options;
   using Level = data::TextOptions::Level;
   options.level = s.level == "word" ? Level::word : s.level == "character" ? Level::character : Level::bpe;
@@ -32,7 +34,7 @@ void make_tokens(const TokensSettings& s) {
   options.train_fraction = 1;
   const data::Vocabulary vocabulary = data::make_vocabulary(text, s.text, options);
   const std::size_t count = vocabulary.encode_packed(text, s.text).size() / vocabulary.packed_width();
-  write_file_atomically(*disk, s.target, vocabulary.to_text());
+  write_named_file(*disk, s.target, vocabulary.to_text());
   if (s.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"text", s.text},
                                               {"level", vocabulary.level()},

@@ -54,8 +54,12 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-void write_named_file(Disk& disk, const std::string& path, const std::string& text) try {
-  write_file_atomically(disk, path, text);
+void write_named_file(Disk& disk, const std::string& path, std::string_view text) {
+  write_named_file(disk, path, std::as_bytes(std::span(text)));
+}
+
+void write_named_file(Disk& disk, const std::string& path, std::span<const std::byte> bytes) try {
+  write_file_atomically(disk, path, bytes);
 } catch (const DiskError& problem) {
   bad_input("{} cannot be written ({}); name another file", path, problem.what());
 }

@@ -27,6 +27,7 @@ std::string brief(const std::string& value);                // cut to what a col
 std::string joined(const std::vector<std::string>& words);  // "a, b and c"
 
 // A file that the user has named: what keeps it from being written is theirs to cure (BadInput).
-void write_named_file(Disk& disk, const std::string& path, const std::string& text);
+void write_named_file(Disk& disk, const std::string& path, std::string_view text);
+void write_named_file(Disk& disk, const std::string& path, std::span<const std::byte> bytes);
 
 }  // namespace echelon::cli

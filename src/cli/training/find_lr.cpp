@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/runs/run_table.h"
 #include "run/find_rate.h"
 #include "track/curve.h"
 #include "world/os/host.h"
@@ -34,7 +35,7 @@ void find_lr(Disk& disk, const TrainSettings& s, const PreparedRun& prepared, co
   series[1].name = "smoothed";
   const PlotOptions plot{.title = "Loss over the learning rate", .x_label = "log10 of the rate", .y_label = "loss"};
   const std::string file = s.svg.empty() ? std::filesystem::path(s.recipe).stem().string() + "-find-lr.svg" : s.svg;
-  write_file_atomically(disk, file, plot_svg(series, plot));
+  write_named_file(disk, file, plot_svg(series, plot));
   if (s.json) {
     nlohmann::ordered_json j{{"recipe", s.recipe}, {"rates", trial.rates},       {"losses", trial.losses},
                              {"svg", file},        {"diverged", trial.diverged}, {"lr", prepared.recipe.lr}};
