@@ -65,7 +65,8 @@ std::string opening(const PreparedRun& p, int cores, const std::string& workers,
 }
 
 void print_result(std::ostream& out, const PreparedRun& p, const std::optional<Predictions>& predictions,
-                  const RunSummary& r, const RunFolder& folder, const std::string& curve, const std::string& again) {
+                  const RunSummary& r, const RunFolder& folder, const std::string& curve, const std::string& again,
+                  std::int64_t before) {
   const int columns = terminal_columns(1);
   const bool colour = is_terminal(1);
   const bool stopped = r.stopped_by == "signal";  // the last evaluation was of earlier weights
@@ -93,10 +94,15 @@ void print_result(std::ostream& out, const PreparedRun& p, const std::optional<P
   if (!r.monitor.empty())
     out << fmt::format("best           {} at step {} ({}): what eval and predict use\n", metric_text(r.monitor, r.best),
                        r.best_step, rule_of_best(r.monitor));
-  out << fmt::format(
-      "training       {} steps, {:.2f} epochs in {}; {} samples/s, {:.0f} % of the FMA peak, input-bound {:.1f} %\n",
-      r.steps, r.epochs, human_duration(r.seconds), human_count(r.samples_per_s), 100 * r.peak_share,
-      100 * r.waited_for_input);
+  if (r.steps == before)
+    out << fmt::format("training       nothing to do: its {} steps ({:.2f} epochs) were done before\n", r.steps,
+                       r.epochs);
+  else
+    out << fmt::format(
+        "training       {} steps, {:.2f} epochs{} in {}; {} samples/s, {:.0f} % of the FMA peak, input-bound {:.1f} "
+        "%\n",
+        r.steps, r.epochs, before > 0 ? fmt::format(", {} of the steps here", r.steps - before) : "",
+        human_duration(r.seconds), human_count(r.samples_per_s), 100 * r.peak_share, 100 * r.waited_for_input);
   if (r.ranks.size() > 1) out << rank_table(r);
   out << fmt::format("stopped by     {}\nweights        sha256 {}\nrun folder     {}\n", r.stopped_by, r.weights_sha256,
                      folder.path);

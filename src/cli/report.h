@@ -23,9 +23,10 @@ std::string opening(const PreparedRun& prepared, int cores, const std::string& w
                     const RunFolder& folder);
 
 // Confusion matrix and some misread images (of a classifier), the curve (drawn already, or empty), accuracy, the
-// weights' hash, the run's folder and what to try next; `again` is the command that trains the same.
+// weights' hash, the run's folder and what to try next; `again` is the command that trains the same, `before` the
+// number of steps that were done before this process began.
 void print_result(std::ostream& out, const PreparedRun& prepared, const std::optional<Predictions>& predictions,
                   const RunSummary& summary, const RunFolder& folder, const std::string& curve,
-                  const std::string& again);
+                  const std::string& again, std::int64_t before);
 
 }  // namespace echelon::cli

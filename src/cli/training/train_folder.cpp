@@ -75,19 +75,45 @@ bool same_training(const TrainingPosition& was, const TrainingJob& job) {
          was.recipe == job.recipe_fingerprint;
 }
 
+struct OtherRate {
+  std::int64_t step;
+  double was, is;
+};
+
+// The first of `steps` steps that had another rate under the recipe `was` than it has now: schedules may follow the
+// length of the run.
+std::optional<OtherRate> first_other_rate(const Options& was, const PreparedRun& now, std::int64_t steps) {
+  Problems problems;
+  OptionReader whole(was, problems), table = whole.table("train");
+  const std::int64_t before = now.steps_of(read_train(table));
+  if (!problems.empty() || before == now.total_steps) return std::nullopt;
+  const Schedule old_rates = now.schedule(before), rates = now.schedule();
+  for (std::int64_t step = 0; step < steps; ++step)
+    if (old_rates.lr(step) != rates.lr(step)) return OtherRate{step, old_rates.lr(step), rates.lr(step)};
+  return std::nullopt;
+}
+
 // What goes on with the run, if the folder's own recipe does: advice that was refused already is none.
 std::string way_on(Disk& disk, const RunFolder& folder, const TrainSettings& s) {
-  try {
-    Problems problems;
-    const PreparedRun own = prepare_run(disk, folder.recipe(), {}, problems, s.places);
-    problems.throw_if_any(folder.recipe());
-    const TrainingJob job = make_job(own);
-    const CheckpointSearch search = latest_valid(disk, folder.checkpoints());
-    if (!search.found || (same_training(search.found->manifest.position, job) &&
-                          search.found->manifest.position.step <= job.total_steps))
-      return "It goes on with: " + resuming_command(folder);
-  } catch (const Error&) {  // then it does not
-  }
+  std::vector<std::string> length;  // which may differ
+  for (const std::string& o : s.overrides)
+    if (o.starts_with("train.epochs=") || o.starts_with("train.steps=")) length.push_back(o);
+  std::vector<std::vector<std::string>> ways{length};
+  if (!length.empty()) ways.emplace_back();
+  for (const auto& overrides : ways) try {
+      Problems problems;
+      const PreparedRun own = prepare_run(disk, folder.recipe(), overrides, problems, s.places);
+      problems.throw_if_any(folder.recipe());
+      const TrainingJob job = make_job(own);
+      const CheckpointSearch search = latest_valid(disk, folder.checkpoints());
+      const std::int64_t step = search.found ? search.found->manifest.position.step : 0;
+      if (search.found && (!same_training(search.found->manifest.position, job) || step > job.total_steps)) continue;
+      if (first_other_rate(recipe_in(disk, folder), own, step)) continue;
+      std::string command = resuming_command(folder);
+      for (const std::string& o : overrides) command += " --set " + shell_quoted(o);
+      return "It goes on with: " + command;
+    } catch (const Error&) {  // then it does not
+    }
   TrainSettings anew = s;
   anew.resume = Resume::no;
   anew.run.clear();
@@ -113,27 +139,21 @@ void expect_recipe_of(Disk& disk, const RunFolder& folder, const TrainSettings& 
 // on, and weights that were begun with one length and ended with another are those of no recipe.
 void expect_same_rates(const Options& was, const PreparedRun& now, std::int64_t steps, const RunFolder& folder,
                        const TrainSettings& s) {
-  Problems problems;
-  OptionReader whole(was, problems), table = whole.table("train");
-  const std::int64_t before = now.steps_of(read_train(table));
-  if (!problems.empty() || before == now.total_steps) return;
-  const Schedule old_rates = now.schedule(before), rates = now.schedule();
-  for (std::int64_t step = 0; step < steps; ++step) {
-    if (old_rates.lr(step) == rates.lr(step)) continue;
-    TrainSettings anew = s;
-    anew.resume = Resume::no;
-    anew.run.clear();
-    const std::string command = anew.command();
-    bad_input(
-        "{0} was trained for {1} steps with rates that follow the length of the run (schedule {2}): step {3} had "
-        "{4:g}, "
-        "and in a run of {5} steps it has {6:g}. No recipe would make such weights, so it cannot become longer or "
-        "shorter.\n"
-        "  the whole length anew:              {7}\n"
-        "  a new run that begins with its weights: {7} --set model.init={8}",
-        folder.path, steps, now.recipe.schedule.name, step + 1, old_rates.lr(step), now.total_steps, rates.lr(step),
-        command, shell_quoted(folder.path));
-  }
+  const std::optional<OtherRate> other = first_other_rate(was, now, steps);
+  if (!other) return;
+  TrainSettings anew = s;
+  anew.resume = Resume::no;
+  anew.run.clear();
+  const std::string command = anew.command();
+  bad_input(
+      "{0} was trained for {1} steps with rates that follow the length of the run (schedule {2}): step {3} had "
+      "{4:g}, "
+      "and in a run of {5} steps it has {6:g}. No recipe would make such weights, so it cannot become longer or "
+      "shorter.\n"
+      "  the whole length anew:              {7}\n"
+      "  a new run that begins with its weights: {7} --set model.init={8}",
+      folder.path, steps, now.recipe.schedule.name, other->step + 1, other->was, now.total_steps, other->is, command,
+      shell_quoted(folder.path));
 }
 
 // From here on the folder's recipe is this one.

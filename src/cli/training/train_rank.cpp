@@ -182,6 +182,7 @@ class Narrator {
   void note(const std::string& text) { progress_.on_note(text), log_.on_note(text); }
 
   void before(Training& training, const TrainingJob& job, const World& world, Cores& cores) {
+    before_ = training.next_step();
     metrics_.emplace(disk_, clock_, folder_, training.next_step(), log_every(prepared_),
                      [this](const std::string& text) { note(text); });
     training.add(*metrics_);
@@ -210,6 +211,7 @@ class Narrator {
     auto json = to_json(summary, folder_, prepared_, world);
     if (!signal.empty()) json["signal"] = signal;
     if (settings_.kept) json["generations"] = settings_.generation;
+    if (resumed_ && summary.steps == before_) keep_figures(json);
     const std::string unwritten = try_to_write_summary(Json(json));
     log_.write("end", json.dump());
     put_into_registry();
@@ -224,7 +226,7 @@ class Narrator {
       fmt::print("{}\n", json.dump());
     else
       print_result(out_, prepared_, predictions, summary, folder_, curve(),
-                   command_to_repeat(settings_, folder_, resumed_, exact));
+                   command_to_repeat(settings_, folder_, resumed_, exact), resumed_ ? before_ : 0);
     expect_saved(summary, unwritten);
   }
 
@@ -236,6 +238,17 @@ class Narrator {
       fail("the weights at the end were not saved ({}). Make room, then: {}", summary.not_saved,
            resuming_command(folder_));
     if (!unwritten.empty()) fail("the weights are saved, but the summary is not ({})", unwritten);
+  }
+
+  // Nothing was left to train: how fast and how long that was is what the run's summary says already.
+  void keep_figures(nlohmann::ordered_json& json) const {
+    const Json was = read_run(disk_, folder_).summary;
+    for (const char* key : {"samples_per_s", "seconds", "input_bound", "peak_share", "stopped_by"}) {
+      if (was.is_object() && was.contains(key))
+        json[key] = was.at(key);
+      else if (std::string_view(key) != "stopped_by")
+        json.erase(key);
+    }
   }
 
   std::string try_to_write_summary(const Json& summary) try {
@@ -277,6 +290,7 @@ class Narrator {
   Clock& clock_;
   const RunFolder& folder_;
   const bool resumed_;
+  std::int64_t before_ = 0;  // steps that were done when this process began
   LogListener& log_;
   std::ostream nowhere_{nullptr};
   std::ostream& out_;
