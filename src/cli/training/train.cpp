@@ -8,6 +8,7 @@
 #include "cli/training/train_folder.h"
 #include "cli/training/train_rank.h"
 #include "cli/verbs.h"
+#include "graph/program.h"
 #include "run/job.h"
 #include "run/memory_limit.h"
 #include "run/run_plan.h"
@@ -21,6 +22,20 @@ PreparedRun prepare_settings(Disk& disk, const TrainSettings& s, Problems& probl
 }
 
 namespace {
+
+// Whether a step is so little work that cores wait for each other longer than they compute. One core then makes the
+// same weights sooner.
+bool is_small_step(const PreparedRun& prepared) {
+  constexpr double small = 2e6;  // floating-point operations, about a tenth of a millisecond
+  const auto batch = static_cast<double>(prepared.recipe.train.batch);
+  const std::vector<models::Phase> phases = prepared.model->training(1);
+  double weights = 0, work = 0;
+  for (const models::Phase& phase : phases)
+    for (const Parameter& p : phase.graph.parameters()) weights += static_cast<double>(p.shape.elements());
+  if (2 * weights * batch > small) return false;
+  for (const models::Phase& phase : phases) work += compile(phase.graph).flops;
+  return work * batch < small;
+}
 
 using OwnMetrics = std::function<MetricValues(const EvaluatedModel&)>;
 
@@ -60,8 +75,11 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
     return run_elastic(
         s, launch, job, [&](int n, Problems& found) { check_run_plan(prepared, plan, n, s.world.cores, found); },
         [&](World& world, const TrainSettings& now) { train_rank(world, now, prepared, job); });
+  TrainSettings chosen = s;
+  if (s.world.cores == 0 && s.world.world != "sim" && !plan.splits_model() && is_small_step(prepared))
+    chosen.world.cores = 1;
   try {
-    run_on_world(s.world, launch, [&](World& world) { train_rank(world, s, prepared, job); });
+    run_on_world(chosen.world, launch, [&](World& world) { train_rank(world, chosen, prepared, job); });
   } catch (const Error&) {
     if (s.world.world == "sim") fmt::print(stderr, "the same happens again with: {}\n", s.command());
     throw;
