@@ -240,9 +240,11 @@ std::shared_ptr<const Dataset> array_dataset(Array x, std::optional<Array> y, co
     }
   }
   Fingerprint print;  // last: it reads all of both
-  print.add(fingerprint_of(*x.source)).add(to_string(info.fields[0]));
-  if (y && y->source != x.source) print.add(fingerprint_of(*y->source));
-  info.fingerprint = print.hex();
+  if (options.fingerprint) {
+    print.add(fingerprint_of(*x.source)).add(to_string(info.fields[0]));
+    if (y && y->source != x.source) print.add(fingerprint_of(*y->source));
+    info.fingerprint = print.hex();
+  }
   const float scale =
       options.scale.value_or(x.element == Element::u8 && info.fields[0].dtype == DType::f32 ? 1.0f / 255 : 1.0f);
   return std::make_shared<ArrayDataset>(std::move(info), std::move(x), std::move(y), channels_last, scale);

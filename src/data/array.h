@@ -47,6 +47,7 @@ struct ArrayOptions {
   std::optional<float> scale;      // default: 1/255 for u8, else 1
   std::int64_t classes = 0;        // 0: as many as the largest label says
   std::vector<std::string> class_names;
+  bool fingerprint = true;  // else it stays empty, and the file is not read for it
 };
 
 // The names of the classes, one a line, in class order; none if there is no such file.

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/error.h"
 #include "data/formats/npy.h"
@@ -39,15 +38,16 @@ void add_cell(std::string& out, std::string_view text) {
 
 // The classes by falling probability; of equals the first.
 std::vector<std::size_t> ranked(std::span<const float> probabilities, std::size_t count) {
-  std::vector<std::size_t> order(probabilities.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  count = std::min(count, order.size());
-  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(count),
-                            [&](std::size_t a, std::size_t b) {
-                              return probabilities[a] != probabilities[b] ? probabilities[a] > probabilities[b] : a < b;
-                            });
-  order.resize(count);
-  return order;
+  std::vector<std::size_t> best;
+  best.reserve(std::min(count, probabilities.size()) + 1);
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    if (best.size() == count && !(probabilities[i] > probabilities[best.back()])) continue;
+    const auto behind = std::ranges::upper_bound(best, probabilities[i], std::greater{},
+                                                 [&](std::size_t b) { return probabilities[b]; });
+    best.insert(behind, i);
+    if (best.size() > count) best.pop_back();
+  }
+  return best;
 }
 
 // The shortest text that is this number again.
@@ -155,7 +155,9 @@ void AnswerText::add_csv(std::string& out, std::uint64_t sample, std::span<const
 
 // The numbers by name: a JSON object.
 void AnswerText::add_json_numbers(std::string& out, const char* key, std::span<const float> numbers) const {
-  fmt::format_to(std::back_inserter(out), ",\"{}\":{{", key);
+  out += ",\"";
+  out += key;
+  out += "\":{";
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     out += i ? "," : "";
     out += json_names_[i];
@@ -169,8 +171,8 @@ void AnswerText::add_json_numbers(std::string& out, const char* key, std::span<c
 }
 
 void AnswerText::add_json(std::string& out, std::uint64_t sample, std::span<const float> numbers) const {
-  out += "{\"input\":" + json_text(input_name_(sample));
-  const auto to = std::back_inserter(out);
+  out += "{\"input\":";
+  out += json_text(input_name_(sample));
   if (is(Kind::numbers)) {
     add_json_numbers(out, "prediction", numbers);
   } else if (is(Kind::labels)) {
@@ -180,11 +182,17 @@ void AnswerText::add_json(std::string& out, std::uint64_t sample, std::span<cons
     out += ']';
   } else {
     const auto best = ranked(numbers, static_cast<std::size_t>(meaning_.top));
-    fmt::format_to(to, ",\"class\":{},\"label\":{},\"confidence\":", json_names_[best[0]], best[0]);
+    out += ",\"class\":";
+    out += json_names_[best[0]];
+    out += ",\"label\":";
+    add_number(out, best[0]);
+    out += ",\"confidence\":";
     add_json_number(out, numbers[best[0]]);
     if (best.size() > 1) out += ",\"others\":[";
     for (std::size_t i = 1; i < best.size(); ++i) {
-      fmt::format_to(to, "{}{{\"class\":{},\"confidence\":", i > 1 ? "," : "", json_names_[best[i]]);
+      out += i > 1 ? ",{\"class\":" : "{\"class\":";
+      out += json_names_[best[i]];
+      out += ",\"confidence\":";
       add_json_number(out, numbers[best[i]]);
       out += '}';
     }

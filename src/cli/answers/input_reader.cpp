@@ -138,6 +138,7 @@ InputReader::Part InputReader::from_array(const std::string& file, const data::A
   options.input = field_.dtype == DType::i32 ? Input::tokens
                   : field_.shape.rank() == 3 ? Input::image
                                              : Input::features;
+  options.fingerprint = false;  // nobody asks what was predicted
   data::Array x = array;
   if (field_.shape.rank() == 3 && x.sample.elements() == field_.shape.elements() && x.sample.rank() < 2)
     x.sample = field_.shape;
@@ -167,9 +168,10 @@ InputReader::Part InputReader::from_bytes(const std::string& name, std::vector<s
 }
 
 InputReader::Part InputReader::from_words(const std::string& text) const {
-  const bool cells =
-      encoder_ || text.find(',') != std::string::npos || text.find_first_not_of("0123456789.+-eE") == std::string::npos;
-  if (!cells || text.find('/') != std::string::npos)
+  const bool several = text.find_first_of(encoder_ ? ",;\t|{" : ",") != std::string::npos;
+  const bool number = text.find_first_not_of("0123456789.+-eE") == std::string::npos;
+  const bool path = text.find('/') != std::string::npos && !several;  // a cell may have a date such as 3/17/2024
+  if (path || !(encoder_ || several || number))
     bad_input("'{}' is neither a file nor a folder, and no row of cells with commas between them", text);
   Part part = from_table(data::memory_source("'" + text + "'", bytes_of(text + "\n")), true);
   part.name = [text](std::uint64_t) { return text; };
@@ -180,9 +182,7 @@ InputReader::Part InputReader::from_words(const std::string& text) const {
 // The rows of a table as the training's own were: `row`: one row of cells without a header.
 InputReader::Part InputReader::from_table(const data::SourcePtr& source, bool row) const {
   if (!encoder_) return from_numbers(source);
-  data::FormatWishes wishes;
-  if (row) wishes.header = false, wishes.json_lines = false, wishes.delimiter = ',', wishes.decimal = '.';
-  const data::Table table = encoder_->read(source, false, wishes);
+  const data::Table table = row ? encoder_->read_row(source) : encoder_->read(source, false);
   data::TableEncoder::Remarks remarks;
   Part part{.samples = encoder_->encode(table, false, &remarks), .name = {}};
   part.name = [](std::uint64_t i) { return std::to_string(i + 1); };

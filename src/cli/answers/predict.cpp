@@ -27,7 +27,8 @@ struct PredictSettings {
   bool json = false, ema = false;
 };
 
-// Where answers go: a file that appears whole or not at all, or standard output.
+// Where answers go: a file that appears whole or not at all, or standard output, where nothing appears before the end
+// (or before there is a lot of it), so that a broken input leaves nothing half said.
 class AnswerSink {
  public:
   AnswerSink(Disk& disk, const std::string& path) : disk_(disk), path_(path) {
@@ -48,12 +49,11 @@ class AnswerSink {
     }
   }
   void write(std::string_view text) {
-    if (file_)
-      file_->append(std::as_bytes(std::span(text)));
-    else
-      std::fwrite(text.data(), 1, text.size(), stdout);
+    held_ += text;
+    if (held_.size() > (file_ ? enough_to_write : most_held)) write_held();
   }
   void finish() {
+    write_held();
     if (!file_) return;
     file_->sync();
     file_.reset();
@@ -61,8 +61,18 @@ class AnswerSink {
   }
 
  private:
+  static constexpr std::size_t enough_to_write = 1 << 20, most_held = 16 << 20;
+
+  void write_held() {
+    if (file_)
+      file_->append(std::as_bytes(std::span(held_)));
+    else
+      std::fwrite(held_.data(), 1, held_.size(), stdout);
+    held_.clear();
+  }
+
   Disk& disk_;
-  std::string path_, beside_;
+  std::string path_, beside_, held_;
   std::unique_ptr<File> file_;
 };
 
