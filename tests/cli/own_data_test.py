@@ -166,5 +166,106 @@ class OwnData(unittest.TestCase):
         self.assertIn("wrongly said", run("eval", "a", "--errors", cwd=self.at).stdout)
 
 
+class Mistakes(unittest.TestCase):
+    """What people do wrong, or in another order than expected: one message with the cure, exit code 2, nothing written."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.at = cls.folder.name
+        shutil.copy(os.path.join(SOURCE, "share", "examples", "houses.csv"), cls.at)
+        run("init", "houses.csv", "--label", "price", "--ignore", "id", cwd=cls.at)
+        cls.words = ["train", "houses.toml", "--run", "runs/houses-1", "--set", "schedule.name=constant"]
+        cls.shown = run(*cls.words, "--set", "train.epochs=2", cwd=cls.at).stdout
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def refused(self, *words, says, at=None):
+        before = sorted(os.walk(self.at))
+        done = run(*words, cwd=at or self.at, ok=False)
+        self.assertEqual(done.returncode, 2, f"{words}: {done.stdout}{done.stderr}")
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(sorted(os.walk(self.at)), before, f"{words} has written something")
+        for part in says:
+            self.assertIn(part, done.stderr, words)
+
+    def test_a_run_that_is_over_keeps_its_figures(self):
+        summary = pathlib.Path(self.at, "runs", "houses-1", "summary.json")
+        before = json.loads(summary.read_text())
+        again = run(*self.words, "--set", "train.epochs=2", "--resume", cwd=self.at).stdout
+        self.assertIn("nothing to do", again)
+        self.assertNotIn("samples/s", again)
+        after = json.loads(summary.read_text())
+        for key in ("samples_per_s", "seconds", "weights_sha256", "stopped_by"):
+            self.assertEqual(after[key], before[key])
+        self.refused(*self.words, "--set", "train.epochs=4", "--set", "model.dropout=0.5", "--resume",
+                     says=["model.dropout", "It goes on with: echelon train runs/houses-1/recipe.toml --run runs/houses-1 --resume "
+                           "--set train.epochs=4"])
+
+    def test_data_instead_of_a_recipe_and_verbs_that_do_not_exist(self):
+        os.makedirs(os.path.join(self.at, "my data"), exist_ok=True)
+        pathlib.Path(self.at, "my data", "a b.png").write_bytes(b"x")
+        self.refused("train", "houses.csv", says=["is no recipe but data", "echelon init houses.csv"])
+        self.refused("train", "my data", says=["echelon init 'my data'"])
+        self.refused("init", "my data/a b.png", says=["is one picture", "echelon predict RUN 'my data/a b.png'"])
+        for words, near in ((["runs", "lst"], "list"), (["data", "inf"], "info"), (["models", "lst"], "list"),
+                            (["bench", "trian"], "train"), (["systems", "shw"], "show"), (["plan", "shw"], "show")):
+            self.refused(*words, says=[f"there is no verb '{' '.join(words)}'", f"did you mean '{near}'"])
+        self.refused("runs", says=["`echelon runs` needs a verb: ", "list"])
+
+    def test_too_little_and_places_that_cannot_be_written(self):
+        pathlib.Path(self.at, "empty.txt").write_text("")
+        self.refused("data", "tokens", "empty.txt", "--to", "e.bpe", says=["empty.txt: the file is empty"])
+        self.refused("data", "tokens", "houses.csv", "--to", "/nodir/e.bpe", says=["/nodir/e.bpe cannot be written"])
+        self.refused("train", "houses.toml", "--folds", "900", says=["900 folds of 540 samples"])
+        self.refused("predict", "houses-1", "big,4,Bern,old,gas,maybe,2023-05-01", says=["'big'", "'old'", "'maybe'"])
+
+    def test_pictures_that_are_damaged_or_of_one_class(self):
+        at = os.path.join(self.at, "pets")
+        run("data", "convert", "digits", "--format", "images", "--to", at, "--limit", "40", cwd=self.at)
+        run("init", "pets", cwd=self.at)
+        self.assertEqual(run("data", "show", "pets.toml", "--png", "/nodir/x.png", cwd=self.at, ok=False).returncode, 2)
+        names = sorted(os.listdir(os.path.join(at, "train", "3")))[:2]
+        whole = {name: pathlib.Path(at, "train", "3", name).read_bytes() for name in names}
+        for name, content in whole.items():
+            pathlib.Path(at, "train", "3", name).write_bytes(content[:-20])
+        self.refused("train", "pets.toml", says=[f"{name}: a corrupt PNG picture" for name in names])
+        for name in os.listdir(os.path.join(at, "train")):
+            if name != "3":
+                shutil.rmtree(os.path.join(at, "train", name))
+        for name, content in whole.items():
+            pathlib.Path(at, "train", "3", name).write_bytes(content)
+        self.refused("train", "pets.toml", "--set", "train.evaluate=false", "--set", "train.batch=2", says=["one class only ('3')"])
+
+    def test_several_targets_are_judged_each_in_its_own_units(self):
+        rows = [f"{i},{2 * i},{1000 * i}" for i in range(60)]
+        pathlib.Path(self.at, "two.csv").write_text("x,small,large\n" + "\n".join(rows) + "\n")
+        run("init", "two.csv", "--label", "small,large", cwd=self.at)
+        result = json.loads(run("train", "two.toml", "--set", "train.epochs=2", "--json", cwd=self.at).stdout.splitlines()[-1])
+        self.assertGreater(result["test_mae[large]"], 50 * result["test_mae[small]"])
+        self.assertNotIn("test_mae", result)
+        self.assertIn("test_r2", result)
+
+    def test_frozen_layers_are_counted_wherever_they_lie(self):
+        recipe = '[model]\nname = "resnet20"\nfreeze = ["conv*", ".bn1"]\n[data]\nkind = "synthetic"\nmake = "images"\nsamples = 20\n' \
+                 'shape = [3, 32, 32]\n[optim]\nname = "sgd"\nlr = 0.1\n[train]\nepochs = 1\nbatch = 10\n'
+        pathlib.Path(self.at, "frozen.toml").write_text(recipe)
+        said = run("check", "frozen.toml", cwd=self.at).stdout
+        self.assertRegex(said, r"frozen: 21 of \d+ tensors")
+        self.assertIn('".bn1" fits little', said)
+        self.assertNotIn('"conv*" fits little', said)
+
+    def test_rows_may_be_cut_by_a_column_with_dates(self):
+        done = run("train", "houses.toml", "--set", "data.time=sold", "--set", "train.epochs=1", "--run", "timed", cwd=self.at)
+        self.assertIn("the rows are in the order of 'sold'", done.stdout)
+        lines = pathlib.Path(self.at, "houses.csv").read_text().splitlines()
+        dates = [line.split(",")[lines[0].split(",").index("sold")] for line in lines]
+        worst = json.loads(run("eval", "timed", "--errors", "--split", "test", "--worst", "60", "--json", cwd=self.at).stdout)["errors"]["worst"]
+        latest = sorted(dates[1:])[-60:]
+        self.assertTrue(all(dates[w["row"]] >= latest[0] for w in worst), worst[:3])
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
