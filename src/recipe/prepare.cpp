@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "data/description.h"
+#include "data/table/format.h"
 #include "models/fine_tuning.h"
 #include "models/memory.h"
 #include "models/network.h"
@@ -118,6 +119,13 @@ void open_data(const OpenPlain& open_plain, PreparedRun& run, Problems& problems
     table.problem(table.has("path") ? "path" : "kind",
                   fmt::format("has samples of one class only{}: there is nothing to tell apart; add samples of another",
                               info.class_names.empty() ? "" : fmt::format(" ('{}')", info.class_names[0])));
+  // They go into messages, JSON and the page, which are UTF-8.
+  const std::vector<std::string>& names = run.train->info().class_names;
+  if (const auto bad = std::ranges::find_if_not(names, data::is_utf8); bad != names.end())
+    table.problem("kind",
+                  fmt::format("has a class whose name is not UTF-8 text ({:?}): write the labels, or the names of the "
+                              "folders, in UTF-8",
+                              *bad));
   for (const auto& [part, verb] : {std::pair(run.validation, "validate"), std::pair(run.test, "test")}) {
     if (!part) continue;
     const data::DatasetInfo &train = run.train->info(), &other = part->info();

@@ -1,6 +1,7 @@
 """Hostile connections to every port of a job over TCP, and to the two programs that answer over HTTP."""
 import os
 import signal
+import statistics
 import struct
 import threading
 import time
@@ -16,12 +17,13 @@ MOST_DESCRIPTORS, MOST_SOCKET_MIB = 200, 64
 CONNECTIONS, FLOOD = 3400, 6000   # of each try: three tries make ten thousand at each port in each phase
 CONNECTING_SECONDS = 12           # of the twenty that ranks have to connect
 PARKED = 40                       # connections that send megabytes to nobody
+PAIRS = 5                         # jobs with and without strangers, in turns
 LONG = 30                         # epochs of a job that trains for some seconds
 
 
 class Ports:
     """Hostile connections to every port: of a TCP job, while it forms, connects and trains, of `board` and of `serve`."""
-    name, full_tries = "ports", 33
+    name, full_tries = "ports", 36
 
     def __init__(self, program, folder, table):
         self.program, self.folder, self.table = program, folder, table
@@ -34,7 +36,7 @@ class Ports:
         self.clean, self.count, self.jobs = {}, 0, []
         self.scenarios = [self._while_training, self._at_the_rendezvous, self._wrong_secret, self._other_job, self._tls_and_plain,
                           self._while_connecting, self._parked, self._rogues, self._weak_secrets,
-                          self._page, self._serve]
+                          self._page, self._serve, self._slower]
 
     def close(self):
         for job in self.jobs:
@@ -81,8 +83,7 @@ class Ports:
                           f"'{behaviour}' was still connected after {seconds:.1f} s", command)
 
     def _while_training(self, dice):
-        """No port is open; whoever knocks at one that was open is refused, and the job is hardly slower."""
-        _, seconds = self._reference(LONG)
+        """No port is open; whoever knocks at one that was open is refused, and the weights do not change."""
         job = self._job("training", "--world", "tcp", "--workers", 3, settings=settings(LONG))
         early = {}
         job.wait_until(lambda: early.update(listeners(job.pid)) or job.training(), 30)
@@ -94,10 +95,32 @@ class Ports:
         self.count += len(results)
         outcome = job.finish(60)
         yield self._same_hash("training: the weights are those of an undisturbed run", outcome, LONG)
-        took = result(outcome).get("seconds")
-        if took:
-            self.table.note(f"ports: {len(results)} connections during training: {took:.2f} s instead of {seconds:.2f} s "
-                            f"({100 * (took / seconds - 1):+.0f} %; the strangers' own work is on the same cores)")
+
+    def _slower(self, dice):
+        """The same job with and without strangers, in turns: what 10,000 of them cost it. Judged by its processor time, since
+        the strangers, and whoever else uses this machine, take their part of the cores."""
+        self._reference(LONG)
+        cpu, wall = [], []
+        for turn in range(PAIRS):
+            outcomes = []
+            for disturbed in (False, True):
+                job = self._job(f"turn-{turn}-{disturbed}", "--world", "tcp", "--workers", 3, settings=settings(LONG))
+                early = {}
+                job.wait_until(lambda: early.update(listeners(job.pid)) or job.training(), 30)
+                if disturbed:
+                    results = besiege(sorted(early) or [free_port()], -(-10000 // PAIRS), CLOSED_SECONDS, dice, leave_after=0.2)
+                    self.count += len(results)
+                outcomes.append(job.finish(120))
+            if all(result(outcome) for outcome in outcomes):
+                cpu.append(outcomes[1].cpu_seconds / outcomes[0].cpu_seconds)
+                wall.append(result(outcomes[1])["seconds"] / result(outcomes[0])["seconds"])
+        if not cpu:
+            yield Verdict("training: less than 10 % slower under 10,000 connections", 1, False, "no turn ended", "")
+            return
+        said = " ".join(f"{ratio:.2f}" for ratio in cpu)
+        self.table.note(f"ports: 10,000 connections during training, {PAIRS} turns: {statistics.median(cpu):.3f} of the processor "
+                        f"time without ({said}); {statistics.median(wall):.2f} of the seconds, strangers and other load included")
+        yield Verdict("training: less than 10 % slower under 10,000 connections", 1, statistics.median(cpu) < 1.1, said, "")
 
     def _parked(self, dice):
         """Connections that send as much as they can hold no memory of the kernel during training."""

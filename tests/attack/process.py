@@ -20,6 +20,7 @@ class Outcome:
     seconds: float
     peak_mib: float
     hung: bool
+    cpu_seconds: float = 0.0
 
     def command(self):
         return " ".join(shlex.quote(str(word)) for word in self.words)
@@ -74,7 +75,8 @@ def finish(child, words, out, err, seconds):
     for file in (out, err):
         file.seek(0)
         texts.append(file.read(1 << 20).decode(errors="replace"))
-    return Outcome(list(words), child.returncode, texts[0], texts[1], took, usage.ru_maxrss / 1024, hung)
+    return Outcome(list(words), child.returncode, texts[0], texts[1], took, usage.ru_maxrss / 1024, hung,
+                   usage.ru_utime + usage.ru_stime)
 
 
 def end(child):

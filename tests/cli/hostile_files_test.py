@@ -296,6 +296,7 @@ def data(cases):
     table = recipe("kind = 'csv'\npath = 'x.csv'")
     def csv_case(name, content, says="", words=()):
         cases.add("csv " + name, table, says, {"x.csv": content}, words=words)
+    csv_case("with a label that is not UTF-8", b"a,label\n" + b"1,x\n2,<\xf59\x91\n" * 40, "not UTF-8")
     csv_case("of commas", b"," * (20 << 20), "cells on line 1")
     csv_case("of a header of two million columns", b",".join(b"a%d" % i for i in range(2000000)) + b"\n", "cells on line 1")
     csv_case("bomb", gz(b"a,b\n", 3 << 30), "unpacked bytes")

@@ -11,18 +11,6 @@
 
 namespace echelon::data {
 
-namespace {
-
-constexpr std::size_t rows_to_look_at = 1000;
-constexpr std::string_view utf8_mark = "\xEF\xBB\xBF";
-
-std::string_view text_of(const Source& source) {
-  const std::byte* bytes = source.at(0, source.size());
-  if (!bytes) bad_input("{}: {} MiB are too much for a table in text", source.name(), source.size() >> 20);
-  return {reinterpret_cast<const char*>(bytes), source.size()};
-}
-
-// Whether all of it is UTF-8, without code points that are written too long or do not exist.
 bool is_utf8(std::string_view s) {
   for (std::size_t i = 0; i < s.size();) {
     const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(s[k]); };
@@ -43,6 +31,17 @@ bool is_utf8(std::string_view s) {
     i += length;
   }
   return true;
+}
+
+namespace {
+
+constexpr std::size_t rows_to_look_at = 1000;
+constexpr std::string_view utf8_mark = "\xEF\xBB\xBF";
+
+std::string_view text_of(const Source& source) {
+  const std::byte* bytes = source.at(0, source.size());
+  if (!bytes) bad_input("{}: {} MiB are too much for a table in text", source.name(), source.size() >> 20);
+  return {reinterpret_cast<const char*>(bytes), source.size()};
 }
 
 using Rows = std::vector<std::vector<std::string>>;

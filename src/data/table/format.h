@@ -39,6 +39,9 @@ struct FormatWishes {
 // zero, UTF-16), an empty file, or a file too large to lie in memory.
 TableFormat find_format(const Source& source, const FormatWishes& wishes = {});
 
+// Whether all of it is UTF-8, without code points that are written too long or do not exist.
+bool is_utf8(std::string_view text);
+
 // The source's text as UTF-8: itself, or a copy of what was in another encoding.
 SourcePtr as_utf8(const SourcePtr& source, const TableFormat& format);
 
