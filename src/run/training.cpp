@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 
-#include "base/crc32c.h"
 #include "base/error.h"
-#include "collective/collectives.h"
 #include "kernels/peak.h"
+#include "run/agreement.h"
 #include "run/first_evaluator.h"
+#include "run/rank_times.h"
 #include "run/training_memory.h"
 #include "run/weights.h"
 #include "track/weights_hash.h"
@@ -26,28 +25,6 @@ double measure_core_peak(Clock& clock) {
     best = std::max(best, flops / (clock.seconds() - start) / 1e9);
   }
   return best;
-}
-
-// The monitored metric of an evaluation: its name and value.
-std::pair<std::string, double> monitored(const std::optional<Metric>& monitor, const Evaluation& e) {
-  if (!monitor) return e.accuracy >= 0 ? std::pair("accuracy", e.accuracy) : std::pair("loss", e.loss);
-  for (const auto& [name, value] : e.metrics)
-    if (name == monitor->name) return {name, value};
-  return {"loss", e.loss};
-}
-
-bool higher_is_better(const std::optional<Metric>& monitor, const Evaluation& e) {
-  return monitor ? monitor->higher_is_better() : e.accuracy >= 0;
-}
-
-// What is no number is worse than anything.
-Score score_of(const std::optional<Metric>& monitor, const Evaluation& e) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  const double value = monitored(monitor, e).second;
-  return {.value = std::isnan(value)              ? -infinity
-                   : higher_is_better(monitor, e) ? value
-                                                  : -value,
-          .loss = std::isnan(e.loss) ? infinity : e.loss};
 }
 
 // The folder of a run, for memory in files.
@@ -412,59 +389,13 @@ RunSummary Training::summarise(double waited_for_input) {
   s.system = engine_->figures();
   s.working = engine_->working_ranks();
   s.bytes = engine_->bytes_sent();
-  gather_times(s, waited_for_input);
+  s.ranks = gather_rank_times(team_, engine_->times(), waited_for_input);
   expect_agreement();
   return s;
 }
 
-void Training::gather_times(RunSummary& summary, double waited_for_input) {
-  struct Times {
-    double input, compute, exchange;
-  };
-  const RankTimes mine = engine_->times();
-  const auto ranks = static_cast<std::size_t>(team_.world().size());
-  const bool first = team_.world().rank() == 0;
-  // Of each rank, for each rank: too much for everybody to have in a world of thousands.
-  std::vector<double> own(ranks), waits(first ? ranks * ranks : 0);
-  std::ranges::copy(mine.waiting_for, own.begin());
-  if (ranks > 1)
-    gather(team_.group(), const_typed_span(std::as_bytes(std::span(own))),
-           typed_span(std::as_writable_bytes(std::span(waits))), 0, "waiting times");
-  else
-    waits = own;
-  std::span<const double> rest = waits;
-  for (const Times& t : team_.all_gather_struct(Times{waited_for_input, mine.compute, mine.exchange})) {
-    if (!first) break;
-    summary.ranks.push_back(
-        {.input = t.input,
-         .times = {.compute = t.compute,
-                   .exchange = t.exchange,
-                   .waiting_for = {rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(ranks)}}});
-    rest = rest.subspan(ranks);
-  }
-}
-
-// Ranks that were given the same recipe have the same bits, unless one of them computes wrongly. What they disagree on
-// is not saved, and the run does not end as if they had agreed.
 void Training::expect_agreement() {
-  if (team_.world().size() == 1 || !engine_->model_is_everywhere()) return;
-  const std::uint32_t mine = crc32c(std::as_bytes(engine_->model()));  // finds every single flipped bit
-  const std::vector<std::uint32_t> all = team_.all_gather_struct(mine);
-  const auto holders = [&](std::uint32_t hash) { return std::ranges::count(all, hash); };
-  const std::uint32_t usual = *std::ranges::max_element(all, {}, holders);
-  if (holders(usual) == std::ssize(all)) return;
-  if (2 * holders(usual) <= std::ssize(all))
-    fail(
-        "the {} ranks hold different weights after step {}, and no majority tells whose are right. Nothing was saved "
-        "of it: resume from the last checkpoint",
-        all.size(), next_);
-  std::string others;
-  for (std::size_t r = 0; r < all.size(); ++r)
-    if (all[r] != usual) others += fmt::format("{}rank {} holds", others.empty() ? "" : ", ", r);
-  fail(
-      "{} other weights than the {} other ranks after step {}: its memory or arithmetic is not to be trusted, or it "
-      "runs another program. Nothing was saved of it: resume from the last checkpoint without that machine",
-      others, holders(usual), next_);
+  if (engine_->model_is_everywhere()) expect_same_weights(team_, engine_->model(), next_);
 }
 
 double Training::peak_share(double samples_per_s) const {

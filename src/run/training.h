@@ -19,6 +19,7 @@
 #include "run/events.h"
 #include "run/initial_weights.h"
 #include "run/state_keeper.h"
+#include "run/summary.h"
 #include "track/checkpointer.h"
 #include "track/control.h"
 #include "world/os/clock.h"
@@ -66,35 +67,6 @@ struct TrainingJob {
 
 // Fills in the weights that the run begins with; empty if they are all random numbers.
 std::function<void(const ParameterTable&, std::span<float>)> start_of(const TrainingJob& job);
-
-struct RunSummary {
-  std::int64_t steps = 0;
-  double epochs = 0;
-  double train_loss = 0;  // mean over the last epoch's steps so far
-  double train_accuracy = -1;
-  std::optional<Evaluation> validation;  // the last one
-  // On the test part. Of a run with a validation part: of the weights that were best on that. Else of the last ones.
-  std::optional<Evaluation> test;
-  std::int64_t tested_step = 0;     // of those weights
-  std::int64_t best_step = 0;       // of the best evaluation; 0: there was none
-  double best = 0;                  // the monitored metric of it
-  std::string monitor = "";         // its name: "val_accuracy"
-  double samples_per_s = 0;         // while training: evaluations and saves not counted
-  double seconds = 0;               // in this process
-  double waited_for_input = 0;      // share of the training time
-  double bytes = -1;                // sent as messages by all ranks in their steps; -1: not counted
-  std::vector<Figure> system = {};  // what became of the exchanges (parallel/exchange.h)
-  double peak_share = 0;
-  std::string weights_sha256;
-  std::string stopped_by;      // "end", "target", "patience", "signal"; "resize": others go on from the kept state
-  std::string not_saved = "";  // why the last checkpoint is missing; empty if it is there or none was wanted
-  struct Rank {
-    double input = 0;  // seconds waited for samples
-    RankTimes times;
-  };
-  std::vector<Rank> ranks = {};  // on rank 0
-  int working = 1;  // ranks that had samples: exact training has work for at most as many as a batch has shards
-};
 
 class AllCheckpointsDamaged : public Failure {
   using Failure::Failure;
@@ -167,7 +139,6 @@ class Training {
   void keep();       // the state between two steps, when something else has changed
   RunSummary hand_over();
   RunSummary summarise(double waited_for_input);
-  void gather_times(RunSummary& summary, double waited_for_input);
   void expect_agreement();  // between all ranks about the weights; Failure naming those that differ
   bool due(const Duration& every, std::int64_t step) const;  // after the step (counted from 0)
   bool evaluation_follows(std::int64_t step) const;          // after so many steps

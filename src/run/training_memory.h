@@ -4,21 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "run/score.h"
 #include "run/training.h"
 
 namespace echelon {
 
 Json to_json(const Evaluation& e);
 Evaluation evaluation_from(const Json& j);
-
-// How good an evaluation was: by the monitored metric, and among equals by the loss.
-struct Score {
-  double value = 0;  // higher is better
-  double loss = 0;
-  bool better_than(const Score& other) const {
-    return value > other.value || (value == other.value && loss < other.loss);
-  }
-};
 
 struct Training::Memory {
   double epoch_loss = 0, epoch_correct = 0;  // sums over the terms of the epoch so far

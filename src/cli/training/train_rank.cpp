@@ -97,7 +97,7 @@ nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder, con
   j["workers"] = world.size();
   j["working_workers"] = r.working;
   if (world.size() > 1)
-    for (const RunSummary::Rank& rank : r.ranks) j["ranks"].push_back(to_json(rank.times, rank.input));
+    for (const RankSummary& rank : r.ranks) j["ranks"].push_back(to_json(rank.times, rank.input));
   return j;
 }
 
