@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "graph/ops/attention.h"
+#include "graph/ops/batch_matmul.h"
 #include "graph/ops/broadcast.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/group_norm.h"
 #include "graph/ops/permute.h"
 #include "graph/ops/shape.h"
+#include "graph/ops/softmax.h"
 #include "graph/ops/unshared_conv.h"
 #include "tests/graph/op_check.h"
 #include "tests/support/says.h"
@@ -60,6 +62,59 @@ TEST(LayerOps, TransposeAndReverse) {
   for (std::size_t b = 0; b < 2; ++b)
     for (std::size_t t = 0; t < 3; ++t)
       for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(y[(b * 3 + t) * 2 + i], x[(b * 3 + 2 - t) * 2 + i]);
+}
+
+TEST(LayerOps, Permute) {
+  for (const std::vector<int>& axes : {std::vector<int>{0, 2, 1, 3}, {3, 0, 2, 1}, {0, 1, 2, 3}})
+    check_gradient({{{2, 3, 4, 5}}}, [&](Graph& g, const ParameterValues& p) { return ops::permute(g, p[0], axes); });
+  OpRun run({{{2, 3, 4}}}, [](Graph& g, const ParameterValues& p) { return ops::permute(g, p[0], {2, 0, 1}); });
+  run.run();
+  const auto x = run.parameter(0);
+  const auto y = run.output();
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t j = 0; j < 3; ++j)
+      for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(y[(k * 2 + i) * 3 + j], x[(i * 3 + j) * 4 + k]);
+}
+
+TEST(LayerOps, BatchMatmul) {
+  constexpr std::int64_t m = 3, k = 5, n = 4;
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) {
+      const std::vector<test::Given> given{{ta ? Shape{2, k, m} : Shape{2, m, k}},
+                                           {tb ? Shape{2, n, k} : Shape{2, k, n}}};
+      const auto build = [&](Graph& g, const ParameterValues& p) { return ops::batch_matmul(g, p[0], p[1], ta, tb); };
+      check_gradient(given, build);
+      OpRun run(given, build);
+      run.run();
+      const auto a = run.parameter(0), b = run.parameter(1);
+      const auto y = run.output();
+      for (std::size_t h = 0; h < 2; ++h)
+        for (std::size_t i = 0; i < m; ++i)
+          for (std::size_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (std::size_t l = 0; l < k; ++l)
+              sum += static_cast<double>(a[h * m * k + (ta ? l * m + i : i * k + l)]) *
+                     static_cast<double>(b[h * k * n + (tb ? j * k + l : l * n + j)]);
+            EXPECT_NEAR(y[(h * m + i) * n + j], sum, 1e-5);
+          }
+    }
+}
+
+TEST(LayerOps, CausalMask) {
+  const auto build = [](Graph& g, const ParameterValues& p) { return ops::softmax(g, ops::causal_mask(g, p[0])); };
+  check_gradient({{{2, 4, 4}}}, build);
+  OpRun run({{{2, 4, 4}}}, build);
+  run.run();
+  const auto y = run.output();
+  for (std::size_t h = 0; h < 2; ++h)
+    for (std::size_t q = 0; q < 4; ++q) {
+      float sum = 0;
+      for (std::size_t k = 0; k < 4; ++k) {
+        EXPECT_EQ(y[(h * 4 + q) * 4 + k] == 0, k > q);
+        sum += y[(h * 4 + q) * 4 + k];
+      }
+      EXPECT_NEAR(sum, 1, 1e-6);
+    }
 }
 
 TEST(LayerOps, CrossAttention) {
