@@ -20,7 +20,7 @@ std::string metrics_text(const std::vector<ServedModel>& models) {
          [](const Batcher& b) { return b.accepted(); });
   family("echelon_samples_total", "counter", "Samples answered.", [](const Batcher& b) { return b.samples(); });
   family("echelon_batches_total", "counter", "Batches run.", [](const Batcher& b) { return b.batches(); });
-  family("echelon_refused_total", "counter", "Requests refused because the queue was full.",
+  family("echelon_refused_total", "counter", "Requests refused because too much was waiting.",
          [](const Batcher& b) { return b.refused(); });
   family("echelon_waiting", "gauge", "Samples that wait.", [](const Batcher& b) { return b.waiting(); });
   text += "# HELP echelon_request_seconds From a request's arrival to its answer.\n";
@@ -59,11 +59,6 @@ const ServedModel* find_model(const std::vector<ServedModel>& models, const std:
     if (!found || std::stoll(m.version) > std::stoll(found->version)) found = &m;
   }
   return found;
-}
-
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" ||
-         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
 }
 
 Page get_page(const std::string& path, const std::vector<ServedModel>& models, bool ready) {

@@ -26,20 +26,19 @@ struct InferRequest {
 };
 
 // `json_bytes`: how many bytes of the body are JSON (Inference-Header-Content-Length); none: all of it.
-InferRequest read_infer(std::string_view body, std::optional<std::size_t> json_bytes,
-                        std::span<const Batcher::Field> inputs, std::span<const Batcher::Field> outputs,
-                        std::int64_t most_samples);
+InferRequest read_infer(std::string_view body, std::optional<std::size_t> json_bytes, std::span<const Field> inputs,
+                        std::span<const Field> outputs, std::int64_t most_samples);
 
 struct InferAnswer {
   std::string body;
   std::optional<std::size_t> json_bytes;  // with binary tensors: where they begin
 };
 InferAnswer write_answer(const std::string& model, const std::string& version, const InferRequest& request,
-                         std::span<const Batcher::Field> outputs, const std::vector<Rows>& answers);
+                         std::span<const Field> outputs, const std::vector<Rows>& answers);
 
 // GET v2/models/NAME
-std::string metadata(const std::string& model, const std::vector<std::string>& versions,
-                     std::span<const Batcher::Field> inputs, std::span<const Batcher::Field> outputs);
+std::string metadata(const std::string& model, const std::vector<std::string>& versions, std::span<const Field> inputs,
+                     std::span<const Field> outputs);
 std::string error_text(const std::string& what);  // {"error": "..."}
 
 }  // namespace echelon::serve

@@ -1,24 +1,21 @@
 #include "serve/server.h"
 
+#include "base/access.h"
 #include "base/error.h"
+#include "serve/admission.h"
 #include "serve/protocol.h"
 #include "world/http/limited_server.h"
 #include "world/os/tasks.h"
+#include "world/os/wake_up.h"
 
 namespace echelon::serve {
 
 struct Server::Http {
   http::LimitedServer server;
+  Admission admission;
 };
 
 namespace {
-
-bool same_secret(const std::string& a, const std::string& b) {
-  unsigned different = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    different |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
-  return different == 0;
-}
 
 void answer_error(httplib::Response& response, int status, const std::string& what) {
   response.status = status;
@@ -63,7 +60,7 @@ Server::Server(std::vector<ServedModel> models, const ServerSettings& settings)
   http::Limits limits;
   limits.request.body_bytes = settings_.body_bytes;
   limits.workers = settings_.connections;
-  http_.reset(new Http{{limits, nullptr}});
+  http_.reset(new Http{{limits, nullptr}, {settings_.most_seconds, settings_.batch}});
   httplib::Server& http = http_->server;
   http.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
     using Handled = httplib::Server::HandlerResponse;
@@ -92,7 +89,13 @@ Server::Server(std::vector<ServedModel> models, const ServerSettings& settings)
                 return answer_error(response, 413, fmt::format("a request has at most {} bytes", settings_.body_bytes));
               if (!model)
                 return answer_error(response, 404, fmt::format("there is no model '{}'", request.matches[1].str()));
+              if (!http_->admission.enter(monotonic_seconds())) {
+                model->batcher->count_refusal();
+                response.set_header("Retry-After", "1");
+                return answer_error(response, 429, "more requests are at work than can be answered in time");
+              }
               infer(*model, settings_, request, body, response);
+              http_->admission.leave(monotonic_seconds());
             });
   http.Get(".*", [this](const httplib::Request& request, httplib::Response& response) {
     const Page page = get_page(request.path, models_, ready_);

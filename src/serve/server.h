@@ -4,8 +4,8 @@
 // newest.
 //
 // Limits (world/http/requests.h): heads 16 KiB, bodies `body_bytes` (refused before they are read), `connections`
-// requests at work at once, 512 connections without one. A full queue is answered with 429, a server that goes down with
-// 503.
+// requests at work at once, 512 connections without one. A full queue, and more requests than are answered in time
+// (serve/admission.h), are answered with 429, a server that goes down with 503.
 
 #include <atomic>
 #include <memory>
@@ -26,8 +26,9 @@ struct ServerSettings {
   int port = 8000;    // 0: any that is free
   std::string token;  // every request needs it if it is not empty
   std::size_t body_bytes = 16 << 20;
-  int connections = 64;
+  int connections = 128;
   std::int64_t batch = 32;
+  double most_seconds = 0.05;  // that requests may take before more are refused (serve/admission.h)
 };
 
 // What a GET of `path` is answered, without sockets; an empty body: there is no such page.
@@ -59,6 +60,5 @@ class Server {
 // The model of a path such as "digits" or "digits/versions/2"; null if there is none.
 const ServedModel* find_model(const std::vector<ServedModel>& models, const std::string& name,
                               const std::string& version);
-bool is_loopback(const std::string& host);
 
 }  // namespace echelon::serve

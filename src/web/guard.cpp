@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstddef>
+
+#include "base/access.h"
 
 namespace echelon::web {
 
@@ -15,23 +16,11 @@ std::string lower(std::string text) {
 
 bool has_token(const GuardSettings& settings, const RequestHead& head) {
   const std::string scheme = "Bearer ";
-  return head.authorization.starts_with(scheme) && same_token(head.authorization.substr(scheme.size()), settings.token);
+  return head.authorization.starts_with(scheme) &&
+         same_secret(head.authorization.substr(scheme.size()), settings.token);
 }
 
 }  // namespace
-
-bool same_token(const std::string& a, const std::string& b) {
-  unsigned different = a.size() == b.size() && !b.empty() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    different |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
-  return different == 0;
-}
-
-bool is_loopback(const std::string& host) {
-  const std::string name = lower(host);
-  return name == "localhost" || name == "::1" || name == "[::1]" ||
-         (name.starts_with("127.") && name.find_first_not_of("0123456789.") == std::string::npos);
-}
 
 std::string refuse(const GuardSettings& settings, const RequestHead& head, int& status) {
   status = 403;

@@ -30,7 +30,4 @@ std::string refuse(const GuardSettings& settings, const RequestHead& head, int& 
 // The headers of every answer: nothing is loaded from elsewhere, no script in the page itself, no frames, no sniffing.
 std::vector<std::pair<std::string, std::string>> safe_headers();
 
-bool is_loopback(const std::string& host);  // an address or name of this machine alone
-bool same_token(const std::string& a, const std::string& b);
-
 }  // namespace echelon::web

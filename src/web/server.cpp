@@ -1,5 +1,6 @@
 #include "web/server.h"
 
+#include "base/access.h"
 #include "base/error.h"
 #include "web/board_actions.h"
 #include "web/page.h"

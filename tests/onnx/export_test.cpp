@@ -15,10 +15,10 @@
 #include "kernels/elementwise.h"
 #include "onnx/export_ops.h"
 #include "recipe/toml.h"
-#include "tests/onnx/small_networks.h"
 #include "tests/support/graph_runner.h"
 #include "tests/support/source_path.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/zoo_networks.h"
 
 namespace echelon::onnx {
 namespace {

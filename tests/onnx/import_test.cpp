@@ -11,9 +11,9 @@
 #include "models/zoo.h"
 #include "onnx/export.h"
 #include "recipe/toml.h"
-#include "tests/onnx/small_networks.h"
 #include "tests/support/graph_runner.h"
 #include "tests/support/source_path.h"
+#include "tests/support/zoo_networks.h"
 
 namespace echelon::onnx {
 namespace {

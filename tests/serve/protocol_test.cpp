@@ -6,12 +6,12 @@
 #include <cstring>
 
 #include "base/json.h"
+#include "serve/cells.h"
 
 namespace echelon::serve {
 namespace {
 
-const std::vector<Batcher::Field> two_inputs = {{"x", f32({2})}, {"ids", i32({1})}},
-                                  one_output = {{"logits", f32({3})}};
+const std::vector<Field> two_inputs = {{"x", f32({2})}, {"ids", i32({1})}}, one_output = {{"logits", f32({3})}};
 
 InferRequest read_text(const std::string& text, std::optional<std::size_t> json = {}) {
   return read_infer(text, json, two_inputs, one_output, 4);
@@ -93,6 +93,37 @@ TEST(Protocol, RefusesWhatDoesNotFitAndSaysWhy) {
       refusal(R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})").find("'ids' is missing"),
       std::string::npos);
   EXPECT_NE(refusal("{}", 99).find("99"), std::string::npos);
+  EXPECT_NE(refusal(R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,1e39]}]})").find("not finite"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(R"({"inputs":[{"name":"ids","shape":[1,1],"datatype":"INT32","data":[4294967297]}]})").find("32 bits"),
+      std::string::npos);
+  const std::string json =
+      R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","parameters":{"binary_data_size":8}}]})";
+  EXPECT_NE(refusal(json + std::string("\0\0\xc0\x7f\0\0\0\0", 8), json.size()).find("not finite"), std::string::npos);
+}
+
+TEST(Protocol, ReadsCellsOfATable) {
+  const std::vector<Field> columns = {{"age", f32({}), Field::Cells::numbers}, {"city", f32({}), Field::Cells::words}};
+  const std::string head = R"({"inputs":[{"name":"age","shape":[2],"datatype":)";
+  const auto read = [&](const std::string& text, std::optional<std::size_t> json = {}) {
+    return read_infer(text, json, columns, one_output, 4);
+  };
+  const InferRequest r = read(head + R"("FP64","data":[0.1,null]},
+      {"name":"city","shape":[2],"datatype":"BYTES","data":["Bern","a,\"b"]}]})");
+  EXPECT_EQ(cells_of(r.rows[0]), (std::vector<std::string_view>{"0.1", ""}));
+  EXPECT_EQ(cells_of(r.rows[1]), (std::vector<std::string_view>{"Bern", "a,\"b"}));
+  const std::string json = head + R"("INT32","parameters":{"binary_data_size":8}},
+      {"name":"city","shape":[2],"datatype":"BYTES","parameters":{"binary_data_size":9}}]})";
+  const InferRequest b = read(json + std::string("\7\0\0\0\xff\xff\xff\xff\1\0\0\0x\0\0\0\0", 17), json.size());
+  EXPECT_EQ(cells_of(b.rows[0]), (std::vector<std::string_view>{"7", "-1"}));
+  EXPECT_EQ(cells_of(b.rows[1]), (std::vector<std::string_view>{"x", ""}));
+  EXPECT_THROW(read(json + std::string("\7\0\0\0\xff\xff\xff\xff\x9\0\0\0x\0\0\0\0", 17), json.size()), BadInput);
+  EXPECT_THROW(read(head + R"("FP64","data":[1]},{"name":"city","shape":[2],"datatype":"BYTES","data":["a","b"]}]})"),
+               BadInput);
+  EXPECT_THROW(
+      read(head + R"("FP64","data":[1,{}]},{"name":"city","shape":[2],"datatype":"BYTES","data":["a","b"]}]})"),
+      BadInput);
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/access.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/answers/loaded_run.h"
+#include "cli/models/serve_inputs.h"
 #include "cli/verbs.h"
 #include "serve/server.h"
 #include "world/os/cores.h"
@@ -20,7 +22,7 @@ struct ServeSettings {
   serve::ServerSettings server;
   serve::BatcherSettings batcher;
   std::int64_t body_mb = 16;
-  double window_ms = 0.5;
+  double window_ms = 0.5, wait_ms = 50;
   int cores = available_cores();
   bool ema = false, json = false;
 };
@@ -62,6 +64,7 @@ void serve_models(ServeSettings s) {
   s.server.body_bytes = static_cast<std::size_t>(s.body_mb) << 20;
   s.server.batch = s.batcher.batch;
   s.batcher.window_seconds = s.window_ms * 1e-3;
+  s.batcher.queue_seconds = s.server.most_seconds = s.wait_ms * 1e-3;
   s.batcher.workers = s.cores;
   s.batcher.queue = std::max(s.batcher.queue, s.batcher.batch);
   std::vector<std::unique_ptr<Loaded>> loaded;
@@ -71,9 +74,9 @@ void serve_models(ServeSettings s) {
     if (serve::find_model(models, one->argument.name, one->argument.version))
       bad_input("{} version {} is there twice: give one of them another version", one->argument.name,
                 one->argument.version);
-    one->run = load_run(*disk, one->argument.run, s.checkpoint, s.ema);
-    one->batcher = std::make_unique<serve::Batcher>(*one->run.prepared.model, one->run.table,
-                                                    one->run.parameters.as<float>(), s.batcher);
+    one->run = load_run(*disk, one->argument.run, s.checkpoint, s.ema, RunData::described);
+    one->batcher = std::make_unique<serve::Batcher>(
+        *one->run.prepared.model, one->run.table, one->run.parameters.as<float>(), s.batcher, serve_adapter(one->run));
     models.push_back({one->argument.name, one->argument.version, one->batcher.get()});
     loaded.push_back(std::move(one));
   }
@@ -115,7 +118,12 @@ void add_serve(Verb program) {
   verb.add_option("--queue", s->batcher.queue, "Samples at most that wait for a model; more are refused with 429")
       .show_default()
       .range(1, 1 << 20);
-  verb.add_option("--connections", s->server.connections, "Connections at most that are served at once")
+  verb.add_option("--wait", s->wait_ms,
+                  "Milliseconds that an answer may take at the speed so far; more requests get 429")
+      .show_default()
+      .range(1.0, 60000.0);
+  verb.add_option("--connections", s->server.connections,
+                  "Requests at most that are at work at once, refusing others included")
       .show_default()
       .range(1, 4096);
   verb.add_option("--body", s->body_mb, "Megabytes at most in one request").show_default().range(1, 1024);

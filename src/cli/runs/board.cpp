@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/access.h"
 #include "base/error.h"
 #include "cli/runs/run_facts.h"
 #include "cli/runs/run_samples.h"
@@ -54,7 +55,7 @@ std::string token_of(const BoardSettings& s) {
 }
 
 void serve_board(const BoardSettings& s) {
-  if (!web::is_loopback(s.host) && s.token_file.empty())
+  if (!is_loopback(s.host) && s.token_file.empty())
     bad_input(
         "--host {}: other machines could reach the page there, so it needs --token-file (made by `echelon secret`), "
         "--certificate and --key",

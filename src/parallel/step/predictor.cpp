@@ -1,8 +1,10 @@
 #include "parallel/step/predictor.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
+#include "models/answer_batch.h"
 
 namespace echelon {
 
@@ -20,6 +22,17 @@ data::LoaderOptions predicting(const data::Dataset& data, int cores) {
   o.shards = std::clamp<std::uint64_t>((batch + slice_samples - 1) / slice_samples, 1, slices);
   o.threads = cores;
   return o;
+}
+
+// The slice's samples, and zeros for those that fill the batch up.
+void fill_inputs(Executor& e, const data::Batch& batch, const std::vector<data::Field>& fields, std::uint64_t slice) {
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const auto it = e.inputs().find(fields[f].name);
+    if (it == e.inputs().end()) continue;
+    const std::size_t bytes = batch.slice(slice).count * fields[f].bytes();
+    std::memcpy(it->second.data(), batch.field(slice, f).data(), bytes);
+    std::memset(it->second.data() + bytes, 0, it->second.size() - bytes);
+  }
 }
 
 }  // namespace
@@ -46,17 +59,18 @@ void Predictor::run(const std::function<void(int slice, const Answers&)>& each,
   for (std::uint64_t step = 0; step < steps; ++step) {
     const data::Batch& batch = loader_.at(step);
     for (int s = 0; s < slices; ++s)
-      plans_.prepare(static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count));
+      plans_.prepare(models::answer_batch(static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count)));
     cores_.run([&](int core) {
       const ShardRange own = shards_of(core, cores_.count(), slices);
       for (int s = own.first; s < own.last; ++s) {
         const data::Slice slice = batch.slice(static_cast<std::uint64_t>(s));
         if (slice.count == 0) continue;
-        Executor& e = runners_[static_cast<std::size_t>(core)].run(batch, loader_.dataset().fields(),
-                                                                   {.shard = static_cast<std::uint32_t>(s)}, nullptr);
-        const auto bytes = e.output(output_);
-        each(s,
-             {slice.first, slice.count, {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)}});
+        Executor& e = runners_[static_cast<std::size_t>(core)].executor(
+            models::answer_batch(static_cast<std::int64_t>(slice.count)));
+        fill_inputs(e, batch, loader_.dataset().fields(), static_cast<std::uint64_t>(s));
+        e.run({.shard = static_cast<std::uint32_t>(s)});
+        const auto* numbers = reinterpret_cast<const float*>(e.output(output_).data());
+        each(s, {slice.first, slice.count, {numbers, slice.count * static_cast<std::size_t>(width_)}});
       }
     });
     done += batch.samples();

@@ -1,6 +1,7 @@
 #pragma once
 // What a model says about samples whose targets nobody knows: its prediction graph on batches, on all cores. The answer
-// to a sample does not depend on the samples beside it, nor on how many cores there are.
+// to a sample does not depend, to the bit, on the samples beside it, nor on how many there are or how many cores
+// (models/answer_batch.h).
 
 #include <functional>
 #include <span>

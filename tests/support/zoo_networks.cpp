@@ -1,4 +1,4 @@
-#include "tests/onnx/small_networks.h"
+#include "tests/support/zoo_networks.h"
 
 namespace echelon::test {
 namespace {
