@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/answers/loaded_run.h"
+#include "cli/models/output_file.h"
 #include "cli/verbs.h"
 #include "onnx/export.h"
 #include "onnx/names.h"
@@ -100,6 +101,7 @@ void export_run(const ExportSettings& s) {
   if (!s.file.ends_with(".onnx") && !s.file.ends_with(".safetensors"))
     bad_input("{}: the file's name says what it becomes, .onnx or .safetensors", s.file);
   if (disk->is_directory(s.file)) bad_input("{} is a folder", s.file);
+  expect_folder_of(*disk, s.file);
   const LoadedRun run = load_run(*disk, s.run, s.checkpoint, s.ema);
   s.file.ends_with(".onnx") ? export_onnx(*disk, s, run) : export_safetensors(*disk, s, run);
 }

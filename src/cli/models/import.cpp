@@ -1,10 +1,13 @@
 // `echelon import`: networks and weights from elsewhere, to go on training here.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/models/output_file.h"
 #include "cli/verbs.h"
+#include "data/kinds.h"
 #include "graph/program.h"
 #include "onnx/import.h"
 #include "onnx/names.h"
@@ -30,6 +33,13 @@ void save_weights(Disk& disk, const std::string& path, const std::vector<onnx::N
   const std::string beside = path + ".new";
   write_safetensors(disk, beside, views, metadata);
   disk.rename(beside, path);
+}
+
+void expect_data_kind(const std::string& kind) {
+  const std::vector<std::string> all = data::kind_names();
+  if (!kind.empty() && std::ranges::find(all, kind) == all.end())
+    bad_input("--data {}: there is no such kind of data{}; `echelon data list` has the sets, docs/data.md the formats",
+              kind, did_you_mean(kind, all));
 }
 
 // The recipe: the network layer by layer, its weights, and how to go on.
@@ -65,6 +75,8 @@ void import_onnx(Disk& disk, const ImportSettings& s) {
   const std::string stem = s.output.ends_with(".toml") ? s.output.substr(0, s.output.size() - 5) : s.output;
   const std::string toml = stem + ".toml", weights = stem + ".safetensors";
   if (!disk.exists(s.file)) bad_input("{}: there is no such file", s.file);
+  expect_folder_of(disk, toml);
+  expect_data_kind(s.data);
   for (const std::string& there : {toml, weights})
     if (disk.exists(there)) bad_input("{} is there already: give another name, or move it away", there);
   const auto bytes = read_file(disk, s.file, onnx::most_file_bytes);
@@ -116,6 +128,7 @@ void import_safetensors(Disk& disk, const ImportSettings& s) {
     if (SafetensorsFile::is_float(t)) given.push_back({t.name, t.shape, file.read_floats(t)});
   const auto weights = onnx::from_torch_names(prepared.model->name(), std::move(wanted), given);
   const std::string out = s.output.ends_with(".safetensors") ? s.output : s.output + ".safetensors";
+  expect_folder_of(disk, out);
   save_weights(disk, out, weights, {{"format", "pt"}, {"imported_from", s.file}});
   if (s.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"weights", out}, {"tensors", weights.size()}}.dump());
