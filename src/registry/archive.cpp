@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "registry/labels.h"
 #include "registry/word_planes.h"
 #include "track/checkpoint.h"
 
@@ -165,28 +166,35 @@ SnapshotFiles read_archived(Disk& disk, const RunFolder& folder, std::int64_t st
 ArchiveResult archive_checkpoints(Disk& disk, const RunFolder& folder) {
   std::vector<CheckpointEntry> entries = list_checkpoints(disk, folder.checkpoints());
   std::ranges::reverse(entries);  // oldest first
-  const std::vector<std::int64_t> there = archived_steps(disk, folder);
+  const auto best = best_valid(disk, folder.checkpoints()).found;
+  std::vector<std::int64_t> needed = registered_steps(read_labels(disk, folder));
+  if (!entries.empty()) needed.push_back(entries.back().step);
+  std::erase_if(entries, [&](const CheckpointEntry& e) {
+    return (best && best->path == e.path) || std::ranges::find(needed, e.step) != needed.end();
+  });
+  std::vector<std::int64_t> there = archived_steps(disk, folder);
   disk.make_directories(archive_folder(folder));
   std::int64_t base_step = -1;
   SnapshotFiles base;
-  int chain = 0;
-  if (!there.empty()) base_step = there.back(), base = read_archived(disk, folder, base_step);
   for (const CheckpointEntry& entry : entries) {
-    if (std::ranges::find(there, entry.step) != there.end() || entry.step <= base_step) continue;
+    const auto next = std::ranges::lower_bound(there, entry.step);
+    if (next != there.end() && *next == entry.step) continue;
     open_checkpoint(disk, entry.path);  // damaged ones do not become part of the archive
     SnapshotFiles files = checkpoint_files(disk, entry.path);
-    const bool whole = base_step < 0 || ++chain >= longest_chain;
+    // The difference to the newest one before it.
+    const auto before = next - there.begin();
+    const bool whole = before % longest_chain == 0;
+    if (!whole && base_step != *(next - 1)) base_step = *(next - 1), base = read_archived(disk, folder, base_step);
     const std::vector<std::byte> packed = pack_snapshot(entry.step, files, base_step, whole ? nullptr : &base);
     const std::string path = snapshot_path(folder, entry.step);
     if (unpack_snapshot(packed, whole ? nullptr : &base, path) != files)
       fail("{}: did not become the same bytes again; nothing was removed", path);
     write_file_atomically(disk, path, packed);
-    if (whole) chain = 0;
+    there.insert(next, entry.step);
     base_step = entry.step, base = std::move(files);
   }
   ArchiveResult result;
-  const std::vector<std::int64_t> now = archived_steps(disk, folder);
-  for (const std::int64_t step : now) {
+  for (const std::int64_t step : there) {
     const auto packed = read_file(disk, snapshot_path(folder, step), largest_file);
     for (const auto& e : read_snapshot_header(packed, snapshot_path(folder, step)).files) {
       result.plain += e.bytes;
@@ -195,10 +203,7 @@ ArchiveResult archive_checkpoints(Disk& disk, const RunFolder& folder) {
     result.archived += packed.size();
     ++result.snapshots;
   }
-  const auto best = best_valid(disk, folder.checkpoints()).found;
-  for (std::size_t i = 0; i + 1 < entries.size(); ++i) {
-    const CheckpointEntry& entry = entries[i];
-    if ((best && best->path == entry.path) || std::ranges::find(now, entry.step) == now.end()) continue;
+  for (const CheckpointEntry& entry : entries) {
     disk.remove_all(entry.path);
     result.removed.push_back(entry.step);
   }

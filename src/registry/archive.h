@@ -45,8 +45,8 @@ struct ArchiveResult {
   std::vector<std::int64_t> removed;                      // steps whose checkpoints were removed
 };
 
-// Puts every checkpoint that is not there yet into the archive, reads it back, compares, and then removes those
-// checkpoints that neither eval nor a resume would take (not the newest, not the best).
+// Puts every checkpoint into the archive that neither eval, nor a resume, nor a registered model takes (not the newest,
+// not the best, not one of registered_steps), reads it back, compares, and then removes it.
 ArchiveResult archive_checkpoints(Disk& disk, const RunFolder& folder);
 
 std::vector<std::int64_t> archived_steps(Disk& disk, const RunFolder& folder);  // in order

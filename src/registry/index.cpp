@@ -85,6 +85,11 @@ std::string throw_away(Disk& disk, const std::string& root, const std::string& n
     bad_input("there is no run '{}' in {}{}", name, root, did_you_mean(name, run_names(disk, root)));
   const auto lock = lock_folder(folder.path);
   if (!lock) bad_input("{}: a process trains in it; stop that first", folder.path);
+  for (const ModelVersion& v : read_labels(disk, folder).versions)
+    if (v.stage != "archived")
+      bad_input(
+          "{}: {}@{} is its step {} (stage {}). If nobody needs that any more: echelon models stage {} {} archived",
+          name, v.model, v.version, v.step, v.stage, v.model, v.version);
   const std::string to = trash_of(root) + "/" + name;
   move_run(disk, folder.path, to, name);
   return to;

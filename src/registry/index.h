@@ -25,7 +25,8 @@ IndexCounts refresh_index(Disk& disk, const std::string& root, Registry& registr
 void refresh_run(Disk& disk, const std::string& root, Registry& registry, const ReadRecord& read,
                  const std::string& name);
 
-// Moves a run to the trash, and back. BadInput while a process trains in it, or if there is none of that name.
+// Moves a run to the trash, and back. BadInput while a process trains in it, while a registered model is one of its
+// checkpoints, or if there is none of that name.
 std::string throw_away(Disk& disk, const std::string& root, const std::string& name);  // its path there
 std::string take_back(Disk& disk, const std::string& root, const std::string& name);
 std::vector<std::string> in_trash(Disk& disk, const std::string& root);

@@ -1,9 +1,11 @@
 #include "registry/labels.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "track/checkpoint.h"
 
 namespace echelon {
 
@@ -23,7 +25,20 @@ void check_word(const std::string& word, const char* what) {
 }  // namespace
 
 void check_tag(const std::string& tag) { check_word(tag, "tag"); }
-void check_model_name(const std::string& name) { check_word(name, "name of a model"); }
+
+void check_model_name(const std::string& name) {
+  const auto allowed = [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; };
+  if (name.empty() || name.size() > longest_tag || !std::isalnum(static_cast<unsigned char>(name[0])) ||
+      !std::ranges::all_of(name, allowed))
+    bad_input("'{}' is no name of a model: one to {} of a-z, A-Z, 0-9, '.', '_' and '-', and none of the last three first",
+              name, longest_tag);
+}
+
+std::vector<std::int64_t> registered_steps(const Labels& labels) {
+  std::vector<std::int64_t> steps;
+  for (const ModelVersion& v : labels.versions) steps.push_back(v.step);
+  return steps;
+}
 
 void check_note(const std::string& note) {
   if (note.size() > longest_note) bad_input("a note has at most {} characters, this one {}", longest_note, note.size());
@@ -70,7 +85,7 @@ Labels read_labels(Disk& disk, const RunFolder& folder) {
                                  .version = v.at("version").get<std::int64_t>(),
                                  .stage = v.at("stage").get<std::string>(),
                                  .step = v.at("step").get<std::int64_t>()});
-      check_model_name(labels.versions.back().model);
+      check_word(labels.versions.back().model, "name of a model");
       check_stage(labels.versions.back().stage);
     }
   } catch (const Json::exception& problem) {
@@ -80,6 +95,8 @@ Labels read_labels(Disk& disk, const RunFolder& folder) {
 }
 
 void write_labels(Disk& disk, const RunFolder& folder, const Labels& labels) {
+  // First what keeps the checkpoints: a version without one would be worse than a checkpoint too many.
+  keep_checkpoints(disk, folder.checkpoints(), registered_steps(labels));
   write_file_atomically(disk, labels_path(folder),
                         to_json(labels).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }

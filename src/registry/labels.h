@@ -28,8 +28,10 @@ struct Labels {
 
 std::string labels_path(const RunFolder& folder);
 Labels read_labels(Disk& disk, const RunFolder& folder);  // none if there is no file; BadInput if it is damaged
+// Also tells the checkpoints which of them registered models need (track/checkpoint.h, keep_checkpoints).
 void write_labels(Disk& disk, const RunFolder& folder, const Labels& labels);
 
+std::vector<std::int64_t> registered_steps(const Labels& labels);  // of checkpoints that must not be removed
 Json to_json(const Labels& labels);
 
 // BadInput if a tag, a note, a model's name or a stage is not one: too long, or with characters that are none.

@@ -158,7 +158,9 @@ class Compiler {
     query_.names.push_back(name);
     query_.values.emplace_back(name);
     const std::string has = "EXISTS (SELECT 1 FROM vals v WHERE v.run = runs.id AND v.key = ?";
-    if (words_.now().kind != Token::Kind::sign || words_.now().text == ")") return has + ")";
+    // A name alone: the run has it, and it is neither 0 nor false.
+    if (words_.now().kind != Token::Kind::sign || words_.now().text == ")")
+      return has + " AND COALESCE(v.num, 1) <> 0)";
     const std::string sign = words_.take().text;
     if (sign == "(") words_.refuse("a name is followed by one of = != < <= > >= ~");
     const Token value = words_.take();

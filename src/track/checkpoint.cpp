@@ -4,13 +4,14 @@
 #include <charconv>
 #include <limits>
 
+#include "base/text.h"
 #include "track/weights_hash.h"
 
 namespace echelon {
 
 namespace {
 
-constexpr std::string_view prefix = "step-";
+constexpr std::string_view prefix = "step-", kept_file = "kept";
 constexpr std::uint64_t manifest_limit = 16u << 20;
 
 std::string parent_of(const std::string& path) {
@@ -191,6 +192,26 @@ void remove_remains(Disk& disk, const std::string& parent) {
   }
 }
 
+void keep_checkpoints(Disk& disk, const std::string& parent, const std::vector<std::int64_t>& steps) {
+  const std::string path = fmt::format("{}/{}", parent, kept_file);
+  if (!disk.is_directory(parent) || (steps.empty() && !disk.exists(path))) return;
+  std::string text;
+  for (const std::int64_t step : steps) text += fmt::format("{}\n", step);
+  write_file_atomically(disk, path, text);
+}
+
+std::vector<std::int64_t> kept_checkpoints(Disk& disk, const std::string& parent) {
+  const std::string path = fmt::format("{}/{}", parent, kept_file);
+  std::vector<std::int64_t> steps;
+  if (!disk.exists(path)) return steps;
+  for (const std::string_view line : split(read_text(disk, path, 1u << 20), '\n')) {
+    std::int64_t step = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), step);
+    if (error == std::errc() && end == line.data() + line.size()) steps.push_back(step);
+  }
+  return steps;
+}
+
 void prune_checkpoints(Disk& disk, const std::string& parent, std::int64_t current_step, int keep_last,
                        bool keep_best) {
   remove_remains(disk, parent);
@@ -201,10 +222,12 @@ void prune_checkpoints(Disk& disk, const std::string& parent, std::int64_t curre
     for (const auto& entry : entries)
       if (const Merit merit = merit_of(disk, entry); merit.scored && merit > best_merit)
         best = &entry, best_merit = merit;
+  const std::vector<std::int64_t> needed = kept_checkpoints(disk, parent);
   int kept = 0;
   for (const auto& entry : entries) {
     if (entry.step > current_step) continue;  // left by a run that was resumed from further back: will be overwritten
-    if (kept++ < std::max(1, keep_last) || &entry == best) continue;
+    if (kept++ < std::max(1, keep_last) || &entry == best || std::ranges::find(needed, entry.step) != needed.end())
+      continue;
     // Renamed first, so that what a crash leaves of it does not look like a damaged checkpoint.
     disk.rename(entry.path, entry.path + ".gone");
     disk.remove_all(entry.path + ".gone");

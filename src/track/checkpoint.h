@@ -58,14 +58,20 @@ struct CheckpointSearch {
   std::vector<std::string> skipped;  // one message for every newer one, or one that may be better, that cannot be used
 };
 CheckpointSearch latest_valid(Disk& disk, const std::string& parent);
-// The one with the best score; of equal ones that with the lowest loss, then the earliest. The newest if none has a score.
+// The one with the best score; of equal ones that with the lowest loss, then the earliest. The newest if none has a
+// score.
 CheckpointSearch best_valid(Disk& disk, const std::string& parent);
 
 // Removes the remains of saves and removals that were cut short, and gives a replaced checkpoint its name back.
 void remove_remains(Disk& disk, const std::string& parent);
 
+// Checkpoints that are needed for another reason than resuming: pruning leaves these steps alone from now on. An empty
+// list forgets all.
+void keep_checkpoints(Disk& disk, const std::string& parent, const std::vector<std::int64_t>& steps);
+std::vector<std::int64_t> kept_checkpoints(Disk& disk, const std::string& parent);  // what was said last
+
 // The same, and removes what is older than the `keep_last` newest up to `current_step`, but never the one with the best
-// score if `keep_best`.
+// score if `keep_best`, nor one of kept_checkpoints().
 void prune_checkpoints(Disk& disk, const std::string& parent, std::int64_t current_step, int keep_last, bool keep_best);
 
 }  // namespace echelon

@@ -97,6 +97,17 @@ MetricsFile read_metrics(Disk& disk, const std::string& path) {
   return found;
 }
 
+std::vector<MetricPoint> read_evaluations(Disk& disk, const std::string& path) {
+  std::vector<MetricPoint> found;
+  if (!disk.exists(path)) return found;
+  for_each_line(disk, path, [&](std::string_view line, bool whole) {
+    // Most lines are of training: they are not even parsed.
+    if (!whole || (line.find("\"test_loss\"") == line.npos && line.find("\"val_loss\"") == line.npos)) return;
+    if (auto point = parse_metric(line)) found.push_back(std::move(*point));
+  });
+  return found;
+}
+
 MetricsFile cut_metrics(Disk& disk, const std::string& path, std::int64_t step) {
   MetricsFile kept;
   if (!disk.exists(path)) return kept;

@@ -38,6 +38,8 @@ struct MetricsFile {
 };
 
 MetricsFile read_metrics(Disk& disk, const std::string& path);  // nothing if there is no such file
+// The points of evaluations alone (those with a loss of another part), many times quicker.
+std::vector<MetricPoint> read_evaluations(Disk& disk, const std::string& path);
 
 // Forgets every point after `step`, and damaged lines: what a run does that goes on from there. Returns what is left,
 // and how many lines were damaged.

@@ -174,20 +174,19 @@ std::pair<std::optional<MetricPoint>, std::optional<MetricPoint>> ends_of_metric
     return text;
   };
   std::pair<std::optional<MetricPoint>, std::optional<MetricPoint>> ends;
-  const auto look = [&](std::string text, bool from_start) {
-    text.resize(text.find_last_of('\n') + 1);  // nothing if there is no whole line
-    if (!from_start) text.erase(0, text.find('\n') + 1);
-    while (!text.empty()) {
-      const auto end = text.find('\n');
-      if (auto point = parse_metric(std::string_view(text).substr(0, end))) {
-        if (from_start && !ends.first) ends.first = point;
-        ends.second = std::move(point);
-      }
-      text.erase(0, end + 1);
-    }
-  };
-  look(lines_at(0), true);
-  if (size > piece) look(lines_at(size - piece), false);
+  const std::string begin = lines_at(0);
+  std::string_view text = begin;
+  for (std::size_t end; !ends.first && (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1))
+    ends.first = parse_metric(text.substr(0, end));
+  const std::string last = size > piece ? lines_at(size - piece) : begin;
+  text = std::string_view(last).substr(0, last.find_last_of('\n') + 1);  // nothing if there is no whole line
+  while (!ends.second && !text.empty()) {
+    text.remove_suffix(1);
+    const std::size_t before = text.find_last_of('\n');
+    if (before == text.npos && size > piece) break;  // the middle of a line
+    ends.second = parse_metric(text.substr(before + 1));
+    text = text.substr(0, before + 1);
+  }
   return ends;
 }
 

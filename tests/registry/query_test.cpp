@@ -68,6 +68,15 @@ TEST_F(Query, ARunHasSeveralTags) {
   EXPECT_EQ(found("tag"), "b");
 }
 
+TEST_F(Query, ANameAloneIsTrueWhereItIsNeitherMissingNorZeroNorFalse) {
+  RunRecord starred = record("e", {{"train.shuffle", 0.0}});
+  starred.labels.star = true;
+  registry.put(starred);
+  EXPECT_EQ(found("star"), "e");
+  EXPECT_EQ(found("not star"), "abcd");
+  EXPECT_EQ(found("train.shuffle"), "d");
+}
+
 TEST_F(Query, WhatARunDoesNotHaveIsNeitherEqualNorUnequalAndComesLast) {
   EXPECT_EQ(found("test_accuracy != 0.97"), "ab");
   EXPECT_EQ(found("test_accuracy"), "abc");

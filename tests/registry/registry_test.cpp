@@ -159,6 +159,9 @@ TEST(Labels, TagsAreWordsAndStagesAreFour) {
   for (const std::string& bad : {std::string(""), std::string("a\nb"), std::string("a,b"), std::string(65, 'x')})
     EXPECT_THROW(check_tag(bad), BadInput) << bad;
   EXPECT_TRUE(says(complaint_of([] { check_stage("productoin"); }), "did you mean 'production'?"));
+  for (const char* bad : {"", "x@1", "a b/../c", "..", "-x", "a/b", "a,b", "\xc3\xa4"})
+    EXPECT_THROW(check_model_name(bad), BadInput) << bad;
+  for (const char* good : {"digits", "lenet-5.1_b", "7"}) EXPECT_NO_THROW(check_model_name(good)) << good;
 }
 
 }  // namespace

@@ -61,6 +61,9 @@ class Verbs(unittest.TestCase):
 
     def test_trash_and_back(self):
         self.run_verb("runs", "note", "demo-2", "away")
+        self.run_verb("runs", "star", "demo-2")
+        self.assertEqual(self.names("star"), ["demo-2"])
+        self.assertRegex(self.run_verb("runs", "find", "star and note ~ away").stdout, r"\* demo-2 +\* +away")
         self.run_verb("runs", "trash", "demo-2")
         self.assertEqual(self.names(""), ["demo-1"])
         self.assertEqual(self.result("runs", "trash", "--list"), ["demo-2"])
@@ -74,6 +77,11 @@ class Verbs(unittest.TestCase):
         self.assertEqual([(v["version"], v["stage"], v["run"]) for v in self.result("models", "versions", "digits")],
                          [(1, "production", "demo-1"), (2, "staging", "demo-2")])
         self.assertEqual(self.names("stage = production"), ["demo-1"])
+        self.assertIn("digits@1", self.run_verb("runs", "find", "registered").stdout)
+        refused = self.run_verb("runs", "trash", "demo-1", ok=False)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("digits@1", refused.stderr)
+        self.assertEqual(self.run_verb("models", "register", "demo-1", "--name", "x@1", ok=False).returncode, 2)
         self.assertEqual(self.run_verb("models", "stage", "digits", "1", "prod", ok=False).returncode, 2)
         self.result("train", RECIPE, "--set", "data.limit=100", "--set", "data.limit_test=50", "--set", "train.epochs=1", "--set", "model.init=runs/demo-1", "--run", "runs/child")
         chain = self.result("runs", "lineage", "child")
@@ -95,7 +103,8 @@ class Verbs(unittest.TestCase):
         files = lambda: {p.relative_to(run): p.read_bytes() for p in pathlib.Path(run, "checkpoints").rglob("*") if p.is_file()}
         before = files()
         result = self.result("runs", "archive", "demo-1")
-        self.assertEqual(result["snapshots"] * 3, len(before))
+        self.assertEqual(result["snapshots"], len(result["removed"]))
+        self.assertEqual(3 * result["snapshots"] + len(files()), len(before))
         self.result("runs", "archive", "demo-1", "--restore", "all")
         self.assertEqual(files(), before)
 

@@ -76,7 +76,7 @@ RunFacts run_facts(Disk& disk, RunInfo info) {
   facts.recipe = recipe_of(disk, facts.info.folder);
   facts.model = model_of(facts.recipe);
   facts.state = state_of(facts.info);
-  facts.best = best_of(read_metrics(disk, facts.info.folder.metrics()).points, monitor_of(facts.recipe));
+  facts.best = best_of(read_evaluations(disk, facts.info.folder.metrics()), monitor_of(facts.recipe));
   return facts;
 }
 

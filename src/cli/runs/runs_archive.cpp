@@ -69,8 +69,8 @@ void archive_run(const ArchiveSettings& s) {
     return;
   }
   fmt::print(
-      "{}: {} snapshots, {} instead of {} ({:.0f} %; weights alone {:.0f} %); {} checkpoints removed, the newest and "
-      "the best stay\n"
+      "{}: {} snapshots, {} instead of {} ({:.0f} %; weights alone {:.0f} %); {} checkpoints removed; the newest, "
+      "the best and those of registered models stay\n"
       "back with: echelon runs archive {} --restore STEP\n",
       archive_folder(folder), r.snapshots, human_bytes(static_cast<double>(r.archived)),
       human_bytes(static_cast<double>(r.plain)), 100 * share, 100 * weights, r.removed.size(), shell_quoted(s.run));

@@ -21,6 +21,14 @@ using SharedSettings = std::shared_ptr<RegistrySettings>;
 
 std::string cell_of(const RunRecord& record, const std::string& key) {
   if (key == "tag" || key == "tags") return record.labels.tags.empty() ? "-" : joined(record.labels.tags);
+  if (key == "star") return record.labels.star ? "*" : "-";
+  if (key == "note") return record.labels.note.empty() ? "-" : brief(record.labels.note);
+  if (key == "registered" || key == "stage") {
+    std::vector<std::string> all;
+    for (const ModelVersion& v : record.labels.versions)
+      all.push_back(key == "stage" ? v.stage : fmt::format("{}@{}", v.model, v.version));
+    return all.empty() ? "-" : joined(all);
+  }
   const auto it = record.values.find(key);
   if (it == record.values.end()) return "-";
   if (const auto* number = std::get_if<double>(&it->second)) return fmt::format("{:.6g}", *number);
