@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/answers/loaded_run.h"
 #include "cli/answers/metric_text.h"
+#include "run/interrupted.h"
 #include "track/draw.h"
 #include "world/os/host.h"
 
@@ -69,7 +70,7 @@ void print_result(std::ostream& out, const PreparedRun& p, const std::optional<P
                   std::int64_t before) {
   const int columns = terminal_columns(1);
   const bool colour = is_terminal(1);
-  const bool stopped = r.stopped_by == "signal";  // the last evaluation was of earlier weights
+  const bool stopped = was_interrupted(r.stopped_by);  // the last evaluation was of earlier weights
   if (predictions && p.test->info().classes <= 20) {
     const auto names = class_names_of(p.test->info());
     out << "\n" << draw_confusion(predictions->confusion, names, columns, colour) << "\n";

@@ -8,6 +8,7 @@
 #include "kernels/peak.h"
 #include "run/agreement.h"
 #include "run/first_evaluator.h"
+#include "run/interrupted.h"
 #include "run/rank_times.h"
 #include "run/training_memory.h"
 #include "run/weights.h"
@@ -308,7 +309,7 @@ void Training::evaluate_test() {
 RunSummary Training::run(const StopFlag& stop) {
   data::Loader loader(job_.train, loader_options());
   Memory& m = *memory_;
-  if (m.stopped_by == "signal" || (m.stopped_by == "end" && next_ < job_.total_steps))
+  if (was_interrupted(m.stopped_by) || (m.stopped_by == "end" && next_ < job_.total_steps))
     m.stopped_by.clear(), m.test.reset();  // that is what resuming is for, and a later end
   pace_ = {.begin = clock_.seconds(), .first_step = next_};
   if (keeper_ && m.stopped_by.empty()) keep();
@@ -338,9 +339,9 @@ RunSummary Training::run(const StopFlag& stop) {
     }
   }
   if (m.stopped_by == "resize") return hand_over();
-  if (evaluate_ && !last_evaluation_ && m.stopped_by != "signal")
+  if (evaluate_ && !last_evaluation_ && !was_interrupted(m.stopped_by))
     last_evaluation_ = evaluate_({});  // resumed when all was done
-  if (job_.validation && job_.test && m.stopped_by != "signal") {
+  if (job_.validation && job_.test && !was_interrupted(m.stopped_by)) {
     if (m.test)
       load_best();  // it was tested before
     else

@@ -13,11 +13,11 @@ constexpr double between_looks_while_paused = 0.2;
 }
 
 struct Training::Order {
-  enum Kind : std::int64_t { none, pause, resume, checkpoint, stop, rate, resize } kind = none;
+  enum Kind : std::int64_t { none, pause, resume, checkpoint, stop, signal, rate, resize } kind = none;
   double value = 1;
 };
 
-// What rank 0 has been asked, or `stop` if some rank has received a signal; the same on all ranks. Collective.
+// What rank 0 has been asked, or `signal` if some rank has received a signal; the same on all ranks. Collective.
 Training::Order Training::next_order(const StopFlag& stop) {
   Order order;
   if (control_)
@@ -33,7 +33,7 @@ Training::Order Training::next_order(const StopFlag& stop) {
       control_->journal(next_, *request);
     }
   const std::int64_t signalled = stop.load(std::memory_order_relaxed) ? 1 : 0;
-  if (std::ranges::max(team_.all_gather_struct(signalled)) > 0) return {.kind = Order::stop};
+  if (std::ranges::max(team_.all_gather_struct(signalled)) > 0) return {.kind = Order::signal};
   if (team_.world().size() > 1) team_.broadcast(std::as_writable_bytes(std::span(&order, 1)));
   return order;
 }
@@ -59,7 +59,8 @@ void Training::obey(const StopFlag& stop) {
         note(fmt::format("saved step {}, as asked", next_));
         break;
       case Order::stop:
-        memory_->stopped_by = "signal";
+      case Order::signal:
+        memory_->stopped_by = order.kind == Order::stop ? "request" : "signal";
         stop_agreed_ = true;
         return;
       case Order::rate:

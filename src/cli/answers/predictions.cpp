@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/answers/loaded_run.h"
+#include "run/interrupted.h"
 
 namespace echelon::cli {
 
@@ -62,7 +63,7 @@ Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) 
 std::optional<Predictions> predict_test(const PreparedRun& prepared, Training& training, const RunSummary& summary,
                                         Cores& cores) {
   constexpr std::int64_t most_classes = 100;
-  if (!summary.test || summary.stopped_by == "signal" || prepared.model->task() != models::Task::classify ||
+  if (!summary.test || was_interrupted(summary.stopped_by) || prepared.model->task() != models::Task::classify ||
       prepared.test->info().classes > most_classes)
     return std::nullopt;
   return predict_all(prepared, training, cores);

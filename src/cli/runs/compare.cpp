@@ -14,6 +14,7 @@
 #include "cli/training/world_flags.h"
 #include "cli/verbs.h"
 #include "recipe/prepare.h"
+#include "run/interrupted.h"
 #include "run/job.h"
 #include "world/os/command.h"
 #include "world/os/host.h"
@@ -88,8 +89,8 @@ std::string last_lines(const std::string& text) {
 
 std::string in_words(const ComparedRun& run) {
   const ComparedResult r = result_of(run, 0);
-  std::string text =
-      fmt::format("{} {}", r.ended_by == "signal" ? "stopped after" : "done in", human_duration(r.seconds.value_or(0)));
+  std::string text = fmt::format("{} {}", was_interrupted(r.ended_by) ? "stopped after" : "done in",
+                                 human_duration(r.seconds.value_or(0)));
   if (r.accuracy) text += fmt::format(", test accuracy {:.2f} %", 100 * *r.accuracy);
   return text;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/interrupted.h"
 
 namespace echelon::cli {
 
@@ -105,7 +106,7 @@ std::string comparison_table(const std::vector<ComparedRun>& runs, double target
   for (const ComparedRun& run : runs)
     if (!run.failed.empty())
       text += fmt::format("\n{} failed: {}\n", run.system, run.failed);
-    else if (result_of(run, target).ended_by == "signal")
+    else if (was_interrupted(result_of(run, target).ended_by))
       text += fmt::format("\n{} was stopped: what it had reached by then is above\n", run.system);
   return text;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/answers/metric_text.h"
+#include "run/interrupted.h"
 #include "run/job.h"
 #include "track/run.h"
 #include "world/os/command.h"
@@ -127,7 +128,7 @@ void train_folds(const TrainSettings& s, std::int64_t folds, const std::vector<s
       failed += fmt::format("\nfold {}: {}", fold, result.output);
       continue;
     }
-    if (summary.value("stopped_by", std::string()) == "signal") break;
+    if (was_interrupted(summary.value("stopped_by", std::string()))) break;
     summaries.push_back(summary);
     const std::string monitor = summary.value("monitor", std::string());
     fmt::print(stderr, "fold {} of {}: {}\n", fold, folds,
