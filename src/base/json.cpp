@@ -8,6 +8,17 @@
 
 namespace echelon {
 
+namespace {
+
+// Without the library's own name of the problem: "[json.exception.parse_error.101] ".
+std::string plain_reason(const Json::exception& e) {
+  const std::string_view text = e.what();
+  const std::size_t end = text.find("] ");
+  return std::string(text.starts_with("[json.exception") && end != text.npos ? text.substr(end + 2) : text);
+}
+
+}  // namespace
+
 Json parse_json(std::string_view text, std::string_view where, JsonLimits limits) {
   std::vector<std::unordered_set<std::string>> keys;  // of the objects we are inside of
   std::size_t values = 0;
@@ -26,9 +37,9 @@ Json parse_json(std::string_view text, std::string_view where, JsonLimits limits
   try {
     return Json::parse(text.begin(), text.end(), watch);
   } catch (const Json::parse_error& e) {
-    bad_input("{}: byte {}: not valid JSON ({})", where, e.byte, e.what());
+    bad_input("{}: byte {}: not valid JSON ({})", where, e.byte, plain_reason(e));
   } catch (const Json::exception& e) {
-    bad_input("{}: not valid JSON ({})", where, e.what());
+    bad_input("{}: not valid JSON ({})", where, plain_reason(e));
   }
 }
 

@@ -37,19 +37,15 @@ double one_way(Group& group, const CollectiveOperation& operation, int peer, boo
   return best;
 }
 
-struct MessageCost {
-  double latency = 0, per_byte = 0;
-};
-
-MessageCost ping_pong(Group& group, const CollectiveOperation& operation, int peer, bool begins,
-                      std::span<std::byte> memory, int step) {
+PairCost ping_pong(Group& group, const CollectiveOperation& operation, int peer, bool begins,
+                   std::span<std::byte> memory, int step) {
   const double small = one_way(group, operation, peer, begins, memory.first(8), step);
   const double large = one_way(group, operation, peer, begins, memory, step + 1);
   return {small, std::max(0.0, large - small) / static_cast<double>(memory.size())};
 }
 
 // With the neighbour on the same host; a member without one measures nothing.
-MessageCost cost_inside_host(Group& group, const CollectiveOperation& operation, std::span<std::byte> memory) {
+PairCost cost_inside_host(Group& group, const CollectiveOperation& operation, std::span<std::byte> memory) {
   const HostTopology& hosts = group.state().hosts();
   const int peer = hosts.local_index ^ 1;
   constexpr double unknown = std::numeric_limits<double>::infinity();
@@ -58,7 +54,7 @@ MessageCost cost_inside_host(Group& group, const CollectiveOperation& operation,
                    0);
 }
 
-MessageCost cost_between_hosts(Group& group, const CollectiveOperation& operation, std::span<std::byte> memory) {
+PairCost cost_between_hosts(Group& group, const CollectiveOperation& operation, std::span<std::byte> memory) {
   const HostTopology& hosts = group.state().hosts();
   const int peer = hosts.host_index ^ 1;
   if (hosts.local_index != 0 || peer >= static_cast<int>(hosts.leaders.size())) return {};
@@ -95,7 +91,7 @@ struct LocalCosts {  // what a member can measure on its host
 
 LocalCosts measure_locally(Group& group, const CollectiveOperation& operation, std::span<std::byte> memory) {
   GroupState& state = group.state();
-  const MessageCost message = cost_inside_host(group, operation, memory);
+  const PairCost message = cost_inside_host(group, operation, memory);
   Buffer other(memory.size());
   const auto bytes = static_cast<double>(memory.size());
   const double combining = quickest(group, [&] {
@@ -119,9 +115,9 @@ LinkCosts measure_link_costs(Group& group) {
   Buffer memory(large_bytes);
   const std::span<std::byte> bytes(memory.data(), large_bytes);
   const LocalCosts measured = measure_locally(group, operation, bytes);
-  const MessageCost between = cost_between_hosts(group, operation, bytes);
+  const PairCost between = cost_between_hosts(group, operation, bytes);
   const LocalCosts local = agree(group, operation, measured, Reduction::min, 10);
-  const MessageCost across = agree(group, operation, between, Reduction::max, 12);
+  const PairCost across = agree(group, operation, between, Reduction::max, 12);
 
   const HostTopology& hosts = group.state().hosts();
   LinkCosts costs;
@@ -135,6 +131,22 @@ LinkCosts measure_link_costs(Group& group) {
   costs.combine_per_byte = local.combine_per_byte;
   costs.memory_per_byte = local.memory_per_byte;
   costs.barrier = local.barrier;
+  return costs;
+}
+
+std::vector<PairCost> measure_pairs(Group& group) {
+  CollectiveOperation operation(group, OperationKind::plain, ElementType::float64, Reduction::max, 0,
+                                "measuring every link");
+  Buffer memory(large_bytes);
+  std::vector<PairCost> costs(static_cast<std::size_t>(group.size()));
+  // All members go through the pairs in the same order, so none waits for one that waits for it.
+  for (int a = 0; a < group.size(); ++a)
+    for (int b = a + 1; b < group.size(); ++b) {
+      if (group.index() != a && group.index() != b) continue;
+      const int peer = group.index() == a ? b : a;
+      costs[static_cast<std::size_t>(peer)] =
+          ping_pong(group, operation, peer, group.index() == a, {memory.data(), large_bytes}, 0);
+    }
   return costs;
 }
 

@@ -3,6 +3,7 @@
 // algorithm's `seconds`. Measured once per group and agreed upon, so that all members choose alike.
 
 #include <cstddef>
+#include <vector>
 
 namespace echelon {
 
@@ -21,7 +22,14 @@ struct LinkCosts {
 
 // Collective: measures with a few messages of the group's own. Uses the world's clock, so it works on virtual time too.
 LinkCosts measure_link_costs(Group& group);
-// The same, measured at the first call and then remembered by the group.
+// What messages between two members cost.
+struct PairCost {
+  double latency = 0, per_byte = 0;  // in seconds
+};
+// Collective: every pair exchanges messages, one after the other. By member; zeros for the caller itself.
+std::vector<PairCost> measure_pairs(Group& group);
+
+// As measure_link_costs, measured at the first call and then remembered by the group.
 const LinkCosts& link_costs(Group& group);
 
 }  // namespace echelon

@@ -26,6 +26,7 @@ class ExactEngine final : public LockStepEngine {
 
   const ParameterTable& table() const override { return trainer_.table(); }
   std::span<float> model() override { return trainer_.parameters(); }
+  std::span<const float> gradient() override { return trainer_.gradient(); }
   std::vector<StateSpan> state() override { return trainer_.state(); }
   void gather() override { trainer_.begin_reading(); }
   void end_gather() override { trainer_.end_reading(); }

@@ -76,6 +76,9 @@ class Engine {
   virtual const ParameterTable& table() const = 0;
   virtual std::span<float> model() = 0;  // the weights that are evaluated and saved, as of the last read_model()
   virtual void read_model() {}           // collective; after run()
+  // The last step's gradient, in the places of table(): the sum or the mean over the batch, before the update's limits.
+  // Empty where no rank has all of it.
+  virtual std::span<const float> gradient() { return {}; }
   virtual bool model_is_everywhere() const { return true; }  // else model() is empty on all ranks but the first
 
   // All that a checkpoint must hold besides the model, by name. To save: gather() on all ranks, then rank 0 reads

@@ -33,6 +33,7 @@ class Replica final : public Engine {
 
   Reached run(const StepRange& range) override;
   const ParameterTable& table() const override { return trainer_.table(); }
+  std::span<const float> gradient() override { return trainer_.gradient(); }
   std::span<float> model() override { return model_.as<float>(); }
   void read_model() override;
   std::vector<StateSpan> state() override { return states_->all(); }

@@ -8,8 +8,20 @@ namespace echelon::web {
 
 namespace {
 
+// What the request has under `key`; BadInput if it is nothing, or something else.
+template <typename T>
+T value_of(const Json& body, const char* key, const char* what) {
+  if (!body.contains(key)) bad_input("the request has no '{}', which is {}", key, what);
+  try {
+    return body.at(key).get<T>();
+  } catch (const Json::exception&) {
+    bad_input("'{}' of the request is not {}", key, what);
+  }
+}
+
 std::vector<std::string> list_of(const Json& body, const char* key) {
-  return body.contains(key) ? body.at(key).get<std::vector<std::string>>() : std::vector<std::string>{};
+  return body.contains(key) ? value_of<std::vector<std::string>>(body, key, "a list of texts")
+                            : std::vector<std::string>{};
 }
 
 Json label(Registry& registry, Disk& disk, const RunFolder& folder, const Json& body) {
@@ -18,10 +30,10 @@ Json label(Registry& registry, Disk& disk, const RunFolder& folder, const Json& 
     labels = read_labels(disk, folder);
     change_tags(labels, list_of(body, "add"), list_of(body, "remove"));
     if (body.contains("note")) {
-      labels.note = body.at("note").get<std::string>();
+      labels.note = value_of<std::string>(body, "note", "a text");
       check_note(labels.note);
     }
-    if (body.contains("star")) labels.star = body.at("star").get<bool>();
+    if (body.contains("star")) labels.star = value_of<bool>(body, "star", "true or false");
     write_labels(disk, folder, labels);
   });
   return to_json(labels);
@@ -29,8 +41,8 @@ Json label(Registry& registry, Disk& disk, const RunFolder& folder, const Json& 
 
 Json control(Disk& disk, const RunFolder& folder, const Json& body) {
   if (!is_folder_locked(folder.path)) bad_input("{}: no process trains in it", folder.path);
-  ControlRequest request{.action = body.at("action").get<std::string>()};
-  if (request.action == "rate") request.value = body.at("value").get<double>();
+  ControlRequest request{.action = value_of<std::string>(body, "action", "a text")};
+  if (request.action == "rate") request.value = value_of<double>(body, "value", "a number");
   send_control(disk, folder, request);
   return {{"sent", request.action}};
 }
@@ -43,7 +55,8 @@ Reply act(BoardApi& api, const std::string& path, const std::string& body) {
   failed.status = 0;
   try {
     const Json json = parse_json(body, "the request", {.depth = 4, .values = 1000});
-    const std::string name = json.at("run").get<std::string>();
+    if (!json.is_object()) bad_input("the request is no JSON object");
+    const auto name = value_of<std::string>(json, "run", "the name of a run");
     api.with_registry([&](Registry& registry, Disk& disk, const std::string& root) {
       try {
         registry.get(name);
@@ -61,15 +74,11 @@ Reply act(BoardApi& api, const std::string& path, const std::string& body) {
         }
       } catch (const BadInput& problem) {
         failed = error_reply(400, problem.what());
-      } catch (const Json::exception& problem) {
-        failed = error_reply(400, problem.what());
       } catch (const std::exception& problem) {
         failed = error_reply(500, problem.what());
       }
     });
   } catch (const BadInput& problem) {
-    return error_reply(400, problem.what());
-  } catch (const Json::exception& problem) {
     return error_reply(400, problem.what());
   } catch (const std::exception& problem) {
     return error_reply(500, problem.what());

@@ -75,10 +75,14 @@ class Board(unittest.TestCase):
         train(cls.root, "a", "--trace")
         train(cls.root, "b", "--workers", "2", "--world", "tcp", "--set", "optim.lr=0.05")
         cls.server = Server(cls.root)
+        cls.busy_root = os.path.join(cls.folder.name, "busy")  # where runs come and go
+        os.mkdir(cls.busy_root)
+        cls.busy = Server(cls.busy_root)
 
     @classmethod
     def tearDownClass(cls):
         assert cls.server.stop() == 0
+        assert cls.busy.stop() == 0
         cls.folder.cleanup()
 
     def test_the_page_and_what_it_asks_for(self):
@@ -87,12 +91,12 @@ class Board(unittest.TestCase):
         self.assertTrue(answer.getheader("Content-Security-Policy").startswith("default-src 'self'"))
         self.assertIn("main.js", text)
         runs = self.server.get("/api/runs")["runs"]
-        self.assertEqual([r["name"] for r in runs if r["name"] in ("a", "b")], ["a", "b"])
+        self.assertEqual([r["name"] for r in runs], ["a", "b"])
         self.assertEqual([r["name"] for r in self.server.get("/api/runs", q="optim.lr > 0.03")["runs"]], ["b"])
         run = self.server.get("/api/run", name="a")
         self.assertIn("[model]", run["recipe"])
         self.assertEqual(sum(map(sum, run["evaluation"]["confusion"])), 50)
-        self.assertTrue(run["histograms"][0]["tensors"][0]["weights"]["counts"])
+        for what in ("weights", "gradient"): self.assertTrue(run["histograms"][0]["tensors"][0][what]["counts"])
         metrics = [json.loads(l) for l in pathlib.Path(self.root, "a/metrics.jsonl").read_text().splitlines()]
         curve = self.server.get("/api/curves", run="a", metric="train_loss")["curves"][0]
         self.assertEqual(curve["y"], [m["train_loss"] for m in metrics if "train_loss" in m])
@@ -102,6 +106,8 @@ class Board(unittest.TestCase):
         cluster = self.server.get("/api/run", name="b")["cluster"]
         self.assertEqual(len(cluster["ranks"]), 2)
         self.assertGreater(cluster["links"]["host_bytes_per_s"], 0)
+        self.assertEqual([(p["from"], p["to"]) for p in cluster["pairs"]], [(0, 1)])
+        self.assertGreater(cluster["pairs"][0]["bytes_per_s"], 0)
 
     def test_strangers_are_refused(self):
         ask, token = self.server.ask, {"Authorization": "Bearer " + self.server.token, "Content-Type": "application/json"}
@@ -138,51 +144,63 @@ class Board(unittest.TestCase):
 
     def test_names_of_runs_are_text_and_never_markup(self):
         name = "<img src=x onerror=alert(1)>"
-        train(self.root, name)
-        self.assertIn(name, [r["name"] for r in self.server.get("/api/runs")["runs"]])
-        answer, _ = self.server.ask("/api/runs")
+        train(self.busy_root, name)
+        until(lambda: name in [r["name"] for r in self.busy.get("/api/runs")["runs"]], "the run appears")
+        answer, _ = self.busy.ask("/api/runs")
         self.assertEqual(answer.getheader("Content-Type"), "application/json")
         self.assertEqual(answer.getheader("X-Content-Type-Options"), "nosniff")
-        shutil.rmtree(os.path.join(self.root, name))
+        shutil.rmtree(os.path.join(self.busy_root, name))
+
+    def test_what_a_request_lacks_is_said_in_words(self):
+        for body, said in (({}, "'run'"), ([], "no JSON object"), ({"run": 1}, "the name of a run"), ({"run": "a", "star": "yes"}, "true or false"),
+                           ({"run": "a", "add": "x"}, "a list of texts"), ("{", "byte")):
+            answer, text = self.server.act("/api/label", body)
+            self.assertEqual(answer.status, 400, text)
+            self.assertIn(said, json.loads(text)["error"])
+            self.assertNotIn("exception", text)
 
     def test_a_live_run_streams_pauses_saves_changes_its_rate_and_stops(self):
-        process = train(self.root, "live", "--set", "train.epochs=100000", "--workers", "2", "--world", "tcp", wait=False)
+        get, act = self.busy.get, self.busy.act
+        # A rate that does not change by itself.
+        process = train(self.busy_root, "live", "--set", "train.epochs=100000", "--set", "schedule={name=\"constant\"}", "--workers", "2", "--world", "tcp", wait=False)
         try:
-            until(lambda: any(r["name"] == "live" and r["values"].get("last_step", 0) > 2 for r in self.server.get("/api/runs")["runs"]), "the run appears")
-            stream = urllib.request.urlopen(f"http://127.0.0.1:{self.server.port}/api/events", timeout=60)
+            until(lambda: any(r["name"] == "live" and r["values"].get("last_step", 0) > 2 for r in get("/api/runs")["runs"]), "the run appears")
+            stream = urllib.request.urlopen(f"http://127.0.0.1:{self.busy.port}/api/events", timeout=60)
             told = until(lambda: (lambda line: line.startswith(b"data: ") and json.loads(line[6:]))(stream.readline()), "an event")
             self.assertIn("live", told["runs"])
             stream.close()
-            self.assertIn('echelon_step{run="live"', self.server.ask("/metrics")[1])
+            self.assertIn('echelon_step{run="live"', self.busy.ask("/metrics")[1])
+            live = lambda: get("/api/run", name="live")
 
-            def control(action, **more):
-                until(lambda: self.server.act("/api/control", {"run": "live", "action": action, **more})[0].status == 200, action)
-                until(lambda: action in [j["action"] for j in self.server.get("/api/run", name="live")["journal"]], "the run does " + action)
+            def control(action, **more):  # the step after which the run has done it
+                until(lambda: act("/api/control", {"run": "live", "action": action, **more})[0].status == 200, action)
+                done = lambda: [j["step"] for j in live()["journal"] if j["action"] == action]
+                return until(done, "the run does " + action)[-1]
 
-            last = lambda: self.server.get("/api/run", name="live")["values"]["last_step"]
-            control("pause")
-            def stands_still():
-                before = last()
-                time.sleep(1.5)
-                return last() == before
-            until(stands_still, "it stands still")
-            step = last()
+            paused = control("pause")
+            until(lambda: f"paused after step {paused}" in live()["log"], "the run says that it pauses")
+            self.assertLessEqual(live()["values"]["last_step"], paused)
             control("resume")
-            until(lambda: last() > step, "it goes on")
-            control("rate", value=0.25)
-            rates = lambda: [json.loads(l).get("lr") for l in pathlib.Path(self.root, "live/metrics.jsonl").read_text().splitlines()]
-            until(lambda: (lambda r: r and r[-1] and r[-1] < 0.3 * max(r))([x for x in rates() if x]), "the rate is lower")
+            until(lambda: live()["values"]["last_step"] > paused, "it goes on")
+            changed = control("rate", value=0.25)
+            def rates():
+                points = [json.loads(l) for l in pathlib.Path(self.busy_root, "live/metrics.jsonl").read_text().splitlines(keepends=True) if l.endswith("\n")]
+                return {p["step"]: p["lr"] for p in points if "lr" in p}
+            until(lambda: max(rates()) > changed, "a step with the new rate")
+            self.assertEqual({lr for step, lr in rates().items() if step <= changed}, {0.02})
+            self.assertEqual({lr for step, lr in rates().items() if step > changed}, {0.005})
             control("checkpoint")
             control("stop")
             out, err = process.communicate(timeout=120)
             self.assertEqual(process.returncode, 0, err)
-            self.assertEqual(json.loads(out.strip().splitlines()[-1])["stopped_by"], "signal")
-            self.assertEqual(self.server.act("/api/control", {"run": "live", "action": "pause"})[0].status, 400)
+            self.assertEqual(json.loads(out.strip().splitlines()[-1])["stopped_by"], "request")
+            until(lambda: live()["values"]["state"] == "request", "the table says that it was asked to stop")
+            self.assertEqual(act("/api/control", {"run": "live", "action": "pause"})[0].status, 400)
         finally:
             if process.poll() is None:
                 process.kill()
                 process.communicate()
-            shutil.rmtree(os.path.join(self.root, "live"), ignore_errors=True)
+            shutil.rmtree(os.path.join(self.busy_root, "live"), ignore_errors=True)
 
     def test_leaving_this_machine_needs_a_token_and_a_certificate(self):
         done = subprocess.run([PROGRAM, "board", "--root", self.root, "--host", "0.0.0.0", "--port", "0"], capture_output=True, text=True, timeout=60)
@@ -202,13 +220,13 @@ class Board(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("prometheus"), "no prometheus here: tools/setup browser installs it")
     def test_prometheus_scrapes_it(self):
-        process = train(self.root, "scraped", "--set", "train.epochs=100000", wait=False)
+        process = train(self.busy_root, "scraped", "--set", "train.epochs=100000", wait=False)
         home = tempfile.TemporaryDirectory()
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
         config = pathlib.Path(home.name, "prometheus.yml")
-        config.write_text(f"global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: echelon\n  static_configs:\n  - targets: ['127.0.0.1:{self.server.port}']\n")
+        config.write_text(f"global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: echelon\n  static_configs:\n  - targets: ['127.0.0.1:{self.busy.port}']\n")
         scraper = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={home.name}/data", f"--web.listen-address=127.0.0.1:{port}"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -226,7 +244,7 @@ class Board(unittest.TestCase):
                 p.kill()
                 p.communicate() if p is process else p.wait()
             home.cleanup()
-            shutil.rmtree(os.path.join(self.root, "scraped"), ignore_errors=True)
+            shutil.rmtree(os.path.join(self.busy_root, "scraped"), ignore_errors=True)
 
 
 if __name__ == "__main__":

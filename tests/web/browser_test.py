@@ -1,14 +1,15 @@
 """The page in a real browser (chromium, driven by playwright-core): every view opened and used, no error in the console.
 
 With ECHELON_SCREENSHOTS=DIR it also leaves pictures of the main views there."""
-import json, os, pathlib, shutil, subprocess, sys, tempfile
+import json, os, pathlib, shutil, subprocess, sys, tempfile, time
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 RECIPE = os.path.join(SOURCE, "recipes/demo.toml")
 chromium, node = shutil.which("chromium"), shutil.which("node")
-if not chromium or not node or not os.path.isdir(os.path.join(SOURCE, "web/node_modules/playwright-core")):
-    print("no chromium, node or playwright-core here: tools/setup browser installs them")
-    sys.exit(77)
+for what, there in (("chromium", chromium), ("node", node), ("web/node_modules/playwright-core", os.path.isdir(os.path.join(SOURCE, "web/node_modules/playwright-core")))):
+    if not there:
+        print(f"skipped: no {what} here; tools/setup browser installs it")
+        sys.exit(77)
 
 
 def train(root, name, *words):
@@ -23,15 +24,20 @@ with tempfile.TemporaryDirectory() as folder:
     train(root, "seed-1", "--trace")
     train(root, "seed-2", "--set", "train.seed=2")
     train(root, "easgd", "--system", "easgd", "--workers", "2", "--trace")
+    train(root, "split", "--workers", "2", "--plan", "pipeline=2")
     train(root, "<b>bold</b>", "--set", "optim.lr=0.05", "--set", "data.limit=200")
     live = subprocess.Popen([PROGRAM, "train", RECIPE, "--set", "data.limit=200", "--set", "data.limit_test=50", "--set", "train.epochs=1000000", "--run", os.path.join(root, "live"), "--json"],
-                            cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    server = subprocess.Popen([PROGRAM, "board", "--root", root, "--port", "0", "--json"], cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+                            cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(os.path.join(folder, "live.txt"), "w"))
+    server = subprocess.Popen([PROGRAM, "board", "--root", root, "--port", "0", "--json"], cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=open(os.path.join(folder, "server.txt"), "w"), text=True)
     try:
+        metrics = pathlib.Path(root, "live/metrics.jsonl")
+        while live.poll() is None and not (metrics.exists() and metrics.stat().st_size): time.sleep(0.1)
         said = json.loads(server.stdout.readline())
         exported = os.path.join(folder, "run.html")
         subprocess.run([PROGRAM, "runs", "export", os.path.join(root, "seed-1"), "--html", exported], check=True, stdout=subprocess.DEVNULL)
-        env = {**os.environ, "ADDRESS": said["address"], "TOKEN": said["token"], "CHROMIUM": chromium, "EXPORTED": "file://" + exported}
+        env = {**os.environ, "ADDRESS": said["address"], "TOKEN": said["token"], "CHROMIUM": chromium, "EXPORTED": "file://" + exported,
+               "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder}  # chromium writes there, and a home may be missing
         code = subprocess.run([node, os.path.join(SOURCE, "tests/web/browser_test.mjs")], env=env, cwd=os.path.join(SOURCE, "web")).returncode
         labels = pathlib.Path(root, "seed-2/labels.json")
         if code == 0 and not (labels.exists() and json.loads(labels.read_text())["star"]):
@@ -40,6 +46,12 @@ with tempfile.TemporaryDirectory() as folder:
         if code == 0 and not pathlib.Path(root, "live/journal.jsonl").exists():
             print("the live run was not asked for a checkpoint")
             code = 1
+        for name, process in (("live run", live), ("server", server)):
+            if process.poll() is not None:
+                print(f"the {name} ended by itself with {process.returncode}")
+                code = 1
+        if code != 0:
+            for name in ("live.txt", "server.txt"): print(f"--- {name}\n{pathlib.Path(folder, name).read_text()[-2000:]}")
     finally:
         for process in (live, server):
             process.terminate()

@@ -5,6 +5,24 @@ import { choice, el } from "../dom.js";
 import { bytes, duration, number } from "../format.js";
 import { listRuns, runFor } from "../store.js";
 
+// A square: above the diagonal the speed between two ranks, below it how long a small message takes. The slower, the
+// stronger the colour.
+function pairs(cluster) {
+  const n = cluster.ranks.length, of = new Map(cluster.pairs.map(p => [`${p.from} ${p.to}`, p]));
+  const slowest = Math.min(...cluster.pairs.map(p => p.bytes_per_s)), longest = Math.max(...cluster.pairs.map(p => p.latency_s));
+  const cell = (i, j) => {
+    if (i === j) return el("td", { class: "quiet" }, "·");
+    const p = of.get(`${Math.min(i, j)} ${Math.max(i, j)}`);
+    const share = i < j ? slowest / p.bytes_per_s : p.latency_s / longest;
+    return el("td", { class: "n heat", title: `rank ${i} and rank ${j}: ${duration(p.latency_s)}, ${bytes(p.bytes_per_s)}/s`,
+      style: { background: `color-mix(in srgb, var(--other) ${Math.round(30 * share)}%, transparent)` } }, i < j ? `${bytes(p.bytes_per_s)}/s` : duration(p.latency_s));
+  };
+  const ranks = [...Array(n).keys()];
+  return el("div", { class: "scroll" }, el("table", { class: "matrix" }, el("caption", { class: "quiet" }, "Above the diagonal: speed. Below: the time of a small message."),
+    el("thead", {}, el("tr", {}, el("th", {}, "rank"), ranks.map(r => el("th", {}, r)))),
+    el("tbody", {}, ranks.map(i => el("tr", {}, el("th", {}, i), ranks.map(j => cell(i, j)))))));
+}
+
 export async function open(node, values) {
   const all = (await listRuns("")).runs, name = runFor(values, all);
   node.append(el("h1", {}, "Cluster", name ? `: ${name}` : ""));
@@ -34,6 +52,7 @@ export async function open(node, values) {
     el("tbody", {}, links.hosts > 1 && el("tr", {}, el("td", {}, "hosts"), el("td", { class: "n" }, duration(links.latency_s)), el("td", { class: "n" }, bytes(links.bytes_per_s) + "/s")),
       el("tr", {}, el("td", {}, "workers of one host"), el("td", { class: "n" }, duration(links.host_latency_s)), el("td", { class: "n" }, bytes(links.host_bytes_per_s) + "/s"))))));
   else node.append(el("p", { class: "quiet" }, "The links are measured at the end of the run."));
+  if (run.cluster.pairs?.length) node.append(el("h2", {}, "Every pair"), pairs(run.cluster));
   node.append(el("p", { class: "quiet" }, run.values.bytes ? `All workers have sent ${bytes(run.values.bytes)} in ${number(run.values.steps)} steps.` : ""));
   return { async changed(names) { if (names.includes(name)) { node.replaceChildren(); await open(node, values); } } };
 }

@@ -18,6 +18,11 @@ export async function open(node, values) {
     const layer = t.name.slice(0, t.name.lastIndexOf(" "));
     times.set(layer, (times.get(layer) ?? 0) + t.seconds);
   }
+  // Where a layer is: in a split model some ranks have it (a layer cut into parts has several places), else all.
+  const plan = run.cluster?.plan, workers = run.cluster?.ranks?.length ?? run.values.workers ?? 1;
+  const places = layer => (plan?.stages ?? []).filter(s => s.layers.includes(layer));
+  const ranksOf = ranks => `rank${ranks.length > 1 ? "s" : ""} ${ranks.join(", ")}`;
+  const placed = layer => !plan ? (workers > 1 ? `every one of ${workers} ranks` : "rank 0") : places(layer).map(s => `stage ${s.stage}${s.part ? `.${s.part}` : ""}, ${ranksOf(s.ranks)}`).join("; ") || "-";
   const total = [...times.values()].reduce((a, b) => a + b, 0), flops = Math.max(1, ...graph.layers.map(l => l.flops ?? 0));
   const rowHeight = 56, width = 640, height = graph.layers.length * rowHeight + 40;
   node.append(el("p", {}, `${graph.model}: ${count(graph.weights)} weights, ${count(graph.forward_flops_per_sample)} FLOPs a sample forward, ${count(graph.training_flops_per_sample)} in training; `,
@@ -33,12 +38,12 @@ export async function open(node, values) {
           el("text", { x: 296, y: 53 + i * rowHeight }, Array.isArray(l.output) ? l.output.join(" × ") : l.output),
           el("text", { x: 296, y: 69 + i * rowHeight, class: "quiet" }, `${l.weights ? count(l.weights) + " weights, " : ""}${count(l.flops)} FLOPs${times.has(l.layer) ? `, ${percent(times.get(l.layer) / total)} of the time` : ""}`))))),
       el("div", {}, el("div", { class: "scroll" }, el("table", {},
-        el("thead", {}, el("tr", {}, ["layer", "output", "weights", "FLOPs", "time", "slices"].map((h, i) => el("th", { class: i > 1 && "n" }, h)))),
-        el("tbody", {}, graph.layers.map(l => el("tr", {}, el("td", {}, l.layer), el("td", {}, Array.isArray(l.output) ? l.output.join("×") : l.output), el("td", { class: "n" }, count(l.weights)), el("td", { class: "n" }, count(l.flops)), el("td", { class: "n" }, duration(times.get(l.layer))), el("td", { class: "n" }, l.slices ?? 1)))))),
+        el("thead", {}, el("tr", {}, ["layer", "output", "weights", "FLOPs", "time", "slices", "placement"].map((h, i) => el("th", { class: i > 1 && i < 6 && "n" }, h)))),
+        el("tbody", {}, graph.layers.map(l => el("tr", {}, el("td", {}, l.layer), el("td", {}, Array.isArray(l.output) ? l.output.join("×") : l.output), el("td", { class: "n" }, count(l.weights)), el("td", { class: "n" }, count(l.flops)), el("td", { class: "n" }, duration(times.get(l.layer))), el("td", { class: "n" }, l.slices ?? 1), el("td", {}, placed(l.layer))))))),
         el("h2", {}, "Memory of a step"), el("div", { class: "scroll" }, el("table", {}, el("tbody", {},
           (graph.phases ?? []).map(p => el("tr", {}, el("td", {}, `activations, ${p.phase}`), el("td", { class: "n" }, bytes(p.arena_bytes)), el("td", { class: "quiet" }, `${bytes(p.without_reuse_bytes)} without reuse`))),
           el("tr", {}, el("td", {}, "parameters"), el("td", { class: "n" }, bytes(graph.parameter_bytes)), el("td")), el("tr", {}, el("td", {}, "contributions of a shard"), el("td", { class: "n" }, bytes(graph.contribution_bytes)), el("td"))))),
-        run.values.plan && el("p", {}, `Placed by the plan ${run.values.plan}: echelon plan show says which rank has which layers.`),
+        plan && el("p", {}, `Split by the plan ${plan.plan}.`),
         !run.has_trace && el("p", { class: "quiet" }, "Train with --trace to see how long each layer took."))));
   return {};
 }

@@ -1,5 +1,5 @@
-// One run: result, recipe (with the difference to another), curve, confusion matrix and mistakes, histograms of weights
-// and of their changes, checkpoints, journal, log; and what can be asked of it while it goes on.
+// One run: result, recipe (with the difference to another), curve, confusion matrix and mistakes, histograms of weights,
+// gradients and changes, checkpoints, journal, log; and what can be asked of it while it goes on.
 
 import { get, mayAct, post } from "../api.js";
 import { choice, el, fill, toast } from "../dom.js";
@@ -41,7 +41,7 @@ function histograms(lines) {
     const line = steps[Number(slider.value)];
     at.textContent = `step ${number(line.step)}`;
     holder.replaceChildren(...line.tensors.map(t => el("figure", { class: "card" }, el("h3", {}, t.name),
-      drawHistogram(t.weights, "weights", "--s0"), t.change ? drawHistogram(t.change, "change since the evaluation before", "--s1") : null)));
+      drawHistogram(t.weights, "weights", "--s0"), t.gradient ? drawHistogram(t.gradient, "gradient of the last step", "--s2") : null, t.change ? drawHistogram(t.change, "change since the evaluation before", "--s1") : null)));
   }
   draw();
   return [el("div", { class: "bar" }, slider, at), holder];
@@ -85,7 +85,7 @@ export async function open(node, values) {
       if (run.evaluation.mistakes.length) section("Its most confident mistakes", el("div", { class: "mistakes" }, (pictures.length ? pictures : run.evaluation.mistakes).map(m =>
         el("figure", {}, m.pixels && drawPixels(m), el("figcaption", {}, `${m.is} read as ${m.said}`, el("br"), percent(m.confidence))))));
     }
-    if (run.histograms.length) section("Weights", ...histograms(run.histograms));
+    if (run.histograms.length) section(run.histograms.some(l => l.tensors.some(t => t.gradient)) ? "Weights and gradients" : "Weights", ...histograms(run.histograms));
     section("Checkpoints", run.checkpoints.length || run.archived.length ? el("div", { class: "scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, ["step", "score", "weights", ""].map(h => el("th", {}, h)))),
       el("tbody", {}, run.checkpoints.map(c => el("tr", {}, el("td", { class: "n" }, number(c.step)), el("td", { class: "n" }, number(c.score)), el("td", {}, c.weights_sha256.slice(0, 16)), el("td", {}, ""))),

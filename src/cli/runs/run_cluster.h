@@ -1,6 +1,7 @@
 #pragma once
-// cluster.json of a run with several workers: host, process and cores of each, written at the start; at the end what
-// the links between them cost, as measured (collective/link_costs.h). All ranks make one; rank 0 writes. Not in a
+// cluster.json of a run with several workers: host, process and cores of each, and the plan where the model is split
+// (cli/training/predicted_plan.h), written at the start; at the end what the links between them cost, as measured, and
+// of few workers those of every pair (collective/link_costs.h). All ranks make one; rank 0 writes. Not in a
 // simulation, whose cluster is a file and whose time must not depend on who looks. Collective.
 
 #include <functional>
@@ -14,7 +15,9 @@ namespace echelon::cli {
 
 class RunCluster {
  public:
-  RunCluster(Team& team, Disk& disk, const RunFolder& folder, std::function<void(const std::string&)> note);
+  // `plan`: null if every worker has the whole model; only rank 0's counts.
+  RunCluster(Team& team, Disk& disk, const RunFolder& folder, const Json& plan,
+             std::function<void(const std::string&)> note);
   void add_links();
 
  private:

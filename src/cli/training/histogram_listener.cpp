@@ -28,6 +28,7 @@ void HistogramListener::on_evaluation(const EvaluationEvent& event) {
   next_ = event.step + std::max<std::int64_t>(1, event.step / 50);
   const auto& entries = engine_.table().entries();
   const std::span<const float> model = engine_.model();
+  const std::span<const float> gradient = engine_.gradient();
   before_.resize(entries.size());
   Json tensors = Json::array();
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -42,6 +43,11 @@ void HistogramListener::on_evaluation(const EvaluationEvent& event) {
       tensor["change"] = histogram(change);
     }
     before_[i] = std::move(taken);
+    if (gradient.size() >= entries[i].offset + count) {
+      std::vector<float> pushed;
+      for (std::size_t e = 0; e < count; e += stride) pushed.push_back(gradient[entries[i].offset + e]);
+      if (std::ranges::any_of(pushed, [](float g) { return g != 0; })) tensor["gradient"] = histogram(pushed);
+    }
     tensors.push_back(std::move(tensor));
   }
   try {

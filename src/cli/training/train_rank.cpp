@@ -13,11 +13,13 @@
 #include "cli/runs/run_samples.h"
 #include "cli/training/histogram_listener.h"
 #include "cli/training/log_listener.h"
+#include "cli/training/predicted_plan.h"
 #include "cli/training/progress_listener.h"
 #include "cli/training/run_listeners.h"
 #include "cli/training/run_record.h"
 #include "cli/training/trace_listener.h"
 #include "cli/training/train_folder.h"
+#include "run/interrupted.h"
 #include "run/job.h"
 #include "run/memory_limit.h"
 #include "run/run_plan.h"
@@ -99,6 +101,17 @@ nlohmann::ordered_json to_json(const RunSummary& r, const RunFolder& folder, con
   if (world.size() > 1)
     for (const RankSummary& rank : r.ranks) j["ranks"].push_back(to_json(rank.times, rank.input));
   return j;
+}
+
+// What was predicted of a split model, and what came of it: the share of time in which ranks did not compute.
+void add_plan(nlohmann::ordered_json& json, const Json& plan, const RunSummary& r) {
+  json["plan"] = plan["plan"];
+  json["predicted_idle"] = plan["idle"];
+  double computing = 0, all = 0;
+  for (const RunSummary::Rank& rank : r.ranks)
+    computing += rank.times.compute, all += rank.times.compute + rank.times.exchange;
+  if (all > 0) json["idle"] = 1 - computing / all;
+  if (plan.contains("bytes_per_step")) json["predicted_bytes_per_step"] = plan["bytes_per_step"];
 }
 
 double epochs_of(const PreparedRun& prepared) {
@@ -203,22 +216,23 @@ class Narrator {
     metrics_->finish();
   }
 
-  // `signal`: that has come; empty: none.
+  // `plan`: as predicted_plan gives it, or null. `signal`: that has come; empty: none.
   void after(Training& training, const RunSummary& summary, const World& world, Cores& cores, bool exact,
-             const std::string& signal) {
+             const Json& plan, const std::string& signal) {
     progress_.finish();
     metrics_->finish();
     auto json = to_json(summary, folder_, prepared_, world);
     if (!signal.empty()) json["signal"] = signal;
     if (settings_.kept) json["generations"] = settings_.generation;
     if (resumed_ && summary.steps == before_) keep_figures(json);
+    if (!plan.is_null()) add_plan(json, plan, summary);
     const std::string unwritten = try_to_write_summary(Json(json));
     log_.write("end", json.dump());
     put_into_registry();
     if (settings_.result) settings_.result(json.dump());
     if (settings_.quiet) return expect_saved(summary, unwritten);
-    if (summary.stopped_by == "signal")
-      fmt::print(stderr, "stopped by a signal: saved at step {}. Go on with: {}\n", summary.steps,
+    if (was_interrupted(summary.stopped_by))
+      fmt::print(stderr, "stopped by a {}: saved at step {}. Go on with: {}\n", summary.stopped_by, summary.steps,
                  resuming_command(folder_));
     const std::optional<Predictions> predictions = predict_test(prepared_, training, summary, cores);
     if (predictions) try_to_write(folder_.evaluation(), to_json(*predictions, prepared_));
@@ -375,13 +389,14 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
         Json{{"action", "generation"}, {"generation", s.generation}, {"workers", world.size()}, {"because", s.change}});
   }
   training.follow(control ? &*control : nullptr);
-  RunCluster cluster(team, *disk, folder, note);
+  const Json plan = first && job.plan.splits_model() ? predicted_plan(prepared, job.plan) : Json();
+  RunCluster cluster(team, *disk, folder, plan, note);
   if (first) narrator->before(training, job, world, cores);
   const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log);
   if (summary.stopped_by == "resize") return first ? narrator->hand_over() : void();
   if (trace) trace->write(*disk, folder.trace(), note);
-  if (summary.stopped_by != "signal") cluster.add_links();
-  if (first) narrator->after(training, summary, world, cores, !composed, signals ? signals->name() : "");
+  if (!was_interrupted(summary.stopped_by)) cluster.add_links();
+  if (first) narrator->after(training, summary, world, cores, !composed, plan, signals ? signals->name() : "");
 }
 
 }  // namespace echelon::cli

@@ -39,6 +39,7 @@ class Trainer {
   ShardRange own_shards() const { return compute_.own_shards(); }
   const ParameterTable& table() const { return compute_.table(); }
   std::span<float> parameters() { return compute_.parameters(); }
+  std::span<const float> gradient() const { return total_; }  // of the last step's last phase, summed over the batch
 
   // All that a checkpoint must hold besides the parameters, by name: the optimizer's state and the carried values.
   std::vector<StateSpan> state();
