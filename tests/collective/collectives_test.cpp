@@ -1,4 +1,5 @@
 #include "collective/collectives.h"
+#include "collective/peer_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -151,6 +152,25 @@ TEST(Collectives, NobodyLeavesABarrierBeforeAllHaveArrived) {
   run_in_threads(4, {}, late);
   arrived = 0;
   run_in_simulation(SimCluster::uniform(5, 5e-6, 1.25e9), {}, late).throw_if_failed();
+}
+
+TEST(PeerMemory, IsReadInPlaceWhereMembersShareMemory) {
+  run_in_threads(3, {}, [](World& world) {
+    Group group = Group::everyone(world);
+    const std::span<float> mine = group.allocate_span<float>(5);
+    mine[4] = static_cast<float>(10 + world.rank());
+    const auto copies = copies_of_members(group, std::as_bytes(mine));
+    barrier(group);
+    expect(copies.size() == 3, "a copy of each", world, copies.size());
+    for (std::size_t m = 0; m < copies.size(); ++m)
+      expect(reinterpret_cast<const float*>(copies[m])[4] == static_cast<float>(10 + m), "its own", world, m);
+    barrier(group);
+  });
+  run_in_simulation(SimCluster::uniform(2, 5e-6, 1.25e9), {}, [](World& world) {
+    Group group = Group::everyone(world);
+    const std::span<float> mine = group.allocate_span<float>(5);
+    expect(copies_of_members(group, std::as_bytes(mine)).empty(), "no shared memory", world, 5);
+  }).throw_if_failed();
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ class Contribute : public Op {
  public:
   explicit Contribute(int parameter) : parameter_(parameter) {}
   std::string_view name() const override { return "contribute"; }
+  int parameter() const { return parameter_; }
   std::string detail() const override { return fmt::format("parameter {}", parameter_); }
   std::vector<Type> infer(std::span<const Type>) const override { return {}; }
   Kernel compile(const Operands& o) const override {
@@ -102,6 +103,11 @@ Value start_gather(Graph& g, const Type& type, int parameter) {
 
 Value finish_gather(Graph& g, Value started, int parameter) {
   return g.add_one(std::make_shared<FinishGather>(parameter), {started});
+}
+
+int contributes_to(const Op& op) {
+  const auto* contribute = dynamic_cast<const Contribute*>(&op);
+  return contribute ? contribute->parameter() : -1;
 }
 
 void contribute(Graph& g, Value gradient, int parameter) { g.add(std::make_shared<Contribute>(parameter), {gradient}); }

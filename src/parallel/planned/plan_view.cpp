@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collective/shard_tree.h"
+#include "parallel/planned/gradient_buckets.h"
 #include "parallel/planned/shard_ranges.h"
 #include "parallel/planned/stage_compute.h"
 #include "parallel/planned/stage_messages.h"
@@ -12,11 +13,7 @@ namespace echelon {
 
 namespace {
 
-// A stage's parameters, as its table has them.
-std::vector<HeldParameter> held_parameters(const StagePlan& plan, std::size_t& floats) {
-  ParameterTable table;
-  table.include(plan.plan.graph);
-  floats = table.floats();
+std::vector<HeldParameter> held_parameters(const StagePlan& plan, const ParameterTable& table) {
   std::vector<HeldParameter> held;
   for (std::size_t p = 0; p < table.entries().size(); ++p)
     held.push_back({p, table.entries()[p].offset, table.entries()[p].size, plan.trained[p]});
@@ -45,19 +42,20 @@ RankBytes bytes_of(const PlanLayout& layout, const StagePlans::Slice& slice, con
   for (const HostedStage& h : layout.hosted(rank)) {
     const StagePlan& stage = slice.of(h.stage, h.part);
     const Plan& plan = stage.plan;
-    std::size_t floats = 0;
-    const std::vector<HeldParameter> held = held_parameters(stage, floats);
-    const std::vector<int> ranks = layout.ranks_of_stage(h.stage, h.part);
-    const auto members = static_cast<int>(ranks.size());
+    ParameterTable table;
+    table.include(plan.graph);
+    const std::size_t floats = table.floats();
     const PlanSpec& spec = layout.plan();
-    const std::size_t own =
-        spec.zero == 0 ? floats
-                       : shard_ranges(held, floats,
-                                      members)[static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin())]
-                             .count();
-    bytes.parameters +=
-        (spec.zero >= 3 ? own : floats) * sizeof(float) * static_cast<std::size_t>(1 + spec.staleness(h.stage));
-    bytes.contributions += spec.zero >= 2 ? ShardReducer::memory_bytes(layout.shards(), 0, layout.shards(), own)
+    std::size_t own = floats, parameters = floats;
+    if (spec.zero > 0) {
+      const std::vector<int> ranks = layout.ranks_of_stage(h.stage, h.part);
+      const auto ranges = shard_ranges(held_parameters(stage, table), floats, static_cast<int>(ranks.size()));
+      own = ranges[static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin())].count();
+      if (spec.zero >= 3) parameters = largest_range(ranges);
+    }
+    bytes.parameters += parameters * sizeof(float) * static_cast<std::size_t>(1 + spec.staleness(h.stage));
+    bytes.contributions += spec.zero >= 2 ? ShardReducer::memory_bytes(layout.shards(), 0, layout.shards(), own) +
+                                                gradient_buckets(stage, table).bytes()
                                           : StageCompute::contribution_bytes(layout, h.stage, h.part, floats);
     (spec.offload.empty() ? bytes.state : bytes.disk) += slots * own * sizeof(float);
     bytes.activations +=

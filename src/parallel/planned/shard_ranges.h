@@ -20,6 +20,12 @@ struct HeldParameter {    // of a stage
 // By member; together they are [0, floats). Some may be empty.
 std::vector<Range> shard_ranges(std::span<const HeldParameter> parameters, std::size_t floats, int members);
 
+inline std::size_t largest_range(std::span<const Range> ranges) {
+  std::size_t most = 0;
+  for (const Range& r : ranges) most = r.count() > most ? r.count() : most;
+  return most;
+}
+
 inline Range overlap(Range a, Range b) {
   const Range both{a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
   return both.begin < both.end ? both : Range{};

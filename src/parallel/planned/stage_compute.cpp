@@ -36,13 +36,13 @@ void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Grou
   group_ = &group;
   ranges_ = ranges;
   own_ = settings_.zero > 0 ? ranges[static_cast<std::size_t>(group.index())] : Range{0, table_.floats()};
-  // What ranks read from each other in a collective lies in memory that all of them see, where there is any.
-  const std::size_t held = settings_.zero >= 3 ? own_.count() : table_.floats();
-  if (settings_.zero == 1 || settings_.zero == 2) {
-    parameters_ = group.allocate_span<float>(held);
+  // What ranks read from each other lies in memory that all of them see, where there is any.
+  if (settings_.zero > 0) {
+    allocated_parameters_ = group.allocate_span<float>(settings_.zero >= 3 ? largest_range(ranges) : table_.floats());
+    parameters_ = allocated_parameters_.first(settings_.zero >= 3 ? own_.count() : table_.floats());
   } else {
-    parameter_memory_ = Buffer(held * sizeof(float));
-    parameters_ = parameter_memory_.as<float>();
+    parameter_memory_ = Buffer(table_.floats() * sizeof(float));
+    parameters_ = allocated_parameters_ = parameter_memory_.as<float>();
   }
   fill_parameters();
   for (int i = 0; i < settings_.saved_versions; ++i) saved_.emplace_back(table_.floats() * sizeof(float));
@@ -50,12 +50,16 @@ void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Grou
     contribution_memory_ = Buffer(ShardReducer::memory_bytes(settings_.shards, 0, settings_.shards, own_.count()));
     contributions_ = contribution_memory_.as<std::byte>();
     reducer_ = std::make_unique<ShardReducer>(settings_.shards, 0, settings_.shards, own_.count(), contributions_);
+    const GradientBuckets buckets = gradient_buckets(plan(plans_.largest_slice()), table_);
+    bucket_bytes_ = buckets.bytes();
     exchange_ = std::make_unique<StateExchange>(
-        group.dup(), messages,
+        group, messages,
         StateExchange::Shares{.table = &table_,
                               .ranges = ranges,
                               .parameters = settings_.zero >= 3 ? parameters_ : std::span<float>{},
+                              .allocated = settings_.zero >= 3 ? allocated_parameters_ : std::span<float>{},
                               .sums = reducer_.get(),
+                              .buckets = buckets,
                               .stage = stage()});
   } else {
     contributions_ = group.allocate(contribution_bytes(plans_.layout(), stage(), part(), table_.floats()));
@@ -129,7 +133,10 @@ bool StageCompute::reads_data() const {
   });
 }
 
-void StageCompute::start_step() { reducer_->start_step(); }
+void StageCompute::start_step() {
+  reducer_->start_step();
+  if (exchange_) exchange_->start_step();
+}
 
 void StageCompute::save_version(std::int64_t version) {
   if (saved_.empty()) return;
@@ -235,9 +242,9 @@ void StageCompute::run(const StageTask& task, std::int64_t slice, const data::Ba
 }
 
 void StageCompute::add_bytes(RankBytes& bytes) const {
-  bytes.parameters += parameters_.size_bytes();
+  bytes.parameters += allocated_parameters_.size_bytes();
   for (const Buffer& b : saved_) bytes.parameters += b.bytes();
-  bytes.contributions += contributions_.size();
+  bytes.contributions += contributions_.size() + bucket_bytes_;
   for (const Update::Slot& s : update_->slots())
     (settings_.offload.empty() ? bytes.state : bytes.disk) += s.values.size_bytes();
   for (const Place& p : places_)

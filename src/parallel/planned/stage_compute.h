@@ -15,6 +15,7 @@
 #include "data/loader.h"
 #include "optim/optim.h"
 #include "optim/update.h"
+#include "parallel/planned/gradient_buckets.h"
 #include "parallel/planned/plan_view.h"
 #include "parallel/planned/shard_ranges.h"
 #include "parallel/planned/stage_plans.h"
@@ -51,7 +52,7 @@ class StageCompute {
   void allocate(Optim optim, std::vector<TrainedSpan> segments, Group& group, const std::vector<Range>& ranges,
                 Communicator& messages);
 
-  void start_step();
+  void start_step();  // collective over the group
   // Keeps the weights of now as that version, in place of the one that is `saved_versions` older.
   void save_version(std::int64_t version);
   // On a micro-batch of `slice` samples, which forward passes read from the batch. Losses are written by the stage that
@@ -112,7 +113,8 @@ class StageCompute {
   std::vector<Buffer> saved_;  // parameters of earlier versions
   std::vector<Buffer> state_memory_;
   std::vector<FileMemory> state_files_;
-  std::span<float> parameters_;
+  std::span<float> parameters_, allocated_parameters_;  // what is here of them, and the memory that it lies in
+  std::size_t bucket_bytes_ = 0;                        // of gradients that are shared
   std::span<std::byte> contributions_;
   std::unique_ptr<ShardReducer> reducer_;
   std::unique_ptr<StateExchange> exchange_;  // where gradients are shared
