@@ -108,7 +108,7 @@ void add_plan(nlohmann::ordered_json& json, const Json& plan, const RunSummary& 
   json["plan"] = plan["plan"];
   json["predicted_idle"] = plan["idle"];
   double computing = 0, all = 0;
-  for (const RunSummary::Rank& rank : r.ranks)
+  for (const RankSummary& rank : r.ranks)
     computing += rank.times.compute, all += rank.times.compute + rank.times.exchange;
   if (all > 0) json["idle"] = 1 - computing / all;
   if (plan.contains("bytes_per_step")) json["predicted_bytes_per_step"] = plan["bytes_per_step"];
