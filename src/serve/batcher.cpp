@@ -102,10 +102,11 @@ Batcher::Batcher(const models::Model& model, const ParameterTable& table, std::s
     workers_.push_back(spawn_thread(fmt::format("serve-{}", i), [this] { work(); }));
 }
 
-// The batches of eight decide. Of the others those stay that say the same to the bit, at their first and last places.
+// The smallest batches that predict runs decide. Of the others those stay that say the same to the bit, at their first
+// and last places.
 void Batcher::keep_sizes_that_agree() {
   Runner runner;
-  std::map<std::string, Rows> eight;
+  std::map<std::string, Rows> first;
   const auto ask = [&](std::int64_t size) -> Executor& {
     Executor& e = runner.at(size, *this);
     for (std::size_t i = 0; i < network_inputs_.size(); ++i) {
@@ -113,7 +114,7 @@ void Batcher::keep_sizes_that_agree() {
       const std::size_t each = network_inputs_[i].type.bytes();
       const std::size_t group = std::min(into.size(), each * static_cast<std::size_t>(models::answer_group));
       fill_randomly(into.first(group), network_inputs_[i].type.dtype, static_cast<std::uint32_t>(i));
-      for (std::size_t at = group; at < into.size(); at += each)  // the eight again and again
+      for (std::size_t at = group; at < into.size(); at += each)  // the same again and again
         std::memcpy(into.data() + at, into.data() + at - group, each);
     }
     e.run({});
@@ -122,13 +123,13 @@ void Batcher::keep_sizes_that_agree() {
   Executor& asked = ask(models::answer_group);
   for (const Field& f : outputs_) {
     const auto all = asked.output(f.name);
-    eight[f.name].assign(all.begin(), all.end());
+    first[f.name].assign(all.begin(), all.end());
   }
   for (auto it = plans_.begin(); it != plans_.end();) {
     Executor& other = ask(it->first);
     bool same = true;
     for (const Field& f : outputs_) {
-      const Rows& want = eight[f.name];
+      const Rows& want = first[f.name];
       const auto all = other.output(f.name);
       for (std::size_t at = 0; same && at < all.size(); at += want.size())
         same = std::memcmp(all.data() + at, want.data(), std::min(want.size(), all.size() - at)) == 0;

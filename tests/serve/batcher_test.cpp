@@ -38,7 +38,7 @@ Rows sample_rows(std::uint32_t seed, std::size_t floats) {
   return rows;
 }
 
-// What predict says of a sample: it stands first in a batch of eight, of which the rest are zeros.
+// What predict says of a sample: it stands first in a batch of sixteen, of which the rest are zeros.
 void expect_answers_as_alone(std::int64_t batch, std::uint64_t batches) {
   for (const std::string name : {"lenet5", "mlp", "resnet20"}) {
     Served s(name, small_digits, name == "mlp" ? "hidden = [33]" : name == "resnet20" ? "width = 4" : "");
