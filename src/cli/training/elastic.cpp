@@ -10,7 +10,7 @@ namespace echelon::cli {
 
 namespace {
 
-constexpr int most_in_vain = 3;             // generations in a row that have not done a step
+constexpr int most_in_vain = 10;            // generations in a row that have not done a step
 constexpr double seconds_for_others = 0.5;  // to end by themselves: nothing that they could still save is needed
 
 struct Loss {

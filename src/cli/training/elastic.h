@@ -17,7 +17,7 @@ using CheckWorkers = std::function<void(int workers, Problems& problems)>;
 using RankProgram = std::function<void(World& world, const TrainSettings& settings)>;
 
 // Runs `program` on the world of the settings until it has ended by itself, whatever happens to the workers. Throws as
-// run_on_world does for other failures, and for a loss when three generations in a row have not done a single step.
+// run_on_world does for other failures, and for a loss when ten generations in a row have not done a single step.
 // BadInput if this process does not start all the workers itself.
 void run_elastic(const TrainSettings& settings, const LaunchOptions& options, const TrainingJob& job,
                  const CheckWorkers& check, const RankProgram& program);

@@ -48,7 +48,7 @@ GradientBuckets gradient_buckets(const StagePlan& stage, const ParameterTable& t
   const std::vector<Contribution> order = contributions_of(stage);
   std::vector<int> pass_of(table.entries().size(), -1);
   for (const Contribution& c : order) pass_of[static_cast<std::size_t>(c.parameter)] = c.pass;
-  const std::size_t limit = std::min(most_bucket_floats, table.floats() / 8);
+  const std::size_t limit = std::min(most_bucket_floats, table.floats() / 16);
   GradientBuckets made;
   made.of_parameter.assign(table.entries().size(), -1);
   int pass = -1;  // of the bucket that may get more; -1: none

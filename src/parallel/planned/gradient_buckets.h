@@ -1,6 +1,6 @@
 #pragma once
 // Which gradients of a stage travel together to the ranks that sum them up (plan keys zero=2 and 3): neighbours in the
-// stage's flat buffers whose gradients come from the same pass, up to four megabytes or an eighth of all. A bucket is
+// stage's flat buffers whose gradients come from the same pass, up to four megabytes or a sixteenth of all. A bucket is
 // sent when the last gradient of it has been computed. A gradient that is larger than that goes by itself, from where
 // it was computed. Pure functions of the stage's graph, so all ranks that have the stage make the same buckets.
 
