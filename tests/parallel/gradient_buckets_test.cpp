@@ -26,8 +26,8 @@ StagePlan stage_with(const std::vector<std::int64_t>& sizes, const std::vector<i
 }
 
 TEST(GradientBuckets, HoldNeighboursOfOnePassAndLeaveOutWhatIsLarge) {
-  // All are 1000 and an eighth of that is 125; every parameter begins on a cache line of 16 floats.
-  const StagePlan stage = stage_with({48, 48, 48, 700, 16, 16, 128}, {2, 6, 5, 4, 3, 1, 0}, 1);
+  // All are 2000 and a sixteenth of that is 125; every parameter begins on a cache line of 16 floats.
+  const StagePlan stage = stage_with({48, 48, 48, 1700, 16, 16, 128}, {2, 6, 5, 4, 3, 1, 0}, 1);
   ParameterTable table;
   table.include(stage.plan.graph);
   const GradientBuckets made = gradient_buckets(stage, table);
