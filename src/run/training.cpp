@@ -144,9 +144,13 @@ void Training::load(Checkpoint& checkpoint) {
   last_saved_ = m.step;
 }
 
+bool keeps_each_step(const TrainingJob& job, int workers) {
+  const bool replicas = job.composition && workers > 1;
+  return !replicas && !job.plan.splits_model();
+}
+
 void Training::keep_in(KeptState& kept) {
-  const bool replicas = job_.composition && team_.world().size() > 1;
-  keeper_ = std::make_unique<StateKeeper>(kept, *engine_, team_.world(), !replicas && !job_.plan.splits_model());
+  keeper_ = std::make_unique<StateKeeper>(kept, *engine_, team_.world(), keeps_each_step(job_, team_.world().size()));
 }
 
 void Training::keep_step() {

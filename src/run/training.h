@@ -68,6 +68,10 @@ struct TrainingJob {
 // Fills in the weights that the run begins with; empty if they are all random numbers.
 std::function<void(const ParameterTable&, std::span<float>)> start_of(const TrainingJob& job);
 
+// Whether such a run keeps its state after every step (run/state_keeper.h): all ranks have the whole model, and do
+// their steps together.
+bool keeps_each_step(const TrainingJob& job, int workers);
+
 class AllCheckpointsDamaged : public Failure {
   using Failure::Failure;
 };

@@ -33,8 +33,7 @@ void expect_own_workers(const TrainSettings& s) {
   if (!here || known_workers(s.world) != s.world.workers)
     bad_input(
         "--elastic is for workers that this command starts itself, as processes of this machine: --world processes "
-        "(the "
-        "default) or tcp, without --nnodes, mpirun or torchrun");
+        "(the default) or tcp, without --nnodes, mpirun or torchrun");
   if (s.world.workers > KeptState::most_parts)
     bad_input("--elastic is for at most {} workers, not {}", KeptState::most_parts, s.world.workers);
 }
@@ -68,8 +67,7 @@ void run_elastic(const TrainSettings& given, const LaunchOptions& launch, const 
   options.on_death = [&](int rank, int signal) { losses.push_back({rank, signal}); };
   int in_vain = 0;
   for (;; ++s.generation) {
-    const bool replicas = job.composition && s.world.workers > 1;
-    kept.begin(StateKeeper::parts_of(!replicas && !job.plan.splits_model(), s.world.workers, job.shards));
+    kept.begin(StateKeeper::parts_of(keeps_each_step(job, s.world.workers), s.world.workers, job.shards));
     s.goes_on = kept.has_state();
     const std::int64_t before = kept.step();
     losses.clear();
