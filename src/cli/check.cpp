@@ -45,8 +45,8 @@ void add_check(Verb program) {
       workers = {world.workers, world.shares_memory};
       if (world.simulated) check_simulated_workers(prepared, world.workers, problems);
     }
+    const PlanSpec plan = workers.plan = read_run_plan(*disk, prepared.recipe, s->plan, problems);
     check_system(prepared, workers, problems);
-    const PlanSpec plan = read_run_plan(*disk, prepared.recipe, s->plan, problems);
     if (problems.empty()) check_run_plan(prepared, plan, workers.count, s->world.cores, problems);
     if (s->json) {
       nlohmann::ordered_json j{{"recipe", s->recipe}, {"ok", problems.empty()}, {"problems", nlohmann::json::array()}};

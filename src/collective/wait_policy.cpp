@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "world/wrappers/sub_world.h"
 
 namespace echelon {
 
@@ -38,11 +39,13 @@ std::string WaitPolicy::text(double seconds, Rank peer) const {
   const std::string what = name_.empty() ? fmt::format("{} {}", to_string(label_.kind), label_.number)
                                          : fmt::format("{} {}", to_string(label_.kind), name_);
   if (peer < 0) return fmt::format("waiting {:.1f} s for the other ranks: {}", seconds, what);
-  const RankStatus status = world_.status_of(peer);
-  const std::string does = status == RankStatus{} ? "" : fmt::format("; rank {} is in {}", peer, to_text(status));
+  RankStatus status = world_.status_of(peer);
+  if (status.waiting_for >= 0) status.waiting_for = rank_in_job(world_, status.waiting_for);
+  const Rank name = rank_in_job(world_, peer);
+  const std::string does = status == RankStatus{} ? "" : fmt::format("; rank {} is in {}", name, to_text(status));
   // A split model's ranks know whom they wait for by what it computes.
   if (name_.starts_with("stage ")) return fmt::format("waiting {:.1f} s for {}{}", seconds, name_, does);
-  return fmt::format("waiting {:.1f} s for rank {}: {}{}", seconds, peer, what, does);
+  return fmt::format("waiting {:.1f} s for rank {}: {}{}", seconds, name, what, does);
 }
 
 // The rank that is waited for may itself wait for another: the one at the end of the chain is to blame.
@@ -75,7 +78,8 @@ void WaitPolicy::keep_trying(const Try& try_until, const Who& who) {
     awaited = last_in_chain(who());
     const std::string report = text(now - start, awaited);
     if (now >= abort)
-      throw TooLate(fmt::format("rank {} aborts: {}; the limit is {:.0f} s", world_.rank(), report, options_.limit));
+      throw TooLate(fmt::format("rank {} aborts: {}; the limit is {:.0f} s", rank_in_job(world_, world_.rank()), report,
+                                options_.limit));
     if (options_.notice)
       options_.notice({.waited_for = awaited < 0 ? std::vector<Rank>() : std::vector{awaited}, .text = report});
     late *= 2;

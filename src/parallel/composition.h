@@ -37,7 +37,7 @@ Composition read_composition(const CompositionTables& tables, Problems& problems
 
 // What else a composition has to fit to.
 struct CompositionFacts {
-  int workers = 1;         // 0: not known yet, so nothing is said that depends on it
+  int workers = 1;         // 0: not known yet, so nothing is said that depends on it. Replicas, where they are split
   std::int64_t steps = 0;  // of the run; 0: not known yet
   int phases = 1;          // of the model's training step
   bool carries = false;    // values that flow from step to step
@@ -45,6 +45,7 @@ struct CompositionFacts {
   bool needs_norms = false;  // the update rule scales whole parameters (LARS, LAMB)
   bool has_momentum = false;
   bool shares_memory = true;
+  bool split = false;  // a replica is spread over several ranks, each of which exchanges its stage
 };
 
 // Adds one problem for each reason why these parts cannot work together, with the nearest composition that can: asks

@@ -60,10 +60,10 @@ std::unique_ptr<Engine> make_exact_engine(const EngineSettings& settings, Team& 
 
 std::unique_ptr<Engine> make_engine(EngineSettings settings, std::uint64_t largest_batch,
                                     const Composition* composition, Team& team) {
-  const int workers = team.world().size();
-  const bool replicas = composition && workers > 1;
-  if (replicas) settings.shards = std::max(1, settings.shards / workers);  // of each worker's part
-  const std::int64_t slices = std::int64_t{settings.shards} * (replicas ? workers : 1);
+  const bool replicas = composition && team.world().size() > 1;
+  const int each = settings.plan ? settings.plan->ranks_of_replica() : 1, parts = team.world().size() / each;
+  if (replicas) settings.shards = std::max(1, settings.shards / parts);  // of each replica's part
+  const std::int64_t slices = std::int64_t{settings.shards} * (replicas ? parts : 1);
   settings.largest_slice = (static_cast<std::int64_t>(largest_batch) + slices - 1) / slices;
   if (replicas) return std::make_unique<Replica>(settings, *composition, team);
   if (settings.plan && settings.plan->has_own_result()) return std::make_unique<PipeDreamEngine>(settings, team);

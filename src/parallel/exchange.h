@@ -16,7 +16,7 @@
 #include "parallel/figures.h"
 #include "parallel/order.h"
 #include "parallel/rule.h"
-#include "parallel/step/local_trainer.h"
+#include "parallel/step/replica_trainer.h"
 #include "parallel/sum/auto_sum.h"
 #include "parallel/sync.h"
 #include "parallel/team/team.h"
@@ -30,7 +30,7 @@ struct ExchangeParts {
   World* world = nullptr;
   Team* team = nullptr;        // of all ranks
   Mailbox* mailbox = nullptr;  // null for exchanges in lock-step
-  LocalTrainer* trainer = nullptr;
+  ReplicaTrainer* trainer = nullptr;
   const MergeRule* rule = nullptr;
   CodecMaker codec;
   std::vector<NamedCodec> codec_choice;  // codec auto: takes what is quickest of these

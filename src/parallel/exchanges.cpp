@@ -35,6 +35,14 @@ void ExchangeKind::accepts(const Composition& c, const CompositionFacts& facts, 
          fmt::format("exchange {} cannot change its codec on the way: name one instead of auto, or take exchange "
                      "all_reduce",
                      c.exchange_name));
+  refuse(
+      problems, facts.split && exchange.shared_memory,
+      fmt::format("exchange {} has all workers write into one memory, and the stages of a split replica are on ranks "
+                  "of their own: leave out --plan, or take exchange server",
+                  c.exchange_name));
+  refuse(problems, facts.split && exchange.no_own_gradient,
+         "exchange.factors sends inputs and errors of a layer, and the micro-batches of a split replica have them at "
+         "different times: set exchange.factors=false, or leave out --plan");
   if (facts.workers == 0) return;
   if (const std::string why = problem(facts.workers, static_cast<bool>(c.codec)); !why.empty()) problems.add({}, why);
   if (facts.steps == 0) return;

@@ -9,18 +9,31 @@
 
 namespace echelon {
 
+namespace {
+
+std::function<Optim()> optim_of(const EngineSettings& s, const Composition& composition) {
+  return composition.rule->own_optim() ? composition.rule->own_optim() : s.make_optim;
+}
+
+}  // namespace
+
 Replica::Replica(const EngineSettings& s, const Composition& composition, Team& team)
     : settings_(s),
       composition_(composition),
       team_(team),
       world_(team.world()),
-      trainer_({.model = s.model,
-                .fields = s.fields,
-                .shards = s.shards,
-                .seed = s.seed,
-                .largest_slice = s.largest_slice,
-                .start = s.start},
-               composition.rule->own_optim() ? composition.rule->own_optim() : s.make_optim, world_, team.cores()),
+      split_(s.plan && s.plan->splits_model() ? std::make_unique<SplitTrainer>(s, optim_of(s, composition), team)
+                                              : nullptr),
+      local_(split_ ? nullptr
+                    : std::make_unique<LocalTrainer>(ComputeSettings{.model = s.model,
+                                                                     .fields = s.fields,
+                                                                     .shards = s.shards,
+                                                                     .seed = s.seed,
+                                                                     .largest_slice = s.largest_slice,
+                                                                     .start = s.start},
+                                                     optim_of(s, composition), world_, team.cores())),
+      trainer_(split_ ? static_cast<ReplicaTrainer&>(*split_) : *local_),
+      peers_(split_ ? split_->peers() : team),
       model_(trainer_.parameters().size_bytes()),
       averaged_(trainer_.parameters().size_bytes()),
       waits_(team) {
@@ -28,11 +41,11 @@ Replica::Replica(const EngineSettings& s, const Composition& composition, Team& 
   trainer_.hooks().announce = true;
   const std::size_t most = trainer_.parameters().size_bytes() * 2 + (1 << 20);
   if (composition.uses_messages()) {
-    mailbox_ = std::make_unique<Mailbox>(world_, most);
-    scheduler_ = std::make_unique<WorkScheduler>(team, *mailbox_, composition.work.common);
+    mailbox_ = std::make_unique<Mailbox>(peers_.world(), most);
+    if (speaks()) scheduler_ = std::make_unique<WorkScheduler>(peers_, *mailbox_, composition.work.common);
   }
-  exchange_ = composition.exchange->make({.world = &world_,
-                                          .team = &team,
+  exchange_ = composition.exchange->make({.world = &peers_.world(),
+                                          .team = &peers_,
                                           .mailbox = mailbox_.get(),
                                           .trainer = &trainer_,
                                           .rule = composition.rule.get(),
@@ -59,8 +72,9 @@ void Replica::close() {
 
 void Replica::adapt(data::LoaderOptions& options) const {
   options.shards = static_cast<std::uint64_t>(settings_.shards);
-  options.parts = static_cast<std::uint64_t>(world_.size());
-  options.part = static_cast<std::uint64_t>(world_.rank());
+  if (split_) split_->adapt(options);
+  options.parts = static_cast<std::uint64_t>(replicas());
+  options.part = static_cast<std::uint64_t>(part());
   if (composition_.work.common) options.prefetch = 0;  // nobody knows yet whose the next part will be
 }
 
@@ -70,14 +84,22 @@ When Replica::when() const {
   return p;
 }
 
+// What a rank of a split replica has waited for other stages until the step's gradient was there.
+void Replica::count_waits_for_stages(double seconds) {
+  RankTimes tasks{.waiting_for = std::move(times_.waiting_for)};
+  waits_.end(seconds, tasks);
+  times_.compute += tasks.exchange;  // what was no wait
+  times_.waiting_for = std::move(tasks.waiting_for);
+  waits_.begin();
+}
+
 StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
   const data::Batch& batch =
       range.loader->at(static_cast<std::uint64_t>(item.step), static_cast<std::uint64_t>(item.part));
   const auto samples = static_cast<double>(batch.samples());
-  const bool due = when().due(
-      clock_,
-      Stream({settings_.seed, static_cast<std::uint32_t>(clock_),
-              composition_.uses_messages() ? static_cast<std::uint32_t>(world_.rank()) : 0, stream_layer("exchange")}));
+  const bool due = when().due(clock_, Stream({settings_.seed, static_cast<std::uint32_t>(clock_),
+                                              composition_.uses_messages() ? static_cast<std::uint32_t>(part()) : 0,
+                                              stream_layer("exchange")}));
   StepInfo info{.step = item.step,
                 .clock = clock_,
                 .lr = range.lr(item.step),
@@ -91,8 +113,10 @@ StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
   const double begin = world_.now(), waited = trainer_.waited_for_weights();
   exchange_->before_step(info);
   const double ready = world_.now();
+  if (split_) split_->ask_to_stop(range.asks_to_stop());
   const StepResult result = trainer_.compute(static_cast<std::uint64_t>(item.step), batch, std::max(1.0, samples));
   const double computed = world_.now();
+  if (split_) count_waits_for_stages(computed - begin);
   if (samples > 0) info.done = static_cast<double>(result.samples) / samples;
   info.share *= info.done;
   const RuleTraits rule = composition_.rule->traits();
@@ -109,8 +133,8 @@ StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
   }
   exchange_->after_step(info);
   const double end = world_.now(), for_weights = trainer_.waited_for_weights() - waited;
-  times_.compute += computed - ready - for_weights;
-  waits_.end(end - begin - (computed - ready) + for_weights, times_);
+  if (!split_) times_.compute += computed - ready - for_weights;
+  waits_.end(split_ ? end - computed : end - begin - (computed - ready) + for_weights, times_);
   trainer_.hooks().watch.span("exchange and update", computed, end);
   trainer_.hooks().watch.span("step", begin, end);
   ++clock_;
@@ -126,7 +150,7 @@ Reached Replica::run(const StepRange& range) {
   std::int64_t reached = range.to;
   if (range.enough > 0) {  // else the epoch has all the samples that the system wants
     round_start_ = world_.sent()->bytes;
-    reached = scheduler_ ? run_at_own_pace(range) : run_in_lockstep(range);
+    reached = composition_.uses_messages() ? run_at_own_pace(range) : run_in_lockstep(range);
     end_round();
   }
   if (range.on_span) range.on_span("round", begin, world_.now());
@@ -153,10 +177,12 @@ std::int64_t Replica::run_in_lockstep(const StepRange& range) {
   std::int64_t reported = range.from;
   StepReport own;
   for (std::int64_t step = range.from; step < range.to; ++step) {
-    const StepResult r = do_step(range, {step, world_.rank()});
-    own.loss += r.loss * static_cast<double>(r.terms);
-    own.correct += r.correct;
-    own.terms += static_cast<double>(r.terms), own.samples += static_cast<double>(r.samples);
+    const StepResult r = do_step(range, {step, part()});
+    if (speaks()) {
+      own.loss += r.loss * static_cast<double>(r.terms);
+      own.correct += r.correct;
+      own.terms += static_cast<double>(r.terms), own.samples += static_cast<double>(r.samples);
+    }
     if (clock_ % steps_between_reports(when()) != 0 && step + 1 < range.to) continue;
     own.bytes = sent_since_start(), own.stop_requests = range.asks_to_stop();
     StepReport all;
@@ -173,8 +199,16 @@ std::int64_t Replica::run_in_lockstep(const StepRange& range) {
   return reported;
 }
 
+// The rank that speaks for a replica asks for its work.
+SplitTrainer::Agreed Replica::next_item() {
+  SplitTrainer::Agreed said;
+  if (scheduler_) said.item = scheduler_->next();
+  if (scheduler_ && !said.item) said.reached = scheduler_->end();
+  return split_ ? split_->agree(said) : said;
+}
+
 std::int64_t Replica::run_at_own_pace(const StepRange& range) {
-  scheduler_->begin(range.from, range.to, range.enough);
+  if (scheduler_) scheduler_->begin(range.from, range.to, range.enough);
   WorkTotals reported;
   auto report = [&](const WorkTotals& now) {
     if (world_.rank() != 0 || now.pieces - reported.pieces < 1) return;
@@ -183,14 +217,16 @@ std::int64_t Replica::run_at_own_pace(const StepRange& range) {
                        .correct = now.correct - reported.correct,
                        .samples = static_cast<std::int64_t>(now.samples - reported.samples),
                        .terms = static_cast<std::int64_t>(terms)};
-    const auto steps = static_cast<std::int64_t>(now.pieces / world_.size());
+    const auto steps = static_cast<std::int64_t>(now.pieces / replicas());
     // The scheduler does not know yet what everybody sent at the end of the last round.
     range.on_progress({std::min(range.from + steps, range.to), r, std::max(now.bytes, bytes_)});
     reported = now;
   };
   WorkTotals own;  // of the whole round
-  while (const auto item = scheduler_->next()) {
-    const StepResult r = do_step(range, *item);
+  SplitTrainer::Agreed next;
+  while ((next = next_item()).item) {
+    const StepResult r = do_step(range, *next.item);
+    if (!scheduler_) continue;
     WorkTotals piece{.pieces = 1,
                      .loss = r.loss * static_cast<double>(r.terms),
                      .correct = r.correct,
@@ -198,7 +234,7 @@ std::int64_t Replica::run_at_own_pace(const StepRange& range) {
                      .samples = static_cast<double>(r.samples)};
     own += piece;
     piece.bytes = sent_since_start();
-    scheduler_->done(piece, range.asks_to_stop());
+    scheduler_->done(piece, range.asks_to_stop() || r.stop);
     report(scheduler_->totals());
   }
   waits_.begin();
@@ -206,21 +242,21 @@ std::int64_t Replica::run_at_own_pace(const StepRange& range) {
   exchange_->leave();
   waits_.end(world_.now() - left, times_);
   // What the scheduler did not know yet.
-  own.pieces += static_cast<double>(scheduler_->skipped());
+  if (scheduler_) own.pieces += static_cast<double>(scheduler_->skipped());
   own.bytes = sent_since_start();
   WorkTotals all;
   for (const WorkTotals& totals : team_.all_gather_struct(own)) all += totals;
   report(all);
-  return scheduler_->end();
+  return next.reached;
 }
 
-// values = the mean over all ranks, weighted. In the fixed tree: whatever the world and its links, the same bits.
+// values = the mean over all replicas, weighted. In the fixed tree: whatever the world and its links, the same bits.
 void Replica::average(std::span<float> values, double weight) {
-  if (world_.size() == 1) return;
-  const std::vector<double> weights = team_.all_gather_struct(weight);
+  if (replicas() == 1) return;
+  const std::vector<double> weights = peers_.all_gather_struct(weight);
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   kernels::scale(values.data(), values.data(), static_cast<float>(weight / total), values.size());
-  all_reduce_members(team_.group(), values);
+  all_reduce_members(peers_.group(), values);
 }
 
 void Replica::read_model() {
@@ -234,6 +270,7 @@ void Replica::read_model() {
   if (rule.model == RuleTraits::Model::shared) exchange_->read_model(model);
   for (const TrainedSpan& s : trainer_.segments())
     if (s.statistic) kernels::copy(model.data() + s.offset, mean.data() + s.offset, s.size);
+  if (split_) split_->read_model(model);
 }
 
 std::vector<StateSpan> Replica::own_state() {

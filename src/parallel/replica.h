@@ -9,6 +9,9 @@
 //   update      the worker's own optimizer              trainer.update
 //   exchange    rules of weights, when it is due        exchange->exchange
 //
+// A replica may itself be split over ranks (settings.plan): each rank then trains and exchanges its stage
+// (parallel/planned/split_trainer.h), and the first of them speaks for the replica where work and losses are counted.
+//
 // At the end of run() all ranks meet.
 
 #include <memory>
@@ -16,6 +19,7 @@
 
 #include "parallel/composition.h"
 #include "parallel/engine.h"
+#include "parallel/planned/split_trainer.h"
 #include "parallel/replica_state.h"
 #include "parallel/step/local_trainer.h"
 #include "parallel/team/exchange_waits.h"
@@ -32,9 +36,10 @@ class Replica final : public Engine {
   ~Replica() override;
 
   Reached run(const StepRange& range) override;
-  const ParameterTable& table() const override { return trainer_.table(); }
-  std::span<const float> gradient() override { return trainer_.gradient(); }
-  std::span<float> model() override { return model_.as<float>(); }
+  const ParameterTable& table() const override { return split_ ? split_->whole_table() : trainer_.table(); }
+  std::span<const float> gradient() override { return split_ ? std::span<float>{} : trainer_.gradient(); }
+  std::span<float> model() override { return split_ ? split_->model() : model_.as<float>(); }
+  bool model_is_everywhere() const override { return !split_ || split_->model_is_everywhere(); }
   void read_model() override;
   std::vector<StateSpan> state() override { return states_->all(); }
   void gather() override { states_->gather(own_state()); }
@@ -49,7 +54,7 @@ class Replica final : public Engine {
   std::vector<Figure> figures() override { return exchange_->figures(); }
   void close() override;
 
-  LocalTrainer& trainer() { return trainer_; }
+  ReplicaTrainer& trainer() { return trainer_; }
   Exchange& exchange() { return *exchange_; }                         // for looking into it
   double weight_in_mean() const { return exchange_->peer_weight(); }  // of this replica, where the model is their mean
 
@@ -57,6 +62,11 @@ class Replica final : public Engine {
   std::vector<StateSpan> own_state();
   When when() const;
   StepResult do_step(const StepRange& range, const WorkItem& item);
+  int part() const { return peers_.world().rank(); }  // of a batch: this replica's
+  int replicas() const { return peers_.world().size(); }
+  bool speaks() const { return !split_ || split_->speaks(); }  // for its replica
+  SplitTrainer::Agreed next_item();
+  void count_waits_for_stages(double seconds);
   std::int64_t run_in_lockstep(const StepRange& range);
   std::int64_t run_at_own_pace(const StepRange& range);
   void end_round();
@@ -67,10 +77,13 @@ class Replica final : public Engine {
   const Composition& composition_;
   Team& team_;
   World& world_;
-  LocalTrainer trainer_;
-  Buffer model_, averaged_;
+  std::unique_ptr<SplitTrainer> split_;  // where the replica is split
+  std::unique_ptr<LocalTrainer> local_;  // else
+  ReplicaTrainer& trainer_;
+  Team& peers_;                               // with which it exchanges: all ranks, or those that have the same stage
+  Buffer model_, averaged_;                   // of what the trainer has
   std::unique_ptr<Mailbox> mailbox_;          // only if messages are used
-  std::unique_ptr<WorkScheduler> scheduler_;  // the same
+  std::unique_ptr<WorkScheduler> scheduler_;  // the same, and this rank speaks
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<ReplicaState> states_;
   RankTimes times_;

@@ -17,7 +17,13 @@ std::unique_ptr<const Sync> read_sync(OptionReader& options) {
   return sync;
 }
 
-void Sync::accepts(const Composition& c, const CompositionFacts&, Problems& problems) const {
+void Sync::accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const {
+  const SyncTraits t = traits();
+  const bool by_clocks = t.lockstep || t.never_waits || t.bounded;
+  refuse(problems, facts.split && (!by_clocks || t.leaves_out || t.hands_in_early),
+         fmt::format("sync {} decides for every server by itself whom it waits for, and the stages of a split replica "
+                     "would not hear the same: take sync bsp, ssp or async, or leave out --plan",
+                     c.sync_name));
   refuse(
       problems, traits().per_worker && c.exchange->traits().sums_on_the_way,
       fmt::format("sync {} looks at every worker's clock, but exchange {} adds contributions up on the way: take sync "

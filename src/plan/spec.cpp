@@ -108,6 +108,29 @@ void refuse_sharing(const PlanSpec& plan, const PlanFacts& facts, std::vector<st
                     plan.zero, plan.data, facts.shards));
 }
 
+// Under a system every replica has weights of its own, and each of its ranks exchanges the one stage that it has.
+void refuse_under_system(const PlanSpec& plan, const PlanFacts& facts, std::vector<std::string>& why) {
+  if (facts.system.empty()) return;
+  if (plan.has_own_result())
+    why.push_back(fmt::format("schedule={} updates stages by itself, and so does system {}: take schedule=1f1b",
+                              plan.schedule, facts.system));
+  if (plan.zero > 0)
+    why.push_back(
+        fmt::format("zero={} shares state among replicas with the same weights, and under system {} each has "
+                    "its own: leave out zero",
+                    plan.zero, facts.system));
+  if (plan.stages() != plan.pipeline || (plan.pipeline > 1 && plan.schedule == "bidirectional") || plan.splits_batch())
+    why.push_back(
+        fmt::format("a rank exchanges one stage under system {}, and here it would have several: take "
+                    "schedule=1f1b, gpipe or zero_bubble without chunks and without split = \"batch\"",
+                    facts.system));
+  if (plan.data == 1 && facts.workers > 1)
+    why.push_back(
+        fmt::format("one replica has no other to exchange with under system {}: take {} workers, or leave "
+                    "out --system",
+                    facts.system, 2 * plan.ranks_of_replica()));
+}
+
 // How far one plan is from another: a changed degree counts by its ratio, a changed schedule as a factor of two.
 // Whoever shares or recomputes wants less memory, so leaving that out is worse than another degree.
 double distance(const PlanSpec& a, const PlanSpec& b) {
@@ -233,9 +256,7 @@ std::vector<std::string> refusals(PlanSpec& plan, const PlanFacts& facts) {
   if (!plan.splits_model()) return why;
   if (facts.phases > 1)
     why.push_back(fmt::format("a model with {} phases in a training step cannot be split", facts.phases));
-  if (!facts.system.empty())
-    why.push_back(
-        fmt::format("a plan splits exact training, and the system is {}: leave out one of them", facts.system));
+  refuse_under_system(plan, facts, why);
   if (facts.cores > 1)
     why.push_back(
         fmt::format("a rank of a split model has one core: leave out --cores {}, or take more workers", facts.cores));
@@ -312,7 +333,6 @@ PlanSpec check_plan(PlanSpec plan, const PlanFacts& facts, Place place, Problems
     if (i + 1 == why.size() && facts.workers > 0) {
       PlanFacts curable = facts;  // what no other plan would cure is said above
       curable.cores = 1;
-      curable.system.clear();
       if (!legal_plans(curable).empty()) text += nearest_text(nearest_plan(asked, curable), asked);
     }
     problems.add(place, text);

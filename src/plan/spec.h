@@ -53,6 +53,7 @@ struct PlanSpec {
 
   bool splits_batch() const;
   int stages() const;
+  int ranks_of_replica() const { return pipeline * tensor; }
   // Whether ranks have pieces of the training (parallel/planned/), or each all of it.
   bool splits_model() const {
     return pipeline > 1 || tensor > 1 || zero > 0 || recompute != "none" || !offload.empty();

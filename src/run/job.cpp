@@ -67,14 +67,15 @@ void check_fit(const Composition& composition, const models::Model& model, const
   const auto phases = model.training(1);
   const std::vector<std::string> slots = optim.rule->slots();
   check_composition(composition,
-                    {.workers = world.count,
+                    {.workers = world.count / world.plan.ranks_of_replica(),
                      .steps = steps,
                      .phases = static_cast<int>(phases.size()),
                      .carries = !phases.front().graph.carries().empty(),
                      .clips_by_norm = optim.clip.norm > 0,
                      .needs_norms = optim.rule->norm() != Rule::Norm::none,
                      .has_momentum = std::ranges::find(slots, "momentum") != slots.end(),
-                     .shares_memory = world.share_memory},
+                     .shares_memory = world.share_memory,
+                     .split = world.plan.splits_model()},
                     problems);
 }
 
@@ -129,7 +130,8 @@ void check_simulated_workers(const PreparedRun& prepared, int workers, Problems&
 void check_system(const TrainingJob& job, int workers, bool shares_memory, const std::string& file) {
   if (!job.composition) return;
   Problems problems;
-  check_fit(*job.composition, *job.model, job.make_optim(), job.total_steps, {workers, shares_memory}, problems);
+  check_fit(*job.composition, *job.model, job.make_optim(), job.total_steps, {workers, shares_memory, job.plan},
+            problems);
   problems.throw_if_any(file);
 }
 

@@ -22,6 +22,7 @@ void check_system(const TrainingJob& job, int workers, bool shares_memory, const
 struct ExpectedWorkers {
   int count = 0;  // 0: nobody knows yet, so nothing is said that depends on them
   bool share_memory = true;
+  PlanSpec plan = {};  // by which the model is split over some of them; `data` may be missing
 };
 void check_system(const PreparedRun& prepared, const ExpectedWorkers& world, Problems& problems);
 

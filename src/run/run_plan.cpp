@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "graph/program.h"
+#include "parallel/composition.h"
 #include "plan/place.h"
 #include "plan/stages.h"
 #include "run/plan_file.h"
@@ -40,9 +41,10 @@ PlanFacts plan_facts(const PreparedRun& prepared, int workers, int cores) {
         layer = node.layer;
       }
   const Recipe& r = prepared.recipe;
-  const bool exact = r.rule.items.empty() && r.exchange.items.empty() && r.sync.items.empty() && r.when.items.empty() &&
-                     r.codec.items.empty();
-  if (!exact) facts.system = r.system.empty() ? "composed" : r.system;
+  Problems elsewhere;  // check_system tells of them
+  const Composition system =
+      read_composition({r.system, r.rule, r.exchange, r.when, r.sync, r.codec, r.order}, elsewhere);
+  if (!system.is_exact()) facts.system = r.system.empty() ? "composed" : r.system;
   return facts;
 }
 

@@ -37,6 +37,13 @@ std::string memory_folder(const PlanSpec& plan, const std::string& checkpoints) 
   return plan.offload.empty() ? folder_of(checkpoints) : plan.offload;
 }
 
+// With its rules of layers: what decides which rank has what.
+std::string plan_text(const PlanSpec& plan) {
+  std::string text = to_string(plan);
+  for (const LayerRule& rule : plan.layers) text += "; " + to_string(rule);
+  return text;
+}
+
 std::int64_t evaluation_batch_of(const data::Dataset& data) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(data.size(), evaluation_batch));
 }
@@ -206,6 +213,7 @@ TrainingPosition Training::position() const {
           .data = job_.data_fingerprint,
           .recipe = job_.recipe_fingerprint,
           .workers = workers,
+          .plan = workers && job_.plan.splits_model() ? plan_text(job_.plan) : "",
           .score = measured ? std::optional(memory_->best->value) : std::nullopt,
           .loss = measured ? std::optional(memory_->best->loss) : std::nullopt,
           .extra = memory_->to_json()};

@@ -25,6 +25,7 @@ Json to_json(const Manifest& m) {
       {"extra", m.position.extra}};
   if (measured && m.position.loss && std::isfinite(*m.position.loss)) json["loss"] = *m.position.loss;
   if (m.position.workers) json["workers"] = *m.position.workers;
+  if (!m.position.plan.empty()) json["plan"] = m.position.plan;
   return json;
 }
 
@@ -58,6 +59,8 @@ void expect_same_training(const TrainingPosition& saved, const TrainingPosition&
   if (saved.workers && wanted.workers)
     compare("workers, each of which goes on from a state of its own", fmt::to_string(*saved.workers),
             fmt::to_string(*wanted.workers));
+  const auto split = [](const std::string& plan) { return plan.empty() ? "whole replicas" : plan; };
+  if (saved.workers && wanted.workers) compare("plan", split(saved.plan), split(wanted.plan));
   if (!problems.empty())
     bad_input("{} was taken from another training:{}\nresume with the recipe of its run, or start a new run",
               checkpoint, problems);
@@ -85,6 +88,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     m.position.data = fingerprints.at("data").get<std::string>();
     m.position.recipe = fingerprints.at("recipe").get<std::string>();
     if (json.contains("workers")) m.position.workers = whole<int>(json, "workers");
+    if (json.contains("plan")) m.position.plan = json.at("plan").get<std::string>();
     if (!json.at("score").is_null()) m.position.score = json.at("score").get<double>();
     if (json.contains("loss")) m.position.loss = json.at("loss").get<double>();
     m.position.extra = json.at("extra");

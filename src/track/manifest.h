@@ -24,6 +24,7 @@ struct TrainingPosition {
   std::string data;                 // recipe (batch, update rule, schedule, transforms, but not how
   std::string recipe;               // long to train) is refused by comparing them
   std::optional<int> workers = {};  // where each has its own state: as many must go on; none: any number may
+  std::string plan = {};            // the same: how each of these replicas is split; empty: whole
   std::optional<double> score;      // how good the weights are, higher is better; none if not measured
   std::optional<double> loss = {};  // decides between equal scores: lower is better
   Json extra = Json::object();      // whatever else the trainer must know to go on

@@ -64,8 +64,9 @@ TEST(PlanSpec, IllegalPlansAreRefusedWithTheNearestLegalOne) {
   EXPECT_NE(refused("data=2,pipeline=2", facts(8)).find("--plan data=4,pipeline=2"), std::string::npos);
   EXPECT_NE(refused("pipeline=4", facts(4, 8, 3)).find("makes 4 stages, but the network has 3 layers"),
             std::string::npos);
-  EXPECT_NE(refused("pipeline=2", facts(8, 2)).find("4 replicas of a split model needs a micro-batch, and a batch has 2"),
-            std::string::npos);
+  EXPECT_NE(
+      refused("pipeline=2", facts(8, 2)).find("4 replicas of a split model needs a micro-batch, and a batch has 2"),
+      std::string::npos);
   // What was asked for is kept where another degree makes room for it.
   EXPECT_NE(refused("recompute=sqrt", facts(4, 2)).find("--plan data=2,pipeline=2,schedule=1f1b,recompute=sqrt"),
             std::string::npos);
@@ -92,9 +93,25 @@ TEST(PlanSpec, AllReasonsAreSaidAtOnce) {
   f.phases = 2;
   f.cores = 2;
   f.system = "easgd";
-  const std::string text = refused("data=3,pipeline=3", f);
+  const std::string text = refused("data=3,pipeline=3,zero=1", f);
   for (const char* part : {"3 stages", "for 9 workers", "2 phases", "easgd", "one core"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+}
+
+// Replicas of a system may be split, if each rank has one stage of its own.
+TEST(PlanSpec, ASystemHasReplicasOfOneStageARank) {
+  PlanFacts f = facts(4);
+  f.system = "easgd";
+  for (const char* plan : {"pipeline=2", "tensor=2", "pipeline=2,schedule=zero_bubble", "recompute=all"}) {
+    PlanFacts sliced = f;
+    sliced.slices = 2;
+    EXPECT_EQ(refused(plan, sliced), "") << plan;
+  }
+  EXPECT_NE(refused("zero=1", f).find("each has its own"), std::string::npos);
+  EXPECT_NE(refused("pipeline=2,schedule=pipedream", f).find("and so does system easgd"), std::string::npos);
+  EXPECT_NE(refused("pipeline=2,schedule=bidirectional", f).find("one stage under system"), std::string::npos);
+  EXPECT_NE(refused("pipeline=2,chunks=2", f).find("one stage under system"), std::string::npos);
+  EXPECT_NE(refused("pipeline=4", f).find("no other to exchange with"), std::string::npos);
 }
 
 TEST(PlanSpec, NothingIsSaidOfWorkersThatAreNotKnown) { EXPECT_EQ(refused("data=7,pipeline=3", facts(0)), ""); }

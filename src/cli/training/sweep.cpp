@@ -12,6 +12,7 @@
 #include "cli/runs/runs.h"
 #include "recipe/prepare.h"
 #include "run/job.h"
+#include "run/run_plan.h"
 #include "track/run.h"
 #include "world/os/command.h"
 #include "world/os/host.h"
@@ -51,7 +52,8 @@ void check_all(Disk& disk, const TrainSettings& s, const std::vector<std::vector
     Problems problems;
     PreparedRun prepared = prepare_run(disk, s.recipe, overrides, problems, data::usual_places(), s.system);
     if (prepared.recipe.start && s.resume == Resume::no) load_initial_weights(disk, prepared, problems);
-    check_system(prepared, {world.workers, world.shares_memory}, problems);
+    const PlanSpec plan = read_run_plan(disk, prepared.recipe, s.plan, problems);
+    check_system(prepared, {world.workers, world.shares_memory, plan}, problems);
     if (!problems.empty()) complaints.add(problems.text(s.recipe));
   }
   complaints.throw_if_any();

@@ -52,6 +52,9 @@ class FactorsKind : public ExchangeKind {
         fmt::format("exchange factors sends the factors of gradients, but rule {} exchanges something else: take rule "
                     "grad_mean, or exchange all_reduce",
                     c.rule_name));
+    refuse(problems, facts.split,
+           "exchange factors sends inputs and errors of a layer, and the micro-batches of a split replica have them at "
+           "different times: take exchange all_reduce, or leave out --plan");
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return make_factor_broadcast(settings_, std::move(parts));

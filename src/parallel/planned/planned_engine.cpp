@@ -131,10 +131,18 @@ void PlannedEngine::adapt(data::LoaderOptions& options) const {
 
 StepResult PlannedEngine::do_step(std::uint64_t step, double lr, const data::Batch& batch, bool asks_to_stop,
                                   double slowness) {
+  StepResult result = compute(step, batch, settings_.seed, asks_to_stop, slowness);
+  finish_step(step, lr);
+  result.gradient_norm = stages_.front()->update().gradient_norm();
+  return result;
+}
+
+StepResult PlannedEngine::compute(std::uint64_t step, const data::Batch& batch, std::uint64_t seed, bool asks_to_stop,
+                                  double slowness) {
   const double began = world_.now();
   waits_.begin();
   prepare(batch);
-  run_tasks(step, batch, slowness);
+  run_tasks(step, batch, seed, slowness);
   const double computed = world_.now();
   RankTimes tasks{.waiting_for = std::move(times_.waiting_for)};
   waits_.end(computed - began, tasks);
@@ -152,20 +160,36 @@ StepResult PlannedEngine::do_step(std::uint64_t step, double lr, const data::Bat
   sum_over_ranks();
   const double summed = world_.now();
   watch_.span("sum over ranks", computed, summed);
-  update(step, lr);
-  for (const auto& stage : stages_) stage->gather_parameters();
-  whole_->copy_shared(shared_weights_, parameters_of);
-  watch_.span("update", summed, world_.now());
-  waits_.end(world_.now() - computed, times_);
+  waits_.end(summed - computed, times_);
 
   const auto samples = static_cast<std::int64_t>(batch.samples());
   StepResult result{.correct = correct,
                     .samples = samples,
                     .terms = samples * loss_terms_,
-                    .gradient_norm = stages_.front()->update().gradient_norm(),
                     .stop = std::ranges::any_of(stops_, [](const StopRequest& r) { return r.asked != 0; })};
   if (samples > 0) result.loss = loss / static_cast<double>(result.terms);
   return result;
+}
+
+void PlannedEngine::finish_step(std::uint64_t step, double lr) {
+  const double began = world_.now();
+  waits_.begin();
+  update(step, lr);
+  for (const auto& stage : stages_) stage->gather_parameters();
+  whole_->copy_shared(shared_weights_, parameters_of);
+  watch_.span("update", began, world_.now());
+  waits_.end(world_.now() - began, times_);
+}
+
+StageCompute& PlannedEngine::only_stage() {
+  invariant(stages_.size() == 1, "a rank with one stage");
+  return *stages_.front();
+}
+
+std::vector<TrainedSpan> PlannedEngine::segments_here() {
+  std::vector<TrainedSpan> segments = whole_->segments(only_stage());
+  std::erase_if(segments, &TrainedSpan::elsewhere);
+  return segments;
 }
 
 void PlannedEngine::prepare(const data::Batch& batch) {
@@ -183,10 +207,9 @@ void PlannedEngine::prepare(const data::Batch& batch) {
 }
 
 // The rank's list, from top to bottom.
-void PlannedEngine::run_tasks(std::uint64_t step, const data::Batch& batch, double slowness) {
+void PlannedEngine::run_tasks(std::uint64_t step, const data::Batch& batch, std::uint64_t seed, double slowness) {
   const ShardRange own = layout_.shards_of_replica(layout_.replica_of(world_.rank()));
-  StepContext context{
-      .seed = settings_.seed, .step = static_cast<std::uint32_t>(step), .communicator = messages_.get()};
+  StepContext context{.seed = seed, .step = static_cast<std::uint32_t>(step), .communicator = messages_.get()};
   const auto samples = static_cast<double>(batch.samples());
   context.loss_scale = static_cast<float>(1.0 / (samples * static_cast<double>(loss_terms_)));
   for (const StageTask& task : layout_.list(world_.rank())) {

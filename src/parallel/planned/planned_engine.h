@@ -49,6 +49,18 @@ class PlannedEngine : public LockStepEngine {
   std::vector<Figure> figures() override;
   RankBytes bytes() const;  // what this rank has allocated: view_plan() knows it before
 
+  // --- for replicas of a composed system (split_trainer.h), which exchange something within a step ---
+  // The two halves of a step. After the first one each stage has its gradient; `result.gradient_norm` comes with the
+  // second.
+  StepResult compute(std::uint64_t step, const data::Batch& batch, std::uint64_t seed, bool asks_to_stop,
+                     double slowness);
+  void finish_step(std::uint64_t step, double lr);
+  StageCompute& only_stage();                // of a rank that has one
+  std::vector<TrainedSpan> segments_here();  // what that stage trains, at its own offsets
+  // Whoever has a parameter that another rank owns gets its value. Of one replica, which does not share its state.
+  void copy_from_owners() { whole_->copy_from_owners(); }
+  void collect_model(const WholeModel::Own& own) { whole_->collect(WholeModel::What::parameters, model_, own); }
+
  protected:
   StepResult do_step(std::uint64_t step, double lr, const data::Batch& batch, bool asks_to_stop,
                      double slowness) override;
@@ -56,7 +68,7 @@ class PlannedEngine : public LockStepEngine {
   void make_groups();
   void make_model();
   void prepare(const data::Batch& batch);
-  void run_tasks(std::uint64_t step, const data::Batch& batch, double slowness);
+  void run_tasks(std::uint64_t step, const data::Batch& batch, std::uint64_t seed, double slowness);
   void run_task(const StageTask& task, std::int64_t slice, const data::Batch& batch, const StepContext& context,
                 double slowness, std::int64_t version = -1);
   void sum_over_ranks();

@@ -72,6 +72,7 @@ class StageCompute {
 
   // What is here of the parameters and of a slot of the optimizer, and the element of the flat buffers it begins with.
   std::span<float> parameters() { return parameters_; }
+  std::span<float> gradient() { return reducer_->total(); }  // of what this rank owns, after sum_over_ranks()
   std::size_t first_parameter() const { return settings_.zero >= 3 ? own_.begin : 0; }
   std::span<float> slot(std::size_t index) const { return update_->slots()[index].values; }
   std::size_t first_of_slots() const { return own_.begin; }

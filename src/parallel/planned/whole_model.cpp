@@ -213,6 +213,25 @@ void WholeModel::copy_shared(const std::vector<PlacedGraph::Copy>& copies, const
   }
 }
 
+void WholeModel::copy_from_owners() {
+  const Own parameters = [](StageCompute& stage) { return Held{stage.parameters(), 0}; };
+  const auto rank_of = [&](Holder h) { return layout_.ranks_of_stage(h.stage, h.part).front(); };
+  const Rank me = team_.world().rank();
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].owner < 0) continue;
+    const Holder from{entries_[i].owner, entries_[i].owner_parts.first};
+    for (const Holder& to : entries_[i].holders) {
+      if (to == from) continue;
+      const auto mine = [&](Holder h) {
+        const std::size_t begin = held(h.stage, h.part).find(i).offset;
+        return me == rank_of(h) ? part_of_mine(h, parameters, {begin, begin + entries_[i].segment.size})
+                                : std::span<float>{};
+      };
+      move(rank_of(from), rank_of(to), mine(from), mine(to));
+    }
+  }
+}
+
 // Calls visit(what a shard carries in a stage of this rank, its place among the values of the whole, whether this rank
 // speaks for it: parts of a stage may carry the same).
 template <typename Visit>

@@ -43,6 +43,8 @@ class WholeModel {
   void distribute(What what, std::span<float> whole, const Own& own);  // from rank 0 to all that have it
   // A parameter's new value, from the stages that own it to those that only read it. Collective.
   void copy_shared(const std::vector<PlacedGraph::Copy>& copies, const Own& own);
+  // The same for all parameters that several ranks of the one replica have, also where each of them updates it.
+  void copy_from_owners();
 
   // Values that are carried from step to step, of all shards, as the unsplit model stores them.
   std::size_t carry_bytes() const { return carry_bytes_per_shard_ * static_cast<std::size_t>(layout_.shards()); }

@@ -60,7 +60,7 @@ double FactorMessage::read(std::span<const float> message, std::span<float> out,
   return flops;
 }
 
-FactorPushes::FactorPushes(LocalTrainer& trainer, std::span<const Key> keys) {
+FactorPushes::FactorPushes(ReplicaTrainer& trainer, std::span<const Key> keys) {
   const std::vector<ThinProduct> products = trainer.thin_products();
   for (const ThinProduct& p : products) places_.push_back({.product = p});
   for (const Key& key : keys) {

@@ -59,7 +59,7 @@ class FactorMessage {
 // A worker's pushes of one step, by key. Takes the factors from the trainer as they are computed.
 class FactorPushes {
  public:
-  FactorPushes(LocalTrainer& trainer, std::span<const Key> keys);
+  FactorPushes(ReplicaTrainer& trainer, std::span<const Key> keys);
 
   // Before the gradient is computed, of so many samples; it goes out multiplied by `share`.
   void begin(std::size_t samples, double share);
