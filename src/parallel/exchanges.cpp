@@ -11,7 +11,7 @@ const std::vector<ExchangePart>& exchange_parts() {
   using namespace exchanges;
   static const std::vector<ExchangePart> rows{all_reduce(),    owner_shard(),  server(),  neighbour(),
                                               random_peer(),   partial(),      factors(), learners(),
-                                              shared_memory(), elastic_tree(), nested()};
+                                              shared_memory(), elastic_tree(), nested(),  scheduled()};
   return rows;
 }
 

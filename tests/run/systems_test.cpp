@@ -144,6 +144,7 @@ double allowance(const std::string& system) {
   if (system == "bnn" || system == "dorefa" || system == "ternary_weights") return 0.03;  // few bits for a weight
   if (system == "parallel_sgd") return 0.02;       // averages once, and its momentum is shorter: smaller steps
   if (system == "negative_momentum") return 0.06;  // less momentum at the same learning rate: smaller steps
+  if (system == "strads") return 0.03;             // of two layers one moves in a step: half as many updates of each
   return 0.015;
 }
 

@@ -16,5 +16,6 @@ ExchangePart random_peer();
 ExchangePart partial();
 ExchangePart nested();
 ExchangePart elastic_tree();
+ExchangePart scheduled();
 
 }  // namespace echelon::exchanges
