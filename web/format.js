@@ -7,7 +7,8 @@ export function number(value, digits = 4) {
   const size = Math.abs(value);
   if (size >= 1e15 || size < 1e-4) return value.toExponential(2);
   if (Number.isInteger(value)) return value.toLocaleString("en");
-  return String(Number(value.toPrecision(size >= 1000 ? Math.max(digits, Math.ceil(Math.log10(size)) + 1) : digits)));
+  if (size >= 1000) return Math.round(value).toLocaleString("en");
+  return String(Number(value.toPrecision(digits)));
 }
 
 export function bytes(value) {

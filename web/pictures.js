@@ -13,10 +13,10 @@ export function drawPixels({ width, height, pixels, is, said }) {
 
 export function drawHistogram(h, title, colourName) {
   if (!h) return el("p", { class: "quiet" }, `${title}: no finite numbers`);
-  const most = Math.max(...h.counts), width = 300, height = 64, step = width / h.counts.length;
-  return el("svg", { viewBox: `0 0 ${width} ${height + 18}`, width: "100%", role: "img", "aria-label": `${title} from ${number(h.low, 3)} to ${number(h.high, 3)}` },
-    h.counts.map((n, i) => el("rect", { x: i * step, y: height - height * n / most, width: step - .6, height: height * n / most, fill: `var(${colourName})` })),
-    el("text", { x: 0, y: height + 14, class: "quiet" }, number(h.low, 3)),
-    el("text", { x: width / 2, y: height + 14, class: "quiet", "text-anchor": "middle" }, title),
-    el("text", { x: width, y: height + 14, class: "quiet", "text-anchor": "end" }, number(h.high, 3)));
+  const most = Math.max(...h.counts), width = 300, height = 64, top = 16, step = width / h.counts.length;
+  return el("svg", { viewBox: `0 0 ${width} ${top + height + 18}`, width: "100%", role: "img", "aria-label": `${title} from ${number(h.low, 3)} to ${number(h.high, 3)}` },
+    el("text", { x: 0, y: 11, class: "quiet" }, title),
+    h.counts.map((n, i) => el("rect", { x: i * step, y: top + height - height * n / most, width: step - .6, height: height * n / most, fill: `var(${colourName})` })),
+    el("text", { x: 0, y: top + height + 14, class: "quiet" }, number(h.low, 3)),
+    el("text", { x: width, y: top + height + 14, class: "quiet", "text-anchor": "end" }, number(h.high, 3)));
 }

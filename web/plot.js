@@ -76,7 +76,7 @@ export function plot(node, { title, x, log = false, curves, height = 260, zoom }
   const options = {
     width, height, series, bands, legend: { show: false }, cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 16 } },
     scales: { x: { time: false }, y: log ? { distr: 3, range: (_, low, high) => [low * .9, high * 1.1] } : {} },
-    axes: [{ ...axis, space: 70, values: (_, ticks) => ticks.map(v => (xFormats[x] ?? (n => number(n, 3)))(v)) },
+    axes: [{ ...axis, space: 70, size: 34, values: (_, ticks) => ticks.map(v => (xFormats[x] ?? (n => number(n, 3)))(v)) },
            { ...axis, size: 62, values: (_, ticks) => ticks.map(v => v === null ? "" : number(v, 3)) }],
     hooks: {
       setSelect: [u => {

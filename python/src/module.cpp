@@ -31,7 +31,7 @@ py::array_t<float> answers(const models::Model& model, const ParameterTable& tab
                            const data::DatasetPtr& data, Cores& cores) {
   const models::Task task = model.task();
   if (task == models::Task::language || task == models::Task::generate)
-    bad_input("a model that learns to {} has no answer to a sample: use `echelon sample`", models::name_of(task));
+    bad_input("a model of the kind '{}' has no answer to a sample: use `echelon sample`", models::name_of(task));
   const bool shares = task == models::Task::classify || task == models::Task::multi_label;
   std::vector<float> numbers;
   std::int64_t width = 0;

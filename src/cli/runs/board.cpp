@@ -39,12 +39,20 @@ Json network_of_run(Disk& disk, const RunFolder& folder) {
   return json;
 }
 
+// A run that still goes on has no summary; its cluster.json is there from the start.
+int workers_of(Disk& disk, const RunFolder& folder) {
+  if (const Json summary = read_summary(disk, folder); summary.is_object()) return summary.value("workers", 1);
+  if (!disk.exists(folder.cluster())) return 1;
+  const Json cluster = parse_json(read_text(disk, folder.cluster()), folder.cluster());
+  const auto ranks = cluster.is_object() ? cluster.find("ranks") : cluster.end();
+  return ranks != cluster.end() && ranks->is_array() ? std::max(1, static_cast<int>(ranks->size())) : 1;
+}
+
 Json system_of(Disk& disk, const RunFolder& folder) {
   const Options recipe = parse_toml(read_text(disk, folder.recipe(), TomlLimits{}.bytes), folder.recipe());
   const auto at = recipe.items.find("composed_from");
   const auto* name = at == recipe.items.end() ? nullptr : std::get_if<std::string>(&at->second.value);
-  const Json summary = read_summary(disk, folder);
-  const int workers = summary.is_object() ? summary.value("workers", 1) : 1;
+  const int workers = workers_of(disk, folder);
   Json json = name ? Json(system_json(*name, std::max(2, workers), 64)) : Json::object();
   json["workers"] = workers;
   return json;
