@@ -1,6 +1,7 @@
 #include "data/loader.h"
 
 #include <array>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -18,6 +19,10 @@ void check_options(const Dataset& dataset, const LoaderOptions& options) {
     bad_input("prefetch lies between 0 and 1024, not {}", options.prefetch);
   if (options.threads < 1 || options.threads > 256) bad_input("a loader has 1 to 256 threads, not {}", options.threads);
   if (dataset.fields().size() > most_fields) bad_input("a sample has at most {} fields", most_fields);
+  if (options.partition.fixed && options.batches.size() > 1)
+    bad_input(
+        "samples stay with their worker (data.partition = \"fixed\") only while all batches are of one size: "
+        "leave out [schedule.growth]");
   if (const auto streams = static_cast<std::uint64_t>(dataset.info().streams); streams > 0)
     for (const auto& phase : options.batches)
       if (phase.batch != streams)
@@ -40,6 +45,12 @@ Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
       batches_(dataset_->size(), options.batches, options.drop_partial),
       ring_(Ahead::slots(options.prefetch < 0 ? 0 : options.prefetch)) {
   check_options(*dataset_, options_);
+  if (options_.partition.fixed) {
+    const std::vector<std::uint64_t> sizes = part_sizes(batches_, options_.parts);
+    firsts_.resize(sizes.size());
+    std::exclusive_scan(sizes.begin(), sizes.end(), firsts_.begin(), std::uint64_t{0});
+    dataset_ = partitioned(std::move(dataset_), sizes, options_.partition.dirichlet);
+  }
   for (Batch& batch : ring_) {
     batch.shards_ = options_.shards;
     batch.first_own_ = own_.first;
@@ -75,11 +86,19 @@ const Batch& Loader::at(std::uint64_t step, std::uint64_t part) {
   return ring_[ahead_->take(step * options_.parts + part)];
 }
 
+// The part's samples of a batch, as positions in the epoch.
+Slice Loader::samples_of(const Cursor& cursor, std::uint64_t part) const {
+  Slice slice = shard_slice(cursor.samples, part, options_.parts);
+  if (!firsts_.empty())  // all batches before this one were full
+    slice.first = firsts_[part] + cursor.batch * shard_slice({0, batches_.largest_batch()}, part, options_.parts).count;
+  return slice;
+}
+
 void Loader::fill(std::uint64_t step, std::uint64_t part, Batch& batch) const {
   batch.cursor_ = batches_.at(step);
   batch.part_ = part;
   batch.global_samples_ = batch.cursor_.samples.count;
-  batch.cursor_.samples = shard_slice(batch.cursor_.samples, part, options_.parts);
+  batch.cursor_.samples = samples_of(batch.cursor_, part);
   const SampleContext context{options_.seed, batch.cursor_.epoch};
   const std::size_t fields = dataset_->fields().size();
   std::array<std::byte*, most_fields> sample{};
@@ -98,8 +117,10 @@ std::vector<std::uint64_t> Loader::origins(std::uint64_t step) const {
   const Cursor cursor = batches_.at(step);
   const SampleContext context{options_.seed, cursor.epoch};
   std::vector<std::uint64_t> list;
-  for (std::uint64_t i = 0; i < cursor.samples.count; ++i)
-    list.push_back(dataset_->origin(cursor.samples.first + i, context));
+  for (std::uint64_t part = 0; part < options_.parts; ++part) {
+    const Slice slice = samples_of(cursor, part);
+    for (std::uint64_t i = 0; i < slice.count; ++i) list.push_back(dataset_->origin(slice.first + i, context));
+  }
   return list;
 }
 

@@ -14,6 +14,7 @@
 
 #include "data/cursor.h"
 #include "data/decorators.h"
+#include "data/partition.h"
 #include "tensor/buffer.h"
 #include "world/os/ahead.h"
 
@@ -27,6 +28,8 @@ struct LoaderOptions {
   std::optional<Slice> own = {};               // the shards that are loaded here (may be none); not given: all of them
   std::uint64_t parts = 1, part = 0;           // only that part of each global batch, as evenly cut as shards are; the
                                                // shards are then those of the part
+  PartitionSpec partition = {};                // fixed: each part has samples of its own, and the data set is not
+                                               // shuffled; batches are all of one size
   int prefetch = 2;                            // batches ahead; 0: each is made when it is asked for
   int threads = 1;                             // that make them
   std::uint64_t first_step = 0;                // where reading ahead begins (the step of a resumed run)
@@ -82,11 +85,13 @@ class Loader {
 
  private:
   void fill(std::uint64_t step, std::uint64_t part, Batch& batch) const;
+  Slice samples_of(const Cursor& cursor, std::uint64_t part) const;
 
   DatasetPtr dataset_;
   LoaderOptions options_;
   Slice own_;
   BatchSequence batches_;
+  std::vector<std::uint64_t> firsts_;  // of a fixed partition: where the samples of each part begin; else empty
   std::vector<Batch> ring_;
   std::unique_ptr<Ahead> ahead_;  // last: stops before what it uses goes away
 };

@@ -125,6 +125,7 @@ DataSpec read_data_spec(OptionReader& table, const DataPlaces& places) {
     if (has_part(spec.kind_, table.options(), "validation") && !spec.parts_.has_validation())
       spec.open_validation_ = [open = spec.open_](Disk& disk, const Dataset&) { return open(disk, "validation"); };
   }
+  spec.partition_ = read_partition(table);
   spec.limit_train_ = static_cast<std::uint64_t>(table.integer("limit", 0, 0));
   spec.limit_test_ = static_cast<std::uint64_t>(table.integer("limit_test", 0, 0));
   if (table.flag("cache", false))

@@ -9,6 +9,7 @@
 //   validation, test, split, folds, ...    how the samples are cut into parts (data/parts.h)
 //   holdout    an older way to say test = SHARE: the cut does not look at classes
 //   limit      use only so many samples of the split "train" (limit_test: "test")
+//   partition, dirichlet    whether workers keep their samples (data/partition.h)
 //   cache      keep decoded samples in memory: worth it for pictures
 //   transform  a list of tables, in order: {kind = "crop", pad = 4}, {kind = "flip"}, ... (data/transform.h)
 
@@ -20,6 +21,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "data/decorators.h"
+#include "data/partition.h"
 #include "data/parts.h"
 #include "data/transform.h"
 #include "world/os/disk.h"
@@ -57,6 +59,7 @@ class DataSpec {
 
   const std::string& kind() const { return kind_; }
   const PartsSpec& parts() const { return parts_; }
+  const PartitionSpec& partition() const { return partition_; }
   bool has_validation() const { return parts_.has_validation() || open_validation_; }
 
  private:
@@ -72,6 +75,7 @@ class DataSpec {
   Open open_;
   OpenOther open_validation_, open_test_;  // where they have a path of their own
   PartsSpec parts_;
+  PartitionSpec partition_;
   std::vector<MakeTransform> transforms_;
   double mixup_ = 0;  // alpha; 0: none
   double holdout_ = 0;

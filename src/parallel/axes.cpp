@@ -24,7 +24,8 @@ PartInfo local_part() {
           "lies over the recipe's tables of the same names",
           {{"optim", "the recipe's [optim]", "a table: the update rule of a worker's own steps"},
            {"model", "the recipe's [model]",
-            "a table: model.quantise is the number format in which a worker computes (docs/recipes.md)"}}};
+            "a table: model.quantise is the number format in which a worker computes (docs/recipes.md)"},
+           {"data", "the recipe's [data]", "a table: data.partition says whether a worker's samples stay with it"}}};
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ struct CompositionFacts {
   bool needs_norms = false;  // the update rule scales whole parameters (LARS, LAMB)
   bool has_momentum = false;
   bool shares_memory = true;
-  bool split = false;  // a replica is spread over several ranks, each of which exchanges its stage
+  bool split = false;       // a replica is spread over several ranks, each of which exchanges its stage
+  bool fixed_data = false;  // samples stay with their worker
 };
 
 // Adds one problem for each reason why these parts cannot work together, with the nearest composition that can: asks

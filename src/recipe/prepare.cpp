@@ -108,6 +108,7 @@ void open_data(const OpenPlain& open_plain, PreparedRun& run, Problems& problems
   const data::DataSpec spec = read_data_spec(table, places);
   if (problems.list().size() > before) return;
   run.train = open_split(run, open_plain, spec, "train", table);
+  run.partition = spec.partition();
   if (run.recipe.train.evaluate) {
     if (spec.has_validation()) run.validation = open_split(run, open_plain, spec, "validation", table);
     run.test = open_split(run, open_plain, spec, "test", table, spec.has_validation());
@@ -179,6 +180,20 @@ void check_batch(const PreparedRun& run, OptionReader& train) {
                                        batch, info.streams));
   if (info.streams > 0 && recipe.schedule.growth.factor > 1)
     train.problem("batch", "cannot grow while the text is read as streams; remove [schedule.growth]");
+}
+
+// Whether workers can keep their samples.
+void check_partition(const PreparedRun& run, Problems& problems) {
+  if (!run.partition.fixed) return;
+  OptionReader table(run.recipe.data, problems);
+  const data::DatasetInfo& info = run.train->info();
+  if (info.streams > 0)
+    table.problem("partition",
+                  "= \"fixed\" shuffles the samples of each worker, but a text that is read as streams stays in order");
+  if (run.partition.dirichlet > 0 && !data::has_labels(info))
+    table.problem("dirichlet", "makes the classes of workers unlike, but a sample has no one class: leave it out");
+  if (run.recipe.schedule.growth.factor > 1)
+    table.problem("partition", "= \"fixed\" is for batches of one size: leave out [schedule.growth]");
 }
 
 // Networks that carry their state from step to step need samples that continue each other.
@@ -357,6 +372,7 @@ data::LoaderOptions PreparedRun::loader_options() const {
   options.batches = batches;
   options.drop_partial = recipe.train.drop_partial;
   options.shards = static_cast<std::uint64_t>(recipe.train.shards);
+  options.partition = partition;
   return options;
 }
 
@@ -388,11 +404,12 @@ PreparedRun prepare(const OpenPlain& open_plain, Recipe recipe, bool described, 
   if (!run.train) return run;
   OptionReader train = OptionReader(run.recipe.tree, problems).table("train");
   check_batch(run, train);
+  check_partition(run, problems);
   if (run.model) check_targets(run, train);
   if (run.model) choose_metrics(run, train, problems);
   if (run.model) check_carries(run, problems);
   if (!problems.empty()) return run;
-  if (run.train->info().streams == 0) run.train = data::shuffled(run.train);
+  if (run.train->info().streams == 0 && !run.partition.fixed) run.train = data::shuffled(run.train);
   for (const BatchStage& stage :
        batch_stages(run.recipe.schedule.growth, run.recipe.train.batch, static_cast<std::int64_t>(run.train->size())))
     run.batches.push_back({static_cast<std::uint64_t>(stage.step), static_cast<std::uint64_t>(stage.batch)});

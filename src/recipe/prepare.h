@@ -19,7 +19,8 @@ struct PreparedRun {
   Recipe recipe;
   bool described = false;   // samples cannot be asked for: only what they are is known
   data::DatasetInfo plain;  // the training samples before any transform
-  data::DatasetPtr train;   // shuffled, unless its samples continue each other
+  data::DatasetPtr train;   // shuffled, unless its samples continue each other or stay with their worker
+  data::PartitionSpec partition;
   // What evaluations look at while it trains: null if the recipe has no such part, or train.evaluate is false.
   data::DatasetPtr validation;
   // With a validation part it is looked at once, at the end, and may be null. Without one it takes its place, and is

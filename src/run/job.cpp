@@ -45,6 +45,12 @@ std::string recipe_fingerprint(const Recipe& r) {
   return sha256_hex(write_toml(tree));
 }
 
+bool says_fixed(const Options& data) {
+  const auto it = data.items.find("partition");
+  const auto* text = it == data.items.end() ? nullptr : std::get_if<std::string>(&it->second.value);
+  return text && *text == "fixed";
+}
+
 // Null for the exact synchronous training that needs no composition, and where there are problems.
 std::shared_ptr<const Composition> read_system(const Recipe& r, Problems& problems) {
   Problems found;
@@ -54,6 +60,11 @@ std::shared_ptr<const Composition> read_system(const Recipe& r, Problems& proble
     found.add({},
               "order.bytes: exact training measures how large its buckets should be: leave out order.bytes, or "
               "take order fusion");
+  if (c->is_exact() && says_fixed(r.data))
+    found.add(
+        r.data.items.at("partition").place,
+        "data.partition = \"fixed\" is for workers that train on samples of their own, but in exact training every "
+        "worker has a part of the same batch: leave it out, or choose a system such as gossip_learning or sparknet");
   if (!c->is_exact() && r.optim.items.contains("ema"))
     found.add(r.optim.items.at("ema").place,
               "optim.ema averages the weights of exact training; here every worker has weights of its own: leave out "
@@ -63,7 +74,7 @@ std::shared_ptr<const Composition> read_system(const Recipe& r, Problems& proble
 }
 
 void check_fit(const Composition& composition, const models::Model& model, const Optim& optim, std::int64_t steps,
-               const ExpectedWorkers& world, Problems& problems) {
+               const data::PartitionSpec& partition, const ExpectedWorkers& world, Problems& problems) {
   const auto phases = model.training(1);
   const std::vector<std::string> slots = optim.rule->slots();
   check_composition(composition,
@@ -75,7 +86,8 @@ void check_fit(const Composition& composition, const models::Model& model, const
                      .needs_norms = optim.rule->norm() != Rule::Norm::none,
                      .has_momentum = std::ranges::find(slots, "momentum") != slots.end(),
                      .shares_memory = world.share_memory,
-                     .split = world.plan.splits_model()},
+                     .split = world.plan.splits_model(),
+                     .fixed_data = partition.fixed},
                     problems);
 }
 
@@ -95,7 +107,8 @@ void check_system(const PreparedRun& prepared, const ExpectedWorkers& world, Pro
   const bool complete = problems.empty();
   const auto composition = read_system(prepared.recipe, problems);
   if (composition && complete)
-    check_fit(*composition, *prepared.model, make_optim(prepared.recipe), prepared.total_steps, world, problems);
+    check_fit(*composition, *prepared.model, make_optim(prepared.recipe), prepared.total_steps, prepared.partition,
+              world, problems);
 }
 
 void check_simulated_workers(const PreparedRun& prepared, int workers, Problems& problems) {
@@ -130,8 +143,8 @@ void check_simulated_workers(const PreparedRun& prepared, int workers, Problems&
 void check_system(const TrainingJob& job, int workers, bool shares_memory, const std::string& file) {
   if (!job.composition) return;
   Problems problems;
-  check_fit(*job.composition, *job.model, job.make_optim(), job.total_steps, {workers, shares_memory, job.plan},
-            problems);
+  check_fit(*job.composition, *job.model, job.make_optim(), job.total_steps, job.partition,
+            {workers, shares_memory, job.plan}, problems);
   problems.throw_if_any(file);
 }
 
@@ -149,6 +162,7 @@ TrainingJob make_job(const PreparedRun& p) {
           .make_optim = [&p] { return make_optim(p.recipe); },
           .schedule = p.schedule(),
           .batches = p.batches,
+          .partition = p.partition,
           .drop_partial = t.drop_partial,
           .shards = static_cast<int>(t.shards),
           .seed = t.seed,

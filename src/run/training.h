@@ -48,6 +48,7 @@ struct TrainingJob {
   std::function<Optim()> make_optim;
   Schedule schedule;
   std::vector<data::BatchPhase> batches;
+  data::PartitionSpec partition = {};  // whether workers keep their samples
   bool drop_partial = false;
   int shards = 1;
   std::uint64_t seed = 1;

@@ -114,6 +114,7 @@ data::LoaderOptions Training::loader_options() const {
   data::LoaderOptions options{.seed = job_.seed,
                               .batches = job_.batches,
                               .drop_partial = job_.drop_partial,
+                              .partition = job_.partition,
                               .prefetch = team_.world().place().threads ? 2 : 0,
                               .first_step = static_cast<std::uint64_t>(next_)};
   engine_->adapt(options);

@@ -84,6 +84,7 @@ TEST(Syncs, RefuseWhatTheyCannotWorkWithAndNameACure) {
                    "exchanges weights: take sync async"));
   EXPECT_TRUE(says(problems_of(pushes("fanout = 2\n[sync]\nname = 'delay'")), "take sync bsp or async"));
   EXPECT_TRUE(says(problems_of(pushes("[sync]\nname = 'async'"), {.workers = 4, .carries = true}), "sync.work=own"));
+  EXPECT_TRUE(says(problems_of(pushes("[sync]\nname = 'async'"), {.workers = 4, .fixed_data = true}), "sync.work=own"));
 }
 
 TEST(Syncs, ApproximateIsBetweenSitesWhichAreTheExchanges) {

@@ -53,6 +53,9 @@ void SharingWork::accepts(const Composition& c, const CompositionFacts& facts, P
   OnArrival::accepts(c, facts, problems);
   refuse(problems, work_.common && facts.carries,
          "a model that carries values from batch to batch must get the following batch each time: set sync.work=own");
+  refuse(problems, work_.common && facts.fixed_data,
+         "a worker that takes whatever work is next sees the samples of others, but they stay where they are "
+         "(data.partition = \"fixed\"): set sync.work=own");
 }
 
 Setting staleness_setting() { return {"staleness", "3", "steps by which a worker may lead the slowest"}; }
