@@ -40,11 +40,18 @@ std::vector<LayerRow> rows_of(const Graph& graph, std::int64_t batch, bool batch
   for (const Node& node : graph.nodes()) {
     if (node.backward) continue;
     const auto [place, fresh] = index.emplace(node.layer, rows.size());
-    if (fresh) rows.push_back({.layer = node.layer, .ops = {}, .output = {}});
+    if (fresh) rows.push_back({.layer = node.layer, .ops = {}, .output = {}, .from = {}});
     LayerRow& row = rows[place->second];
     row.slices = std::max(row.slices, node.slice + 1);
     row.flops += flops_of(graph, node) / static_cast<double>(batch);
     count_weights(node, row);
+    for (const Value v : node.in) {
+      const ValueInfo& info = graph.info(v);
+      if (info.source != ValueInfo::Source::node) continue;
+      const std::size_t from = index.at(graph.nodes()[static_cast<std::size_t>(info.producer)].layer);
+      if (from != place->second && std::ranges::find(row.from, from) == row.from.end()) row.from.push_back(from);
+    }
+    std::ranges::sort(row.from);
     if (node.slice > 0) continue;  // as slice 0
     if (!node.op->is_view() || fresh) row.ops += (row.ops.empty() ? "" : ", ") + op_text(node);
     const Shape& shape = graph.type(node.out[0]).shape;
@@ -125,7 +132,8 @@ std::string to_json(const Description& d) {
                       {"output", std::vector<std::int64_t>(row.output.dims().begin(), row.output.dims().end())},
                       {"weights", row.weights},
                       {"flops", row.flops},
-                      {"slices", row.slices}});
+                      {"slices", row.slices},
+                      {"from", row.from}});
   for (const PhaseMemory& p : d.phases)
     phases.push_back({{"phase", p.phase}, {"arena_bytes", p.arena}, {"without_reuse_bytes", p.without_reuse}});
   const Json all{{"model", d.model},

@@ -15,8 +15,9 @@ struct LayerRow {
   std::string ops;    // "conv2d 5x5 stride 1 pad 2"
   Shape output;  // for one sample, without the batch; with it if the description says so; of slice 0 if it stays cut
   std::int64_t weights = 0;
-  double flops = 0;  // forward, for one sample
-  int slices = 1;    // in which it is computed; 1: whole, by everybody who needs it
+  double flops = 0;               // forward, for one sample
+  int slices = 1;                 // in which it is computed; 1: whole, by everybody who needs it
+  std::vector<std::size_t> from;  // rows whose values it reads, in their order; none: only inputs and parameters
 };
 
 struct PhaseMemory {

@@ -50,6 +50,21 @@ TEST(Describe, EveryLayersWeightsAddUp) {
   }
 }
 
+TEST(Describe, LayersSayWhatTheyRead) {
+  const auto edges = [](const char* name) { return describe(*make_model(name, find_model(name).usual_inputs()), 2); };
+  const Description chain = edges("lenet5");
+  for (std::size_t i = 1; i + 1 < chain.layers.size(); ++i)
+    EXPECT_EQ(chain.layers[i].from, std::vector<std::size_t>{i - 1}) << chain.layers[i].layer;
+  EXPECT_TRUE(chain.layers[0].from.empty());
+  int skips = 0;  // a residual block adds what came into it
+  const Description residual = edges("resnet18");
+  for (std::size_t i = 0; i < residual.layers.size(); ++i) {
+    for (const std::size_t from : residual.layers[i].from) EXPECT_NE(from, i);
+    skips += residual.layers[i].from.size() > 1;
+  }
+  EXPECT_EQ(skips, 8);  // two blocks in each of four stages
+}
+
 TEST(Describe, MemoryIsThePlansAndGrowsWithTheBatch) {
   const auto model = make_model("lenet5", find_model("lenet5").usual_inputs());
   const Description d = describe(*model, 16);

@@ -1,4 +1,4 @@
-// The network of a run: its layers in order, with shapes, weights, FLOPs, and the time each took where there is a trace.
+// The network of a run: its layers in order, an arrow from each to every one that reads what it gives, with shapes, weights, FLOPs, and the time each took where there is a trace.
 
 import { get } from "../api.js";
 import { choice, el } from "../dom.js";
@@ -24,19 +24,24 @@ export async function open(node, values) {
   const ranksOf = ranks => `rank${ranks.length > 1 ? "s" : ""} ${ranks.join(", ")}`;
   const placed = layer => !plan ? (workers > 1 ? `every one of ${workers} ranks` : "rank 0") : places(layer).map(s => `stage ${s.stage}${s.part ? `.${s.part}` : ""}, ${ranksOf(s.ranks)}`).join("; ") || "-";
   const total = [...times.values()].reduce((a, b) => a + b, 0), flops = Math.max(1, ...graph.layers.map(l => l.flops ?? 0));
-  const rowHeight = 56, width = 640, height = graph.layers.length * rowHeight + 40;
+  const rowHeight = 56, left = 64, width = 640 + left, height = graph.layers.length * rowHeight + 40;
+  // To the next layer straight down, to a later one around those between them.
+  const edges = (layer, i) => !layer.from.length && i === 0 ? [`M${left + 130} 24 V34`] : layer.from.map(j => {
+    const y = 56 + j * rowHeight, to = 50 + i * rowHeight, out = left - Math.min(left - 6, 18 + 8 * Math.abs(i - j));
+    return j === i - 1 ? `M${left + 130} ${78 + j * rowHeight} V${34 + i * rowHeight}` : `M${left} ${y} C${out} ${y} ${out} ${to} ${left} ${to}`;
+  });
   node.append(el("p", {}, `${graph.model}: ${count(graph.weights)} weights, ${count(graph.forward_flops_per_sample)} FLOPs a sample forward, ${count(graph.training_flops_per_sample)} in training; `,
       `a step on ${graph.batch} samples takes ${bytes(graph.step_bytes)}.`),
     el("div", { class: "plots" },
       el("div", { class: "card scroll" }, el("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": `${graph.layers.length} layers` },
-        el("text", { x: 20, y: 18, class: "quiet" }, `input ${graph.input}`),
+        el("text", { x: left, y: 18, class: "quiet" }, `input ${graph.input}`),
+        graph.layers.flatMap((l, i) => edges(l, i).map(d => el("path", { class: "wire edge", d }))),
         graph.layers.map((l, i) => el("g", {},
-          el("line", { class: "wire", x1: 150, y1: 24 + i * rowHeight, x2: 150, y2: 34 + i * rowHeight }),
-          el("rect", { class: "node", x: 20, y: 34 + i * rowHeight, width: 260, height: 44, rx: 7 }),
-          el("rect", { x: 20, y: 74 + i * rowHeight, width: 260 * (l.flops ?? 0) / flops, height: 4, rx: 2, fill: "var(--compute)" }),
-          el("text", { x: 32, y: 53 + i * rowHeight }, l.layer), el("text", { x: 32, y: 69 + i * rowHeight, class: "quiet" }, l.operations.length > 38 ? l.operations.slice(0, 37) + "…" : l.operations),
-          el("text", { x: 296, y: 53 + i * rowHeight }, Array.isArray(l.output) ? l.output.join(" × ") : l.output),
-          el("text", { x: 296, y: 69 + i * rowHeight, class: "quiet" }, `${l.weights ? count(l.weights) + " weights, " : ""}${count(l.flops)} FLOPs${times.has(l.layer) ? `, ${percent(times.get(l.layer) / total)} of the time` : ""}`))))),
+          el("rect", { class: "node", x: left, y: 34 + i * rowHeight, width: 260, height: 44, rx: 7 }),
+          el("rect", { x: left, y: 74 + i * rowHeight, width: 260 * (l.flops ?? 0) / flops, height: 4, rx: 2, fill: "var(--compute)" }),
+          el("text", { x: left + 12, y: 53 + i * rowHeight }, l.layer), el("text", { x: left + 12, y: 69 + i * rowHeight, class: "quiet" }, l.operations.length > 38 ? l.operations.slice(0, 37) + "…" : l.operations),
+          el("text", { x: left + 276, y: 53 + i * rowHeight }, Array.isArray(l.output) ? l.output.join(" × ") : l.output),
+          el("text", { x: left + 276, y: 69 + i * rowHeight, class: "quiet" }, `${l.weights ? count(l.weights) + " weights, " : ""}${count(l.flops)} FLOPs${times.has(l.layer) ? `, ${percent(times.get(l.layer) / total)} of the time` : ""}`))))),
       el("div", {}, el("div", { class: "scroll" }, el("table", {},
         el("thead", {}, el("tr", {}, ["layer", "output", "weights", "FLOPs", "time", "slices", "placement"].map((h, i) => el("th", { class: i > 1 && i < 6 && "n" }, h)))),
         el("tbody", {}, graph.layers.map(l => el("tr", {}, el("td", {}, l.layer), el("td", {}, Array.isArray(l.output) ? l.output.join("×") : l.output), el("td", { class: "n" }, count(l.weights)), el("td", { class: "n" }, count(l.flops)), el("td", { class: "n" }, duration(times.get(l.layer))), el("td", { class: "n" }, l.slices ?? 1), el("td", {}, placed(l.layer))))))),
