@@ -135,6 +135,7 @@ StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
   const double end = world_.now(), for_weights = trainer_.waited_for_weights() - waited;
   if (!split_) times_.compute += computed - ready - for_weights;
   waits_.end(split_ ? end - computed : end - begin - (computed - ready) + for_weights, times_);
+  if (ready > begin) trainer_.hooks().watch.span("exchange before a step", begin, ready);
   trainer_.hooks().watch.span("exchange and update", computed, end);
   trainer_.hooks().watch.span("step", begin, end);
   ++clock_;
@@ -162,7 +163,9 @@ void Replica::end_round() {
   waits_.begin();
   const double begin = world_.now();
   exchange_->drain();
-  waits_.end(world_.now() - begin, times_);
+  const double end = world_.now();
+  waits_.end(end - begin, times_);
+  trainer_.hooks().watch.span("exchange at the end of a round", begin, end);
   own_bytes_ += static_cast<double>(world_.sent()->bytes - round_start_);
   bytes_ = 0;
   for (const double sent : team_.all_gather_struct(own_bytes_)) bytes_ += sent;

@@ -1,5 +1,5 @@
 """`echelon board` as a browser, a stranger and Prometheus meet it: over a real socket, with real runs."""
-import http.client, json, os, pathlib, shutil, socket, subprocess, sys, tempfile, time, unittest, urllib.parse, urllib.request
+import http.client, json, os, pathlib, shutil, signal, socket, subprocess, sys, tempfile, time, unittest, urllib.parse, urllib.request
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 RECIPE = os.path.join(SOURCE, "recipes/demo.toml")
@@ -108,6 +108,43 @@ class Board(unittest.TestCase):
         self.assertGreater(cluster["links"]["host_bytes_per_s"], 0)
         self.assertEqual([(p["from"], p["to"]) for p in cluster["pairs"]], [(0, 1)])
         self.assertGreater(cluster["pairs"][0]["bytes_per_s"], 0)
+        sent = cluster["sent"]
+        self.assertEqual([sent[0][0], sent[1][1]], [0, 0])
+        self.assertGreater(min(sent[0][1], sent[1][0]), 0)
+
+    def test_a_servers_bytes_go_through_it_and_waits_have_their_rank(self):
+        # One server, on rank 0: the others send to it and not to each other, but for sums at evaluations. In a
+        # simulation, so that how long everybody waits is not chance.
+        summary = train(self.busy_root, "served", "--world", "sim", "--workers", "3", "--system", "easgd", "--trace", "--set", "train.epochs=4")
+        folder = pathlib.Path(self.busy_root, "served")
+        cluster = json.loads((folder / "cluster.json").read_text())
+        self.assertEqual([r["host"] for r in cluster["ranks"]], [f"simulated host {i}" for i in range(3)])
+        self.assertNotIn("links", cluster)
+        sent = cluster["sent"]
+        self.assertGreater(min(sent[1][0], sent[2][0], sent[0][1], sent[0][2]), max(sent[1][2], sent[2][1]))
+        self.assertGreater(sum(map(sum, sent)), summary["bytes"])  # evaluations and agreements too
+        self.assertGreater(summary["bytes"], 0)
+        events = [e for e in json.loads((folder / "trace.json").read_text())["traceEvents"] if e["ph"] == "X" and e["tid"] == 0]
+        for rank, times in enumerate(summary["ranks"]):
+            exchanges = [(e["ts"], e["ts"] + e["dur"]) for e in events if e["pid"] == rank and e["name"].startswith("exchange")]
+            waits = [e for e in events if e["pid"] == rank and e["name"].startswith("waiting for rank")]
+            for other, seconds in times["waiting_for_s"].items():
+                of_it = sum(e["dur"] for e in waits if e["name"] == f"waiting for rank {other}") * 1e-6
+                self.assertLessEqual(of_it, seconds * 1.01 + 1e-4)
+            for e in waits:
+                self.assertTrue(any(a - 1 <= e["ts"] and e["ts"] + e["dur"] <= b + 1 for a, b in exchanges), e)
+        self.assertTrue([e for e in events if e["name"] == "waiting for rank 0"])
+
+    def test_the_rank_that_was_lost_is_named(self):
+        for victim, name in ((2, "lost-2"), (0, "lost-0")):
+            process = train(self.busy_root, name, "--world", "processes", "--workers", "3", "--set", "train.epochs=100000", wait=False)
+            folder = pathlib.Path(self.busy_root, name)
+            until(lambda: (folder / "metrics.jsonl").exists() and (folder / "metrics.jsonl").stat().st_size, "the run's first line")
+            os.kill(json.loads((folder / "cluster.json").read_text())["ranks"][victim]["process"], signal.SIGKILL)
+            process.communicate(timeout=120)
+            failed = json.loads((folder / "cluster.json").read_text())["failed"]
+            self.assertEqual(failed["rank"], victim)
+            self.assertIn("signal 9", failed["reason"])
 
     def test_strangers_are_refused(self):
         ask, token = self.server.ask, {"Authorization": "Bearer " + self.server.token, "Content-Type": "application/json"}

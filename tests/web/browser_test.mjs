@@ -59,7 +59,7 @@ await test("the token leaves the address", async () => {
   assert.ok(!p.url().includes(TOKEN));
 });
 await test("the table filters, sorts, groups, stars", async () => {
-  await until(p, () => document.querySelectorAll("tbody tr").length === 6);
+  await until(p, () => document.querySelectorAll("tbody tr").length === 7);
   assert.ok((await text(p)).includes("<b>bold</b>"), "names are text");
   assert.equal(await p.locator("main b").count(), 0);
   await p.fill("input[type=search]", "optim.lr > 0.03");
@@ -70,7 +70,7 @@ await test("the table filters, sorts, groups, stars", async () => {
   await until(p, () => document.querySelector("p.bad").textContent.includes("did you mean"));
   await p.fill("input[type=search]", "");
   await p.press("input[type=search]", "Enter");
-  await until(p, () => document.querySelectorAll("tbody tr").length === 6);
+  await until(p, () => document.querySelectorAll("tbody tr").length === 7);
   await p.click("th button:has-text('name')");
   const names = () => p.locator("tbody tr td:nth-child(3)").allInnerTexts();
   const first = await names();
@@ -126,6 +126,7 @@ await test("a live run moves by itself and takes a request", async () => {
 });
 await test("the workers' timeline zooms by keyboard", async () => {
   await go(p, "workers", "easgd");
+  assert.ok((await text(p)).includes("waiting for rank"), "a wait has a bar of its own");
   assert.match(await text(p), /waits for [01]/);  // which of the two is the slower one is chance
   const asked = p.waitForRequest(r => r.url().includes("/api/trace?") && r.url().includes("from="));
   await p.locator("canvas").focus();
@@ -141,14 +142,22 @@ await test("cluster, system, graph, compare and plans have content", async () =>
   assert.ok((await text(p)).includes("2 workers on 1 host"));
   assert.ok((await text(p)).includes("Every pair"));
   assert.equal(await p.locator("table.matrix tbody tr").count(), 2);
+  assert.match(await p.locator("#alive").innerText(), /rank 0.*has ended.*rank 1.*has ended/s);
   await picture(p, "board-cluster");
+  await go(p, "cluster", "lost");
+  assert.match(await p.locator("#alive").innerText(), /rank 0.*because rank 1 was lost.*rank 1.*lost: .*signal 9/s);
   await go(p, "system", "easgd");
   assert.ok((await text(p)).includes("elastic"));
-  assert.ok((await p.locator("circle.dot").count()) > 0);
+  const sent = await p.evaluate(async () => (await (await fetch("/api/run?name=easgd")).json()).cluster.sent);
+  assert.ok(sent[0][1] > 0 && sent[1][0] > 0);
+  assert.equal(await p.locator("circle.dot").count(), 2);
+  assert.match(await p.locator("path.wire title").nth(0).textContent(), /worker 0 to worker 1: \d/);
+  assert.equal(await p.locator("text.onwire").count(), 2);
   await picture(p, "board-system");
   await go(p, "graph", "seed-1");
   assert.ok((await text(p)).includes("conv1"));
   assert.ok((await text(p)).includes("% of the time"));
+  assert.equal(await p.locator("path.edge").count(), await p.locator("rect.node").count());  // a chain
   await go(p, "compare", ["seed-1", "easgd"]);
   assert.ok((await text(p)).includes("seconds to target"));
   await go(p, "plans");

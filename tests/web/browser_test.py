@@ -1,7 +1,7 @@
 """The page in a real browser (chromium, driven by playwright-core): every view opened and used, no error in the console.
 
 With ECHELON_SCREENSHOTS=DIR it also leaves pictures of the main views there."""
-import json, os, pathlib, shutil, subprocess, sys, tempfile, time
+import json, os, pathlib, shutil, signal, subprocess, sys, tempfile, time
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 RECIPE = os.path.join(SOURCE, "recipes/demo.toml")
@@ -26,6 +26,12 @@ with tempfile.TemporaryDirectory() as folder:
     train(root, "easgd", "--system", "easgd", "--workers", "2", "--trace")
     train(root, "split", "--workers", "2", "--plan", "pipeline=2")
     train(root, "<b>bold</b>", "--set", "optim.lr=0.05", "--set", "data.limit=200")
+    lost = subprocess.Popen([PROGRAM, "train", RECIPE, "--workers", "2", "--world", "processes", "--set", "train.epochs=1000000", "--run", os.path.join(root, "lost"), "--json"],
+                            cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    written = pathlib.Path(root, "lost/cluster.json")
+    while lost.poll() is None and not written.exists(): time.sleep(0.1)
+    os.kill(json.loads(written.read_text())["ranks"][1]["process"], signal.SIGKILL)
+    lost.wait()
     live = subprocess.Popen([PROGRAM, "train", RECIPE, "--set", "data.limit=200", "--set", "data.limit_test=50", "--set", "train.epochs=1000000", "--run", os.path.join(root, "live"), "--json"],
                             cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(os.path.join(folder, "live.txt"), "w"))
     server = subprocess.Popen([PROGRAM, "board", "--root", root, "--port", "0", "--json"], cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

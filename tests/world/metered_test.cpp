@@ -154,6 +154,26 @@ TEST(Meter, CountsWhatIsSentToOthers) {
     });
 }
 
+TEST(Meter, CountsBytesByTheRankTheyGoTo) {
+  run_metered(3, {}, [](World& world) {
+    std::vector<std::byte> out(300), in(300);
+    std::vector<Work> works;
+    const auto size = [](Rank from, Rank to) { return static_cast<std::size_t>(100 * from + 10 * to + 1); };
+    for (Rank to = 0; to < 3; ++to)
+      works.push_back(world.send(to, 1, label(0), std::span(out).first(size(world.rank(), to))));
+    for (Rank from = 0; from < 3; ++from)
+      works.push_back(world.receive(from, 1, label(0), std::span(in).first(size(from, world.rank()))));
+    for (Work& work : works) require(work.wait(forever), "done");
+    const std::vector<std::uint64_t> bytes = bytes_to_peers(world);
+    require(bytes.size() == 3, "one count for each rank");
+    for (Rank to = 0; to < 3; ++to)
+      require(bytes[static_cast<std::size_t>(to)] == (to == world.rank() ? 0 : size(world.rank(), to)), "its bytes");
+  });
+  run_in_simulation(SimCluster::uniform(2, 0, 1e18), {.seed = 7}, [](World& inner) {
+    require(bytes_to_peers(inner).empty(), "nobody counts");
+  }).throw_if_failed();
+}
+
 class LinkOnAllWorlds : public testing::TestWithParam<WorldUnderTest> {};
 INSTANTIATE_TEST_SUITE_P(World, LinkOnAllWorlds, testing::ValuesIn(all_worlds()),
                          [](const auto& world) { return world.param.name; });

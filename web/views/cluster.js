@@ -1,4 +1,5 @@
-// Where a run's workers are, and what the links between them cost, as the run measured it.
+// Where a run's workers are, who of them is alive and what it does or why it failed, and what the links
+// between them cost, as the run measured it.
 
 import { get } from "../api.js";
 import { choice, el } from "../dom.js";
@@ -23,6 +24,15 @@ function pairs(cluster) {
     el("tbody", {}, ranks.map(i => el("tr", {}, el("th", {}, i), ranks.map(j => cell(i, j)))))));
 }
 
+// What is known of a rank: its colour, and words.
+function stateOf(rank, run, live) {
+  const { failed, ranks, told } = run.cluster;
+  if (failed?.rank === rank) return { fill: "var(--bad)", text: `lost: ${failed.reason}` };
+  if (failed) return { fill: "var(--other)", text: `ended, because rank ${failed.rank} was lost` };
+  if (live) return { fill: "var(--good)", text: ranks[rank].status ? `alive: ${ranks[rank].status} (at ${new Date(told * 1000).toLocaleTimeString()})` : "alive" };
+  return run.values.state === "crashed" ? { fill: "var(--bad)", text: "gone, without a word of why" } : { fill: "var(--other)", text: "has ended" };
+}
+
 export async function open(node, values) {
   const all = (await listRuns("")).runs, name = runFor(values, all);
   node.append(el("h1", {}, "Cluster", name ? `: ${name}` : ""));
@@ -31,7 +41,7 @@ export async function open(node, values) {
   const run = await get("/api/run", { name });
   const live = run.values.state === "running";
   if (!run.cluster) {
-    node.append(el("p", { class: "quiet" }, run.values.world === "sim" ? "A simulated cluster: its file describes it (recipes/clusters)." : "One worker alone, or a run from before this was written down."));
+    node.append(el("p", { class: "quiet" }, "One worker alone, or a run from before this was written down."));
     return {};
   }
   const hosts = new Map();
@@ -39,19 +49,22 @@ export async function open(node, values) {
   const links = run.cluster.links;
   const height = 60 + Math.max(...[...hosts.values()].map(h => h.length)) * 30, width = Math.max(320, hosts.size * 260);
   node.append(el("p", {}, `${run.cluster.ranks.length} workers on ${hosts.size} host${hosts.size > 1 ? "s" : ""}, world ${run.cluster.world}, `,
-      el("span", { class: live ? "good" : "quiet" }, live ? "all alive: the run goes on" : `the run is over (${run.values.state})`)),
+      el("span", { class: live ? "good" : "quiet" }, live ? "the run goes on" : `the run is over (${run.values.state})`)),
     el("div", { class: "scroll" }, el("svg", { viewBox: `0 0 ${width} ${height + 30}`, width, height: height + 30, role: "img", "aria-label": "Hosts and workers" },
       [...hosts].map(([host, ranks], h) => el("g", {},
         el("rect", { class: "node", x: 20 + h * 260, y: 12, width: 236, height: height - 10, rx: 8 }),
         el("text", { x: 34 + h * 260, y: 34 }, host),
-        ranks.map((r, i) => el("g", {}, el("circle", { cx: 42 + h * 260, cy: 58 + i * 30, r: 7, fill: live ? "var(--good)" : "var(--other)" }),
-          el("text", { x: 58 + h * 260, y: 62 + i * 30 }, `rank ${r.rank}`), el("text", { class: "quiet", x: 110 + h * 260, y: 62 + i * 30 }, `${r.cores} core${r.cores > 1 ? "s" : ""}, process ${r.process}`))))),
-      hosts.size > 1 && el("line", { class: "wire", x1: 230, y1: height / 2, x2: 280, y2: height / 2 }))));
+        ranks.map((r, i) => el("g", {}, el("circle", { cx: 42 + h * 260, cy: 58 + i * 30, r: 7, fill: stateOf(r.rank, run, live).fill }, el("title", {}, stateOf(r.rank, run, live).text)),
+          el("text", { x: 58 + h * 260, y: 62 + i * 30 }, `rank ${r.rank}`), el("text", { class: "quiet", x: 110 + h * 260, y: 62 + i * 30 }, `${r.cores} core${r.cores > 1 ? "s" : ""}${r.process ? `, process ${r.process}` : ""}`))))),
+      hosts.size > 1 && el("line", { class: "wire", x1: 230, y1: height / 2, x2: 280, y2: height / 2 }))),
+    el("h2", {}, "Who is alive"), el("div", { class: "scroll" }, el("table", { id: "alive" }, el("tbody", {}, run.cluster.ranks.map((r, i) => el("tr", {}, el("td", {}, `rank ${i}`), el("td", {}, r.host), el("td", { class: "wrap" }, stateOf(i, run, live).text)))))));
+  const changes = (run.journal ?? []).filter(j => j.action === "generation");
+  if (changes.length) node.append(el("h2", {}, "Changes of the workers"), el("ul", {}, changes.map(c => el("li", {}, `after step ${number(c.step)}: ${c.because} (from then on ${c.workers} workers)`))));
   if (links) node.append(el("h2", {}, "Links, as measured"), el("div", { class: "scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, el("th", {}, "between"), el("th", { class: "n" }, "a small message takes"), el("th", { class: "n" }, "speed"))),
     el("tbody", {}, links.hosts > 1 && el("tr", {}, el("td", {}, "hosts"), el("td", { class: "n" }, duration(links.latency_s)), el("td", { class: "n" }, bytes(links.bytes_per_s) + "/s")),
       el("tr", {}, el("td", {}, "workers of one host"), el("td", { class: "n" }, duration(links.host_latency_s)), el("td", { class: "n" }, bytes(links.host_bytes_per_s) + "/s"))))));
-  else node.append(el("p", { class: "quiet" }, "The links are measured at the end of the run."));
+  else node.append(el("p", { class: "quiet" }, run.cluster.world === "sim" ? "A simulated cluster: its file says what its links cost (recipes/clusters)." : "The links are measured at the end of a run that ends as it should."));
   if (run.cluster.pairs?.length) node.append(el("h2", {}, "Every pair"), pairs(run.cluster));
   node.append(el("p", { class: "quiet" }, run.values.bytes ? `All workers have sent ${bytes(run.values.bytes)} in ${number(run.values.steps)} steps.` : ""));
   return { async changed(names) { if (names.includes(name)) { node.replaceChildren(); await open(node, values); } } };

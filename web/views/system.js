@@ -1,45 +1,67 @@
-// What a system is: workers, the servers or peers they exchange with, the parts it is made of, and the bytes on each
-// arrow. Dots travel as often as the run's messages did, slowed down so that they can be seen.
+// What a system is: workers, an arrow for everything that one has sent to another with the bytes that were counted, and
+// the parts of the composition. On each arrow a dot travels, the faster the more was sent there.
 
 import { get } from "../api.js";
 import { choice, el } from "../dom.js";
 import { bytes, number } from "../format.js";
 import { listRuns, runFor } from "../store.js";
 
-const width = 760;
+const width = 760, mostDrawn = 16, mostLabels = 12;
 
-function picture(system, workers, perStep, messages) {
-  const n = Math.min(workers, 8), server = system.composition?.exchange?.name === "server";
-  const height = server ? 260 : 200;
-  const at = i => ({ x: n === 1 ? width / 2 : 70 + i * (width - 140) / (n - 1), y: height - 52 });
+// From node to node, bent to the right so that there and back are two arrows. Ends at the edges of the boxes.
+function arrow(a, b, bend) {
+  const dx = b.x - a.x, dy = b.y - a.y, far = Math.hypot(dx, dy);
+  const out = Math.min(48 / Math.max(1e-9, Math.abs(dx)), 25 / Math.max(1e-9, Math.abs(dy)));
+  const side = { x: -dy / far * bend, y: dx / far * bend }, at = t => ({ x: a.x + dx * t + side.x * .35, y: a.y + dy * t + side.y * .35 });
+  const from = at(out), to = at(1 - out), turn = { x: a.x + dx / 2 + side.x * 1.6, y: a.y + dy / 2 + side.y * 1.6 };
+  return { d: `M${from.x} ${from.y} Q${turn.x} ${turn.y} ${to.x} ${to.y}`, middle: { x: (from.x + 2 * turn.x + to.x) / 4, y: (from.y + 2 * turn.y + to.y) / 4 } };
+}
+
+function picture(workers, sent) {
+  const n = Math.min(workers, mostDrawn), height = n < 3 ? 200 : n < 7 ? 380 : 520;
+  const at = i => n === 1 ? { x: width / 2, y: height / 2 } : n === 2 ? { x: 150 + 460 * i, y: height / 2 }
+    : { x: width / 2 + 290 * Math.sin(2 * Math.PI * i / n), y: height / 2 - (height / 2 - 40) * Math.cos(2 * Math.PI * i / n) };
   const wires = [];
-  if (server) for (let i = 0; i < n; ++i) wires.push([at(i), { x: width / 2, y: 62 }]);
-  else for (let i = 0; i + 1 < n; ++i) wires.push([at(i), at(i + 1)]);
-  const curve = ([a, b]) => server ? `M${a.x} ${a.y - 20} L${b.x} ${b.y}` : `M${a.x + 10} ${a.y - 18} Q${(a.x + b.x) / 2} ${a.y - 70} ${b.x - 10} ${b.y - 18}`;
-  if (!server && n > 2) wires.push([at(n - 1), at(0)]);
-  const each = wires.length ? perStep / wires.length : 0;
-  const paths = wires.map((w, i) => el("path", { class: "wire", id: `wire-${i}`, d: !server && n > 2 && i === n - 1 ? `M${w[0].x} ${w[0].y - 20} C${w[0].x} 20 ${w[1].x} 20 ${w[1].x} ${w[1].y - 20}` : curve(w) }));
-  const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, class: "picture", role: "img",
-      "aria-label": `${workers} workers, ${system.composition?.exchange?.name ?? "exact sum"}, ${bytes(perStep)} a step` },
-    paths,
-    server && el("g", {}, el("rect", { class: "node", x: width / 2 - 80, y: 22, width: 160, height: 40, rx: 8 }), el("text", { x: width / 2, y: 46, "text-anchor": "middle" }, "servers (rule, sync)")),
+  for (let from = 0; from < n; ++from) for (let to = 0; to < n; ++to) if (sent?.[from][to] > 0) wires.push({ from, to, bytes: sent[from][to], ...arrow(at(from), at(to), n === 2 ? 34 : 14) });
+  const most = Math.max(1, ...wires.map(w => w.bytes));
+  const paths = wires.map(w => el("path", { class: "wire", d: w.d, "stroke-width": 1 + 3 * Math.sqrt(w.bytes / most), style: { "stroke-width": 1 + 3 * Math.sqrt(w.bytes / most) }, "marker-end": "url(#tip)" },
+    el("title", {}, `worker ${w.from} to worker ${w.to}: ${bytes(w.bytes)}`)));
+  const dots = wires.map(() => el("circle", { class: "dot", r: 4 }));
+  const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, class: "picture", role: "img", "aria-label": `${workers} workers, ${wires.length} arrows` },
+    el("defs", {}, el("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" }, el("path", { d: "M0 0 L8 4 L0 8 Z", style: { fill: "var(--other)" } }))),
+    paths, dots,
     Array.from({ length: n }, (_, i) => el("g", {}, el("rect", { class: "node", x: at(i).x - 42, y: at(i).y - 20, width: 84, height: 40, rx: 8 }),
-      el("text", { x: at(i).x, y: at(i).y + 5, "text-anchor": "middle" }, n < workers && i === n - 1 ? `worker ${workers - 1}` : `worker ${i}`))),
-    perStep > 0 && el("text", { class: "quiet", x: width / 2, y: height - 8, "text-anchor": "middle" }, `${bytes(perStep)} a step in all, about ${bytes(each)} on each arrow`));
-  const dots = perStep > 0 ? paths.map(() => el("circle", { class: "dot", r: 4 })) : [];
-  svg.append(...dots);
+      el("text", { x: at(i).x, y: at(i).y + 5, "text-anchor": "middle" }, `worker ${i}`))),
+    wires.length <= mostLabels && wires.map(w => el("text", { class: "onwire", x: w.middle.x, y: w.middle.y + 4, "text-anchor": "middle" }, bytes(w.bytes))));
   let frame = 0;
-  const still = matchMedia("(prefers-reduced-motion: reduce)").matches, period = Math.min(4000, Math.max(900, 6000 / Math.max(1, messages / Math.max(1, wires.length))));
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   function tick(time) {
     dots.forEach((d, i) => {
-      const length = paths[i].getTotalLength(), phase = still ? .5 : (time / period + i / dots.length) % 1, there = server && phase > .5 ? 2 - 2 * phase : server ? 2 * phase : phase;
-      const p = paths[i].getPointAtLength(length * there);
+      const period = 1200 * Math.min(4, Math.sqrt(most / wires[i].bytes)), p = paths[i].getPointAtLength(paths[i].getTotalLength() * (still ? .3 : time / period % 1));
       d.setAttribute("cx", p.x); d.setAttribute("cy", p.y);
     });
     if (!still) frame = requestAnimationFrame(tick);
   }
-  tick(0);
-  return [svg, () => cancelAnimationFrame(frame)];
+  requestAnimationFrame(tick);
+  return [svg, () => { cancelAnimationFrame(frame); }];
+}
+
+// All of it in figures: a row for who sends, a column for who receives.
+function table(sent) {
+  const most = Math.max(1, ...sent.flat());
+  return el("div", { class: "scroll" }, el("table", { class: "matrix" },
+    el("thead", {}, el("tr", {}, el("th", {}, "from \\ to"), sent.map((_, r) => el("th", {}, r)))),
+    el("tbody", {}, sent.map((row, i) => el("tr", {}, el("th", {}, i), row.map((v, j) =>
+      el("td", { class: "n heat", style: { background: `color-mix(in srgb, var(--exchange) ${Math.round(40 * v / most)}%, transparent)` } }, i === j ? "·" : v ? bytes(v) : "-")))))));
+}
+
+// Of what was sent: in steps, and else.
+function explanation(run, workers, sent, steps) {
+  if (workers === 1) return "One worker alone has no other to exchange with.";
+  if (!sent) return run.values.state === "running" ? "The run counts what each worker sends to each other one; it is written down at the first evaluation." : "Who has sent how much to whom is not known of this run: it was written before that was counted, did not come to an evaluation, or has more than 64 workers.";
+  const all = sent.flat().reduce((a, b) => a + b, 0), inSteps = run.values.bytes;
+  return `Counted by every worker for each other one ${run.values.state === "running" ? "up to the last evaluation" : "in the whole run"}, since it was started or resumed: ${bytes(all)}. ` +
+    (inSteps > 0 ? `In its steps: ${bytes(inSteps)} in ${number(steps)} steps; the rest are evaluations, saves and agreements.` : inSteps === 0 ? "In their steps the workers share their memory and send nothing; these are evaluations, saves and agreements." : "");
 }
 
 export async function open(node, values) {
@@ -48,11 +70,12 @@ export async function open(node, values) {
   if (!name) return {};
   node.append(el("div", { class: "bar" }, choice("run", all.map(r => r.name), name, v => { location.hash = `#/system?run=${encodeURIComponent(v)}`; })));
   const [system, run] = await Promise.all([get("/api/system", { run: name }), get("/api/run", { name })]);
-  const steps = run.values.steps ?? run.values.last_step ?? 0, measured = run.values.bytes > 0 && steps ? run.values.bytes / steps : 0;
-  const [svg, stop] = picture(system, system.workers, measured, system.traffic?.messages_per_step ?? system.workers);
-  node.append(el("p", {}, system.title ? `${system.name}: ${system.title}` : "bsp: the exact sum of all gradients in every step", " ", el("span", { class: "quiet" }, system.paper ?? "")), svg);
-  if (system.workers > 1) node.append(el("p", { class: "quiet" }, measured ? `The bytes are those that this run has counted: ${bytes(run.values.bytes)} in ${number(steps)} steps.` : "The workers of this run share their memory: no messages are sent."));
-  else node.append(el("p", { class: "quiet" }, "One worker alone has no other to exchange with."));
+  const sent = run.cluster?.sent;
+  const [svg, stop] = picture(system.workers, sent);
+  node.append(el("p", {}, system.title ? `${system.name}: ${system.title}` : "bsp: the exact sum of all gradients in every step", " ", el("span", { class: "quiet" }, system.paper ?? "")), svg,
+    el("p", { class: "quiet" }, explanation(run, system.workers, sent, run.values.steps ?? run.values.last_step ?? 0),
+      system.workers > mostDrawn && ` The picture has the first ${mostDrawn} of ${system.workers} workers.`));
+  if (sent?.length > 2) node.append(el("h2", {}, "Bytes from worker to worker"), table(sent));
   if (system.composition) node.append(el("h2", {}, "Its parts"), el("div", { class: "scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, ["axis", "part", "what it does", "settings"].map(h => el("th", {}, h)))),
     el("tbody", {}, Object.entries(system.composition).map(([axis, part]) => el("tr", {}, el("td", {}, axis), el("td", {}, part.name), el("td", { class: "wrap" }, part.about),

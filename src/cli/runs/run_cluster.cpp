@@ -4,35 +4,97 @@
 #include <array>
 
 #include "collective/link_costs.h"
+#include "world/failure.h"
 #include "world/os/host.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon::cli {
 
-namespace {
-bool is_described(Team& team) { return team.world().size() > 1 && team.world().place().world != "sim"; }
-}  // namespace
-
-RunCluster::RunCluster(Team& team, Disk& disk, const RunFolder& folder, const Json& plan,
+RunCluster::RunCluster(Team& team, Disk& disk, Clock& clock, const RunFolder& folder, const Json& plan,
                        std::function<void(const std::string&)> note)
-    : team_(team), disk_(disk), folder_(folder), note_(std::move(note)) {
-  if (!is_described(team)) return;
-  struct Here {
-    std::array<char, 64> host{};
-    std::int64_t process = 0, cores = 0;
-  } here;
-  const std::string host = host_name();
-  std::copy_n(host.begin(), std::min(host.size(), here.host.size() - 1), here.host.begin());
-  here.process = process_id();
-  here.cores = team.cores().count();
-  json_ = {{"world", team.world().place().world}, {"ranks", Json::array()}};
-  for (const Here& rank : team.all_gather_struct(here))
-    json_["ranks"].push_back({{"host", rank.host.data()}, {"process", rank.process}, {"cores", rank.cores}});
+    : team_(team),
+      disk_(disk),
+      clock_(clock),
+      folder_(folder),
+      note_(std::move(note)),
+      described_(team.world().size() > 1),
+      simulated_(team.world().place().world == "sim") {
+  if (!described_) return;
+  const RankPlace& place = team.world().place();
+  json_ = {{"world", place.world}, {"ranks", Json::array()}};
+  if (simulated_) {
+    if (place.rank == 0)
+      for (const int host : place.host)
+        json_["ranks"].push_back({{"host", fmt::format("simulated host {}", host)}, {"cores", 1}});
+  } else {
+    struct Here {
+      std::array<char, 64> host{};
+      std::int64_t process = 0, cores = 0;
+    } here;
+    const std::string host = host_name();
+    std::copy_n(host.begin(), std::min(host.size(), here.host.size() - 1), here.host.begin());
+    here.process = process_id();
+    here.cores = team.cores().count();
+    for (const Here& rank : team.all_gather_struct(here))
+      json_["ranks"].push_back({{"host", rank.host.data()}, {"process", rank.process}, {"cores", rank.cores}});
+  }
   if (!plan.is_null()) json_["plan"] = plan;
   write();
 }
 
+void RunCluster::on_step(const StepEvent&) {
+  constexpr double pause = 5;  // seconds
+  if (!described_ || simulated_ || team_.world().rank() > 0 || clock_.seconds() < told_ + pause) return;
+  told_ = clock_.seconds();
+  json_["told"] = clock_.unix_seconds();
+  for (Rank r = 0; r < team_.world().size(); ++r)
+    json_["ranks"][static_cast<std::size_t>(r)]["status"] = to_text(team_.world().status_of(r));
+  write();
+}
+
+void RunCluster::on_evaluation(const EvaluationEvent&) {
+  if (!described_ || simulated_) return;
+  add_traffic();
+  write();
+}
+
+void RunCluster::finish() {
+  if (!described_) return;
+  json_.erase("told");
+  for (Json& rank : json_["ranks"]) rank.erase("status");
+  add_traffic();
+  if (!simulated_) add_links();
+  write();
+}
+
+// PeerLost names the rank; any other failure is this rank's own. Rank 0 writes it down, or if that one is lost the
+// next.
+void RunCluster::add_failure(const std::exception& problem) {
+  const auto* lost = dynamic_cast<const PeerLost*>(&problem);
+  const Rank failed = lost ? lost->rank() : team_.world().rank();
+  if (!described_ || team_.world().rank() != (failed == 0 ? 1 : 0)) return;
+  try {
+    if (failed == 0) json_ = parse_json(read_text(disk_, folder_.cluster()), folder_.cluster());
+    json_["failed"] = {{"rank", failed}, {"reason", lost ? lost->reason() : problem.what()}};
+    write_file_atomically(disk_, folder_.cluster(), json_.dump(1) + "\n");
+  } catch (const std::exception& unwritten) {
+    note_(unwritten.what());
+  }
+}
+
+void RunCluster::add_traffic() {
+  const std::vector<std::uint64_t> own = bytes_to_peers(team_.world());
+  if (own.empty()) return;
+  std::vector<std::uint64_t> all(own.size() * own.size());
+  std::ranges::copy(own, all.begin() + static_cast<std::ptrdiff_t>(own.size()) * team_.world().rank());
+  team_.all_gather_structs(std::span(all), std::vector<std::size_t>(own.size(), own.size()));
+  json_["sent"] = Json::array();
+  for (std::size_t r = 0; r < own.size(); ++r)
+    json_["sent"].push_back(std::vector(all.begin() + static_cast<std::ptrdiff_t>(r * own.size()),
+                                        all.begin() + static_cast<std::ptrdiff_t>((r + 1) * own.size())));
+}
+
 void RunCluster::add_links() {
-  if (!is_described(team_)) return;
   const LinkCosts costs = link_costs(team_.group());
   json_["links"] = {{"hosts", costs.hosts},
                     {"latency_s", costs.latency},
@@ -56,7 +118,6 @@ void RunCluster::add_links() {
       ++rank;
     }
   }
-  write();
 }
 
 void RunCluster::write() {

@@ -41,6 +41,30 @@ std::string label_of(std::uint32_t timeline, std::size_t cores) {
   return timeline <= cores ? fmt::format("core {}", timeline - 1) : fmt::format("micro-batch {}", timeline - 1 - cores);
 }
 
+// When the driving thread was held up by which rank: what is kept of waits, of whichever task, lies within its
+// exchanges and sums, in order, and no two at once.
+std::vector<Team::Wait> waits_within(const std::vector<Span>& spans, std::vector<Team::Wait> waits) {
+  std::ranges::sort(waits, {}, &Team::Wait::begin);
+  std::vector<Team::Wait> kept;
+  double free_from = -1e300;
+  std::size_t first = 0;
+  std::vector<Span> exchanges;
+  for (const Span& s : spans)
+    if (const std::string_view name = s.name; name.starts_with("exchange") || name.starts_with("sum over"))
+      exchanges.push_back(s);
+  std::ranges::sort(exchanges, {}, &Span::begin);
+  for (const Team::Wait& w : waits) {
+    while (first < exchanges.size() && exchanges[first].end <= w.begin) ++first;
+    for (std::size_t i = first; i < exchanges.size() && exchanges[i].begin < w.end; ++i) {
+      const double begin = std::max({w.begin, exchanges[i].begin, free_from}), end = std::min(w.end, exchanges[i].end);
+      if (end <= begin) continue;
+      kept.push_back({w.rank, begin, end});
+      free_from = end;
+    }
+  }
+  return kept;
+}
+
 }  // namespace
 
 TraceListener::Bars TraceListener::bars() const {
@@ -60,6 +84,8 @@ TraceListener::Bars TraceListener::bars() const {
     return at->second;
   };
   for (const Span& s : spans_) add(0, Kind::run, named(s.name), s.begin, s.end);
+  for (const Team::Wait& w : waits_within(spans_, team_.kept_waits()))
+    add(0, Kind::run, named(fmt::format("waiting for rank {}", w.rank)), w.begin, w.end);
   std::map<const Node*, std::uint32_t> of_nodes;
   for (std::size_t core = 0; core < operations_.size(); ++core)
     for (const Operation& o : operations_[core]) {

@@ -126,13 +126,14 @@ std::int64_t log_every(const PreparedRun& prepared) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(prepared.batch_sequence().steps_before(1)) / 100);
 }
 
-RunSummary run_logged(Training& training, const std::atomic<bool>& stop, LogListener& log) {
+RunSummary run_logged(Training& training, const std::atomic<bool>& stop, LogListener& log, RunCluster& cluster) {
   try {
     const RunSummary summary = training.run(stop);
     log.write("end", fmt::format("stopped by {} after step {}", summary.stopped_by, summary.steps));
     return summary;
   } catch (const std::exception& problem) {
     log.write("error", problem.what());
+    cluster.add_failure(problem);
     throw;
   }
 }
@@ -332,6 +333,7 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   const bool composed = job.composition && world.size() > 1;
   const auto meter = world.size() > 1 && !world.sent() ? make_metered(world) : nullptr;  // unless it counts already
   Team team(meter ? *meter : world, cores, composed || job.plan.splits_model());
+  if (s.trace) team.keep_waits();
   const bool first = world.rank() == 0;
   team.timeout = s.world.stopped_after;
   if (world.size() > 1) {
@@ -390,12 +392,13 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   }
   training.follow(control ? &*control : nullptr);
   const Json plan = first && job.plan.splits_model() ? predicted_plan(prepared, job.plan) : Json();
-  RunCluster cluster(team, *disk, folder, plan, note);
+  RunCluster cluster(team, *disk, *real_clock, folder, plan, note);
+  training.add(cluster);
   if (first) narrator->before(training, job, world, cores);
-  const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log);
+  const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log, cluster);
   if (summary.stopped_by == "resize") return first ? narrator->hand_over() : void();
   if (trace) trace->write(*disk, folder.trace(), note);
-  if (!was_interrupted(summary.stopped_by)) cluster.add_links();
+  if (!was_interrupted(summary.stopped_by)) cluster.finish();
   if (first) narrator->after(training, summary, world, cores, !composed, plan, signals ? signals->name() : "");
 }
 

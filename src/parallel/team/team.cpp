@@ -11,9 +11,8 @@ namespace echelon {
 Team::Team(World& world, Cores& cores, bool apart)
     : world_(world), cores_(cores), waited_(static_cast<std::size_t>(world.size())), for_messages_(waited_.size()) {
   if (world.size() > 1)
-    group_ = Group::everyone(
-        world, {.notice = [this](const WaitNotice& notice) { say_late(notice); },
-                .waited = [this](Rank r, double seconds) { for_messages_[static_cast<std::size_t>(r)] += seconds; }});
+    group_ = Group::everyone(world, {.notice = [this](const WaitNotice& notice) { say_late(notice); },
+                                     .waited = [this](Rank r, double seconds) { count_wait(r, seconds); }});
   SharedMemory* shared = apart || world.size() == 1 ? nullptr : world.shared_memory();
   if (!shared) return;
   ranks_ = world.size();
@@ -26,6 +25,23 @@ std::span<std::byte> Team::memory(const std::string& name, std::size_t bytes) {
   bytes_ += bytes;
   if (ranks_ > 1) return world_.shared_memory()->get(name, std::max<std::size_t>(bytes, 1)).first(bytes);
   return own_.emplace_back(bytes).as<std::byte>();
+}
+
+// By any task of this rank, when the wait is over.
+void Team::count_wait(Rank rank, double seconds) {
+  for_messages_[static_cast<std::size_t>(rank)] += seconds;
+  if (!keeps_waits_) return;
+  constexpr std::size_t most = 200'000;  // what a viewer can still show
+  const double now = world_.now();
+  keeping_.take([&] {
+    if (waits_.size() < most) waits_.push_back({rank, now - seconds, now});
+  });
+}
+
+std::vector<Team::Wait> Team::kept_waits() {
+  std::vector<Wait> waits;
+  keeping_.take([&] { waits = waits_; });
+  return waits;
 }
 
 void Team::barrier(int core, const char* what) {

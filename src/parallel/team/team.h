@@ -71,6 +71,14 @@ class Team {
   // messages (parallel/team/message_wait.h).
   double waited_for_messages(Rank rank) const { return for_messages_[static_cast<std::size_t>(rank)]; }
 
+  // Waits for messages of other ranks, when each was: kept from now on, for a trace. Before any task uses the team.
+  struct Wait {
+    Rank rank;
+    double begin, end;  // of the world's clock
+  };
+  void keep_waits() { keeps_waits_ = true; }
+  std::vector<Wait> kept_waits();
+
   // Called (at growing intervals) while this rank waits for a long time; and with what `say` is given. By any task of
   // this rank, never by two at once.
   std::function<void(const WaitNotice&)> on_late;
@@ -86,6 +94,7 @@ class Team {
     std::byte padding[40];  // a cache line each
   };
   void meet_ranks(const char* what);
+  void count_wait(Rank rank, double seconds);
   void say_late(const WaitNotice& notice);
   WaitNotice late_notice(const char* what, double waited);
 
@@ -103,6 +112,9 @@ class Team {
   std::vector<double> waited_;
   std::vector<std::atomic<double>> for_messages_;
   Mutex saying_;  // to call on_late
+  bool keeps_waits_ = false;
+  Mutex keeping_;  // guards what follows
+  std::vector<Wait> waits_;
 };
 
 // A team of this process alone, with all that it needs.

@@ -10,11 +10,14 @@ namespace {
 
 class Metered : public World {
  public:
-  Metered(World& inner, const LinkLimit& limit) : inner_(inner) {
+  Metered(World& inner, const LinkLimit& limit)
+      : inner_(inner),
+        to_(inner.size() <= most_peers_counted ? static_cast<std::size_t>(inner.size()) : std::size_t{0}) {
     if ((limit.bytes_per_second > 0 || limit.latency > 0) && inner.size() > 1)
       link_ = std::make_unique<LinkShaper>(inner, limit);
   }
   std::optional<TrafficCount> sent() const override { return TrafficCount{messages_, bytes_}; }
+  std::vector<std::uint64_t> bytes_to() const { return {to_.begin(), to_.end()}; }
   const RankPlace& place() const override { return inner_.place(); }
   Clock& clock() override { return inner_.clock(); }
   void sleep(double seconds) override { inner_.sleep(seconds); }
@@ -31,6 +34,7 @@ class Metered : public World {
     if (to == rank()) return inner_.send(to, channel, label, bytes);
     messages_.fetch_add(1, std::memory_order_relaxed);
     bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
+    if (!to_.empty()) to_[static_cast<std::size_t>(to)].fetch_add(bytes.size(), std::memory_order_relaxed);
     return link_ ? link_->send(to, channel, label, bytes) : inner_.send(to, channel, label, bytes);
   }
   Work receive(Rank from, Channel channel, Label label, std::span<std::byte> into) override {
@@ -53,6 +57,7 @@ class Metered : public World {
 
   World& inner_;
   std::atomic<std::uint64_t> messages_ = 0, bytes_ = 0;
+  std::vector<std::atomic<std::uint64_t>> to_;  // bytes, by rank
   std::unique_ptr<LinkShaper> link_;
 };
 
@@ -60,6 +65,11 @@ class Metered : public World {
 
 std::unique_ptr<World> make_metered(World& inner, const LinkLimit& limit) {
   return std::make_unique<Metered>(inner, limit);
+}
+
+std::vector<std::uint64_t> bytes_to_peers(const World& world) {
+  const auto* metered = dynamic_cast<const Metered*>(&world);
+  return metered ? metered->bytes_to() : std::vector<std::uint64_t>();
 }
 
 }  // namespace echelon

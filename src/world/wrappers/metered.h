@@ -9,7 +9,9 @@
 // A message takes `latency` more. In a simulated world give the cluster these links instead (world/sim/cluster.h).
 // The inner world must be faster.
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "world/world.h"
 
@@ -22,5 +24,10 @@ struct LinkLimit {
 
 // The inner world must outlive it, and no Work of it may.
 std::unique_ptr<World> make_metered(World& inner, const LinkLimit& limit = {});
+
+// The bytes that this rank has sent to each other one so far, by rank. Empty where nobody counts them: in a world that
+// is not metered, or has more than most_peers_counted ranks.
+constexpr int most_peers_counted = 64;
+std::vector<std::uint64_t> bytes_to_peers(const World& world);
 
 }  // namespace echelon
