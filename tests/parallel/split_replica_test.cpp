@@ -45,7 +45,7 @@ const char* const grad_owners = "[rule]\nname = 'grad_mean'\n[exchange]\nname = 
 const char* const slow_momentum = "[rule]\nname = 'outer_momentum'\n[exchange]\nname = 'all_reduce'\n[when]\ntau = 2\n";
 const char* const rounds_of_pushes =
     "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\nservers = 'all'\n[sync]\nname = 'bsp'\n";
-const char* const pushes =
+const char* const split_pushes =
     "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\nservers = 'all'\n[sync]\nname = 'async'\n";
 const char* const elastic =
     "[rule]\nname = 'elastic'\n[exchange]\nname = 'server'\n[when]\ntau = 2\n[sync]\nname = 'async'\n";
@@ -175,7 +175,7 @@ TEST(SplitReplica, TheWorldMakesNoDifferenceInRounds) {
 
 // Without waiting: a function of the simulated cluster, and its state can be saved and loaded.
 TEST(SplitReplica, AtTheirOwnPaceARunRepeatsAndGoesOn) {
-  for (const char* system : {pushes, elastic})
+  for (const char* system : {split_pushes, elastic})
     for (PlanSpec plan : {PlanSpec{.data = 3, .pipeline = 2}, PlanSpec{.data = 3, .tensor = 2}}) {
       SplitJob job{system, sliced_mlp(), plan};
       job.shards = 6, job.batch = 18, job.steps = 12;
@@ -203,7 +203,7 @@ TEST(SplitReplica, InRoundsItGoesOnAsIfNothingHadHappened) {
 // Servers of different stages take pushes in different orders, so a parameter that both parts of a replica have would
 // become two: its owner hands it out before every step.
 TEST(SplitReplica, WhatSeveralRanksOfAReplicaHaveIsTheSameOnThem) {
-  SplitJob job{pushes, sliced_gpt(), {.data = 3, .tensor = 2}};
+  SplitJob job{split_pushes, sliced_gpt(), {.data = 3, .tensor = 2}};
   job.shards = 6, job.batch = 18, job.steps = 4;
   SimCluster cluster = SimCluster::uniform(6, 1e-5, 1e9);
   using Values = std::map<std::string, std::vector<float>>;  // by parameter
@@ -247,7 +247,7 @@ TEST(SplitReplica, WhatCannotWorkIsRefusedWithTheReason) {
     check_composition(composition_of(system, problems), {.workers = 4, .split = true}, problems);
     return problems.text("system");
   };
-  for (const char* system : {local_sgd, grad_owners, rounds_of_pushes, pushes, elastic})
+  for (const char* system : {local_sgd, grad_owners, rounds_of_pushes, split_pushes, elastic})
     EXPECT_EQ(refused(system), "") << system;
   const std::string push = "[rule]\nname = 'grad_push'\n";
   EXPECT_NE(refused(push + "[exchange]\nname = 'shared_memory'\n[sync]\nname = 'async'\n").find("one memory"),
