@@ -11,14 +11,14 @@ std::span<const StateSpan> StateKeeper::tensors() {
   return tensors_;
 }
 
-void StateKeeper::keep(const KeptState::Position& position, std::string_view memory) {
+void StateKeeper::keep(const KeptState::Position& position, std::string_view text) {
   engine_.gather();
-  if (rank_ < kept_.parts()) kept_.write(rank_, position, memory, tensors());
+  if (rank_ < kept_.parts()) kept_.write(rank_, position, text, tensors());
   engine_.end_gather();
 }
 
-KeptState::Position StateKeeper::load(std::string& memory) {
-  const KeptState::Position position = kept_.read_position(memory);
+KeptState::Position StateKeeper::load(std::string& text) {
+  const KeptState::Position position = kept_.read_position(text);
   if (rank_ == 0) kept_.read(tensors());
   engine_.scatter();
   return position;

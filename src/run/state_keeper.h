@@ -27,11 +27,11 @@ class StateKeeper {
       : kept_(kept), engine_(engine), rank_(world.rank()), each_step_(each_step) {}
 
   bool each_step() const { return each_step_; }
-  // All ranks call it at the same step, with the same position and memory. Collective. Allocates nothing after the
+  // All ranks call it at the same step, with the same position and text. Collective. Allocates nothing after the
   // first time where it is called after each step.
-  void keep(const KeptState::Position& position, std::string_view memory);
+  void keep(const KeptState::Position& position, std::string_view text);
   // Collective: all ranks begin with the newest state.
-  KeptState::Position load(std::string& memory);
+  KeptState::Position load(std::string& text);
   void ask_for_workers(int workers) { kept_.ask_for_workers(workers); }
 
  private:

@@ -38,7 +38,7 @@ struct RunSummary {
   std::string weights_sha256;
   // "end", "target", "patience", "signal", "request"; "resize": others go on from the kept state
   std::string stopped_by;
-  std::string not_saved = "";  // why the last checkpoint is missing; empty if it is there or none was wanted
+  std::string not_saved = "";           // why the last checkpoint is missing; empty if it is there or none was wanted
   std::vector<RankSummary> ranks = {};  // on rank 0
   int working = 1;  // ranks that had samples: exact training has work for at most as many as a batch has shards
 };

@@ -109,8 +109,8 @@ class Training {
   std::span<float> tested_weights() { return tested_.empty() ? engine_->model() : tested_; }
 
  private:
-  struct Memory;  // what a checkpoint remembers besides tensors
-  struct Pace {   // how fast this process has been
+  struct LoopState;  // what a checkpoint remembers besides tensors
+  struct Pace {      // how fast this process has been
     double begin = 0;
     std::int64_t first_step = 0;
     double training_seconds = 0, window_seconds = 0, recent_rate = 0;
@@ -128,20 +128,21 @@ class Training {
   void run_steps(data::Loader& loader, const StopFlag& stop);
   void carry_out_steps(data::Loader& loader, const StopFlag& stop);
   void obey(const StopFlag& stop);  // run/training_control.cpp
-  struct Order;
-  Order next_order(const StopFlag& stop);
+  struct Instruction;
+  Instruction next_instruction(const StopFlag& stop);
   void account(const StepProgress& progress, double started, double ended);
   std::int64_t enough_samples(std::int64_t step) const;  // from that step on, with which its epoch may end
   std::int64_t next_pause() const;  // the step after which all ranks meet, because something is due
   data::LoaderOptions loader_options() const;
-  void do_evaluation(const StopFlag& stop);
+  void do_evaluation(const StopFlag& stop);  // run/training_evaluations.cpp
   void evaluate_test();
   void add_own_metrics(Evaluation& evaluation, std::span<float> weights, const data::DatasetPtr& data);
   void load_best();
   bool wants_to_stop(const StopFlag& stop) const;
-  void save(Checkpointer::IfBusy if_busy);
-  void keep_step();  // the state after the step that was just done
-  void keep();       // the state between two steps, when something else has changed
+  std::string folder_of_large_memory() const;  // of files that hold what a rank's memory may not
+  void save(Checkpointer::IfBusy if_busy);     // run/training_saves.cpp
+  void keep_step();                            // the state after the step that was just done
+  void keep();                                 // the state between two steps, when something else has changed
   RunSummary hand_over();
   RunSummary summarise(double waited_for_input);
   void expect_agreement();  // between all ranks about the weights; Failure naming those that differ
@@ -164,9 +165,9 @@ class Training {
   std::unique_ptr<Checkpointer> checkpointer_;
   std::vector<RunListener*> listeners_;
   std::function<std::shared_future<void>()> before_save_;
-  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<LoopState> loop_;
   std::unique_ptr<StateKeeper> keeper_;  // null: nothing is kept
-  std::string memory_text_;              // of the memory, without what every step changes
+  std::string loop_text_;                // loop_ as JSON, without what every step changes
   std::int64_t next_ = 0;                // the step to do next
   std::int64_t last_saved_ = -1;
   std::optional<Evaluation> last_evaluation_;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "parallel/step/not_finite.h"
-#include "run/training_memory.h"
+#include "run/loop_state.h"
 
 namespace echelon {
 
@@ -30,8 +30,7 @@ void Training::run_steps(data::Loader& loader, const StopFlag& stop) try {
 
 void Training::carry_out_steps(data::Loader& loader, const StopFlag& stop) {
   const std::int64_t from = next_, to = next_pause();
-  if (batch_sequence_.at(static_cast<std::uint64_t>(from)).batch == 0)
-    memory_->epoch_loss = memory_->epoch_correct = memory_->epoch_terms = 0;
+  if (batch_sequence_.at(static_cast<std::uint64_t>(from)).batch == 0) loop_->epoch = {};
   double accounted = clock_.seconds();
   const Reached reached = engine_->run(
       {.from = from,
@@ -54,7 +53,7 @@ void Training::carry_out_steps(data::Loader& loader, const StopFlag& stop) {
                                     }); }});
   next_ = reached.step;
   stop_agreed_ = reached.stop;
-  memory_->evaluation_due = evaluation_follows(next_);
+  loop_->evaluation_due = evaluation_follows(next_);
   engine_->read_model();
   if (keeper_ && !keeper_->each_step()) keep_step();
 }
@@ -67,9 +66,9 @@ bool Training::evaluation_follows(std::int64_t step) const {
 void Training::account(const StepProgress& progress, double started, double ended) {
   const StepResult& result = progress.result;
   next_ = std::max<std::int64_t>(progress.step, 1);
-  memory_->epoch_loss += result.loss * static_cast<double>(result.terms);
-  memory_->epoch_correct += result.correct;
-  memory_->epoch_terms += static_cast<double>(result.terms);
+  loop_->epoch.loss += result.loss * static_cast<double>(result.terms);
+  loop_->epoch.correct += result.correct;
+  loop_->epoch.terms += static_cast<double>(result.terms);
   pace_.add(ended - started, result.samples);
   const double done_here = static_cast<double>(std::max<std::int64_t>(1, next_ - pace_.first_step));
   const StepEvent event{
@@ -98,7 +97,7 @@ std::int64_t Training::enough_samples(std::int64_t step) const {
 }
 
 double Training::rate(std::int64_t step) const {
-  return job_.schedule.lr(step) * memory_->plateau.factor() * memory_->rate_factor;
+  return job_.schedule.lr(step) * loop_->plateau.factor() * loop_->rate_factor;
 }
 
 std::int64_t Training::next_pause() const {

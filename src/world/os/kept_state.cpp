@@ -29,8 +29,8 @@ std::size_t size_of(std::span<const StateSpan> tensors) {
 struct KeptState::Slot {
   std::atomic<std::uint64_t> parts[most_parts];  // which state each part is of; 0: none
   Position position;
-  std::uint64_t tensor_bytes, memory_bytes;
-  char memory[most_memory_bytes];
+  std::uint64_t tensor_bytes, text_bytes;
+  char text[most_text_bytes];
 };
 
 struct KeptState::Header {
@@ -114,12 +114,12 @@ int KeptState::take_asked_workers() {
   return reinterpret_cast<Header*>(base_)->asked_workers.exchange(0, std::memory_order_acq_rel);
 }
 
-void KeptState::write(int part, const Position& position, std::string_view memory, std::span<const StateSpan> tensors) {
+void KeptState::write(int part, const Position& position, std::string_view text, std::span<const StateSpan> tensors) {
   const std::uint64_t number = next_++;
   const std::uint64_t whole = newest();
   if (whole > 0 && whole % 2 == number % 2) return;
   const std::size_t all = size_of(tensors);
-  if (all > most_bytes_ || memory.size() > most_memory_bytes)
+  if (all > most_bytes_ || text.size() > most_text_bytes)
     fail("a state of {} bytes is larger than what was set apart to keep it", all);
   Slot& s = slot(number);
   std::atomic<std::uint64_t>& mark = s.parts[part];
@@ -142,17 +142,17 @@ void KeptState::write(int part, const Position& position, std::string_view memor
   if (part == 0) {
     s.position = position;
     s.tensor_bytes = all;
-    s.memory_bytes = memory.size();
-    std::ranges::copy(memory, s.memory);
+    s.text_bytes = text.size();
+    std::ranges::copy(text, s.text);
   }
   mark.store(number, std::memory_order_release);
 }
 
-KeptState::Position KeptState::read_position(std::string& memory) const {
+KeptState::Position KeptState::read_position(std::string& text) const {
   const std::uint64_t number = newest();
   if (number == 0) fail("no state is kept");
   const Slot& s = slot(number);
-  memory.assign(s.memory, s.memory_bytes);
+  text.assign(s.text, s.text_bytes);
   return s.position;
 }
 

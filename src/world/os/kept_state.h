@@ -19,15 +19,20 @@
 
 namespace echelon {
 
+// Over the terms of the epoch so far.
+struct EpochSums {
+  double loss = 0, correct = 0, terms = 0;
+};
+
 class KeptState {
  public:
   static constexpr int most_parts = 1024;
-  static constexpr std::size_t most_memory_bytes = std::size_t{1} << 16;
+  static constexpr std::size_t most_text_bytes = std::size_t{1} << 16;
 
-  // What is kept besides the bytes of tensors.
+  // What is kept besides the bytes of tensors and a text: what changes with every step.
   struct Position {
-    std::int64_t step = 0;      // done
-    double epoch_sums[3] = {};  // loss, correct, terms: they change with every step, unlike the rest of the memory
+    std::int64_t step = 0;  // done
+    EpochSums epoch;
     bool evaluation_due = false;
   };
 
@@ -52,10 +57,10 @@ class KeptState {
 
   // One part of the next state; all parts are given the same things. Allocates nothing. Skipped where it would destroy
   // the newest whole state, because another rank is that far behind. Failure if it is larger than `most_bytes`.
-  void write(int part, const Position& position, std::string_view memory, std::span<const StateSpan> tensors);
+  void write(int part, const Position& position, std::string_view text, std::span<const StateSpan> tensors);
 
   // Of the newest whole state; Failure if there is none.
-  Position read_position(std::string& memory) const;
+  Position read_position(std::string& text) const;
   // Into places of the same sizes as it was written from; Failure if they are not.
   void read(std::span<const StateSpan> tensors) const;
 

@@ -12,9 +12,8 @@ namespace echelon {
 Json to_json(const Evaluation& e);
 Evaluation evaluation_from(const Json& j);
 
-struct Training::Memory {
-  double epoch_loss = 0, epoch_correct = 0;  // sums over the terms of the epoch so far
-  double epoch_terms = 0;
+struct Training::LoopState {
+  EpochSums epoch;
   std::optional<Score> best;
   std::int64_t best_step = 0;
   std::int64_t evaluations_since_best = 0;  // since the monitored metric was last better

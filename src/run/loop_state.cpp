@@ -1,4 +1,4 @@
-#include "run/training_memory.h"
+#include "run/loop_state.h"
 
 #include <cmath>
 #include <limits>
@@ -21,9 +21,9 @@ Evaluation evaluation_from(const Json& j) {
   return e;
 }
 
-Json Training::Memory::to_json() const {
-  Json j{{"epoch_loss", epoch_loss},         {"epoch_correct", epoch_correct},
-         {"epoch_terms", epoch_terms},       {"evaluations_since_best", evaluations_since_best},
+Json Training::LoopState::to_json() const {
+  Json j{{"epoch_loss", epoch.loss},         {"epoch_correct", epoch.correct},
+         {"epoch_terms", epoch.terms},       {"evaluations_since_best", evaluations_since_best},
          {"evaluation_due", evaluation_due}, {"stopped_by", stopped_by}};
   if (best) j["best_score"] = best->value, j["best_loss"] = best->loss, j["best_step"] = best_step;
   if (plateau.factor() < 1 || plateau.watching()) j["plateau"] = plateau.to_json();
@@ -32,10 +32,10 @@ Json Training::Memory::to_json() const {
   return j;
 }
 
-void Training::Memory::read(const Json& j) {
-  epoch_loss = j.value("epoch_loss", 0.0);
-  epoch_correct = j.value("epoch_correct", 0.0);
-  epoch_terms = j.value("epoch_terms", 0.0);
+void Training::LoopState::read(const Json& j) {
+  epoch.loss = j.value("epoch_loss", 0.0);
+  epoch.correct = j.value("epoch_correct", 0.0);
+  epoch.terms = j.value("epoch_terms", 0.0);
   evaluations_since_best = j.value("evaluations_since_best", std::int64_t{0});
   evaluation_due = j.value("evaluation_due", false);
   stopped_by = j.value("stopped_by", std::string());
