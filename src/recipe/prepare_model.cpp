@@ -1,0 +1,94 @@
+#include <algorithm>
+
+#include "models/fine_tuning.h"
+#include "models/network.h"
+#include "models/zoo.h"
+#include "recipe/prepare_parts.h"
+
+namespace echelon {
+
+namespace {
+
+// Binary targets are 0 or 1 (or a probability between them).
+void check_zero_or_one(const data::Dataset& dataset, OptionReader& loss) {
+  data::Sample sample(dataset.fields());
+  const std::size_t target = dataset.fields().size() - 1;
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(dataset.size(), 1000); ++i) {
+    dataset.get(i, {}, sample.ref());
+    for (const float value : sample.field<float>(target))
+      if (!(value >= 0 && value <= 1))
+        return loss.problem("name",
+                            fmt::format("= \"binary\" needs targets that are 0 or 1, but sample {} has {}", i, value));
+  }
+}
+
+// What the data say about the loss.
+models::LossSpec usual_loss(const data::DatasetInfo& info) {
+  models::LossSpec loss;
+  if (!info.targets.empty() && std::ranges::all_of(info.targets, &data::TargetColumn::binary)) loss.name = "binary";
+  return loss;
+}
+
+// The [loss] of a recipe for these targets; what needs the training samples is computed from them.
+models::LossSpec read_loss_for(const PreparedRun& run, const models::InputSpec& inputs, Problems& problems) {
+  OptionReader table(run.recipe.loss, problems);
+  models::LossSpec loss = models::read_loss(table);
+  const bool classes = inputs.classes > 0;
+  if (inputs.target.name.empty())
+    problems.add(table.place("name"), "[loss] is for networks that learn from targets, but the data have none");
+  if (loss.name.empty()) loss.name = classes ? "cross_entropy" : inputs.loss.name.empty() ? "mse" : inputs.loss.name;
+  if (classes != (loss.name == "cross_entropy"))
+    table.problem("name", classes ? fmt::format("= \"{}\" is for numbers, but the targets are classes: use "
+                                                "cross_entropy",
+                                                loss.name)
+                                  : "= \"cross_entropy\" is for classes, but the targets are numbers: use mse, mae, "
+                                    "huber, quantile, or binary for targets that are 0 or 1");
+  if (!loss.class_weights.empty() && std::ssize(loss.class_weights) != inputs.classes)
+    table.problem("class_weights",
+                  fmt::format("has {} numbers, but there are {} classes", loss.class_weights.size(), inputs.classes));
+  if (!run.train || run.described) return loss;
+  if (loss.balanced && !data::has_labels(run.train->info())) {
+    table.problem("class_weights", "= \"balanced\" counts the samples of each class, but a sample has no one class");
+  } else if (loss.balanced) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(inputs.classes));
+    for (std::uint64_t i = 0; i < run.train->size(); ++i) {
+      const std::int32_t label = run.train->label(i);
+      if (label >= 0 && label < inputs.classes) ++counts[static_cast<std::size_t>(label)];
+    }
+    loss.class_weights = models::balanced_weights(counts);
+  }
+  if (loss.name == "binary" && inputs.target.type.dtype == DType::f32) check_zero_or_one(*run.train, table);
+  return loss;
+}
+
+}  // namespace
+
+void make_model(PreparedRun& run, Problems& problems) {
+  const Recipe& recipe = run.recipe;
+  if (recipe.model_name.empty()) return;
+  OptionReader table(recipe.model, problems);
+  models::InputSpec inputs;
+  if (run.train) {
+    inputs = input_spec(run.train->info());
+  } else {
+    // Without data, the settings can still be checked on what the network is usually trained on. A network that is
+    // written out has no usual data.
+    const auto zoo = models::zoo();
+    const auto entry = std::find_if(zoo.begin(), zoo.end(), [&](const auto& e) { return e.name == recipe.model_name; });
+    if (entry != zoo.end() && recipe.model_name == "layers") return;
+    if (entry != zoo.end()) inputs = entry->usual_inputs();
+  }
+  if (run.train) inputs.loss = usual_loss(run.train->info());
+  if (recipe.tree.items.contains("loss")) inputs.loss = read_loss_for(run, inputs, problems);
+  auto model = models::make_model(recipe.model_name, table, inputs);
+  if (model && !recipe.rates.empty()) {
+    OptionReader rates = OptionReader(recipe.optim, problems).table("rates");
+    for (const auto& [pattern, factor] : recipe.rates) models::check_patterns({pattern}, *model, pattern, rates);
+    model = models::with_rates(std::move(model), recipe.rates);
+  }
+  if (const auto patterns = OptionReader(recipe.model, problems).texts("freeze", {}); model && !patterns.empty())
+    for (const std::string& sentence : models::frozen_in_words(patterns, *model)) run.recipe.notes.push_back(sentence);
+  if (run.train) run.model = std::move(model);
+}
+
+}  // namespace echelon
