@@ -15,7 +15,7 @@
 namespace echelon::cli {
 
 enum class Elastic { no, replace, shrink };  // what --elastic does about a lost worker (cli/training/elastic.h)
-enum class Resume { no, yes, automatic };  // automatic: go on if there is a run, else start
+enum class Resume { no, yes, automatic };    // automatic: go on if there is a run, else start
 
 struct TrainSettings {
   std::string recipe;
