@@ -10,7 +10,6 @@
 namespace echelon::onnx {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
 using kernels::Ew;
 
 // The one ONNX op that is the same, if there is one.

@@ -7,8 +7,6 @@
 namespace echelon::onnx {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
 std::string peak_of(NodeExport& e, const std::string& x) {
   return e.add("ReduceMax", {e.add("Abs", {x})}, {{"keepdims", integer(0)}});
 }

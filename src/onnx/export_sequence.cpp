@@ -7,8 +7,6 @@
 namespace echelon::onnx {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
 // Queries, keys and values [N, time, width] -> [N, time, width], with heads beside each other.
 std::string attend(NodeExport& e, const std::array<std::string, 3>& qkv, std::int64_t queries, std::int64_t keys,
                    std::int64_t width, std::int64_t heads, bool causal) {

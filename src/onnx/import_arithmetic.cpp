@@ -9,7 +9,6 @@
 namespace echelon::onnx {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
 using Kind = Known::Kind;
 
 constexpr double sqrt_half = 0.70710678118654752440;

@@ -6,117 +6,10 @@
 #include <set>
 
 #include "base/checked.h"
-#include "onnx/import_node.h"
+#include "onnx/import_numbers.h"
 
 namespace echelon::onnx {
 namespace {
-
-constexpr std::int64_t most_folded = 1 << 22;  // numbers in a result that is larger than what it is made of
-
-using Ints = std::vector<std::int64_t>;
-
-// A known tensor as numbers.
-struct Numbers {
-  Element element = Element::f32;
-  Ints dims;
-  std::vector<double> at;
-};
-
-bool is_real(Element e) { return e == Element::f32 || e == Element::f64 || e == Element::f16; }
-
-Numbers numbers_of(const Tensor& t) {
-  Numbers n{t.element, t.dims, {}};
-  if (is_real(t.element))
-    for (const float x : read_floats(t)) n.at.push_back(static_cast<double>(x));
-  else
-    for (const std::int64_t x : read_integers(t)) n.at.push_back(static_cast<double>(x));
-  return n;
-}
-
-std::int64_t to_whole(double v) {
-  return std::isnan(v) ? 0 : static_cast<std::int64_t>(std::clamp(v, -9.2e18, 9.2e18));
-}
-
-Known as_known(const Numbers& n) {
-  Tensor t;
-  if (is_real(n.element)) {
-    std::vector<float> x;
-    for (const double v : n.at) x.push_back(static_cast<float>(v));
-    t = floats("", n.dims, x);
-  } else {
-    Ints x;
-    for (const double v : n.at) x.push_back(to_whole(v));
-    t = integers("", n.dims, x);
-    if (n.element == Element::boolean) {
-      t.element = Element::boolean, t.bytes.clear();
-      for (const double v : n.at) t.bytes.push_back(v != 0 ? 1 : 0);
-    }
-  }
-  return {.kind = Known::Kind::constant, .tensor = std::make_shared<const Tensor>(std::move(t))};
-}
-
-std::int64_t count_of(NodeImport& n, const Ints& dims, std::size_t made_of = 0) {
-  std::int64_t count = 1;
-  for (const std::int64_t d : dims) {
-    if (d < 0) n.refuse(fmt::format("{} is no extent", d));
-    count = checked_multiply(count, d, "a tensor that is computed while importing");
-  }
-  if (count > std::max(most_folded, static_cast<std::int64_t>(made_of)))
-    n.refuse(fmt::format("would compute a tensor of {} numbers while importing", count));
-  return count;
-}
-
-Ints strides_of(const Ints& dims) {
-  Ints strides(dims.size(), 1);
-  for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return strides;
-}
-
-// Calls f(offset in a tensor with these strides) for every index of `dims`, last dimension fastest.
-template <typename F>
-void walk(const Ints& dims, const Ints& strides, std::int64_t start, F&& f) {
-  std::int64_t count = 1;
-  for (const std::int64_t d : dims) count *= d;
-  Ints at(dims.size(), 0);
-  std::int64_t offset = start;
-  for (std::int64_t i = 0; i < count; ++i) {
-    f(offset);
-    for (std::size_t d = dims.size(); d-- > 0;) {
-      offset += strides[d];
-      if (++at[d] < dims[d]) break;
-      offset -= strides[d] * dims[d], at[d] = 0;
-    }
-  }
-}
-
-Ints joint_dims(NodeImport& n, const Ints& a, const Ints& b) {
-  Ints out(std::max(a.size(), b.size()), 1);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const auto of = [&](const Ints& d) { return i + d.size() < out.size() ? 1 : d[i + d.size() - out.size()]; };
-    if (of(a) != of(b) && of(a) != 1 && of(b) != 1) n.refuse("shapes that do not fit each other");
-    out[i] = of(a) == 1 ? of(b) : of(a);
-  }
-  return out;
-}
-
-// Its numbers, repeated so that it has the larger shape.
-std::vector<double> broadcast(NodeImport& n, const Numbers& x, const Ints& dims) {
-  const Ints own = strides_of(x.dims);
-  Ints strides(dims.size(), 0);
-  for (std::size_t i = 0; i < x.dims.size(); ++i)
-    if (x.dims[i] != 1) strides[i + dims.size() - x.dims.size()] = own[i];
-  std::vector<double> out;
-  out.reserve(static_cast<std::size_t>(count_of(n, dims)));
-  walk(dims, strides, 0, [&](std::int64_t at) { out.push_back(x.at[static_cast<std::size_t>(at)]); });
-  return out;
-}
-
-double number_at(NodeImport& n, const Numbers& x, std::int64_t at) {
-  if (at < 0 || static_cast<std::size_t>(at) >= x.at.size()) n.refuse("reads beyond the end of a tensor");
-  return x.at[static_cast<std::size_t>(at)];
-}
-
-Numbers argument(NodeImport& n, std::size_t i) { return numbers_of(n.constant(i)); }
 
 struct Binary {
   std::string_view op;
@@ -182,27 +75,20 @@ Known fold_gather(NodeImport& n) {
 
 Known fold_slice(NodeImport& n) {
   const Numbers x = argument(n, 0);
-  const Ints begins = n.integers(1), ends = n.integers(2);
-  Ints axes, steps(begins.size(), 1);
-  for (std::size_t i = 0; i < begins.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (n.has(3)) axes = n.integers(3);
-  if (n.has(4)) steps = n.integers(4);
-  if (ends.size() != begins.size() || axes.size() != begins.size() || steps.size() != begins.size())
-    n.refuse("lists of different lengths");
   Ints dims = x.dims, strides = strides_of(x.dims);
   std::set<std::size_t> seen;
   std::int64_t start = 0;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const auto a = static_cast<std::size_t>(n.axis(axes[i], static_cast<int>(dims.size())));
-    const std::int64_t extent = x.dims[a], step = std::clamp(steps[i], -extent - 1, extent + 1);
+  for (const SliceRange& range : slice_ranges(n)) {
+    const auto a = static_cast<std::size_t>(n.axis(range.axis, static_cast<int>(dims.size())));
+    const std::int64_t extent = x.dims[a], step = std::clamp(range.step, -extent - 1, extent + 1);
     if (!seen.insert(a).second) n.refuse("an axis twice");
     if (extent == 0) continue;
     if (step == 0) n.refuse("a step of nothing");
     const auto inside = [&](std::int64_t v, std::int64_t least, std::int64_t most) {
       return std::clamp(v < 0 ? (v < -extent ? least : v + extent) : v, least, most);
     };
-    const std::int64_t begin = inside(begins[i], 0, step > 0 ? extent : extent - 1),
-                       end = inside(ends[i], step > 0 ? 0 : -1, extent);
+    const std::int64_t begin = inside(range.begin, 0, step > 0 ? extent : extent - 1),
+                       end = inside(range.end, step > 0 ? 0 : -1, extent);
     dims[a] = std::max<std::int64_t>(0, step > 0 ? (end - begin + step - 1) / step : (begin - end - step - 1) / -step);
     start += begin * strides[a];
     strides[a] *= step;

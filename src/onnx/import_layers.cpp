@@ -9,7 +9,6 @@
 namespace echelon::onnx {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
 using Kind = Known::Kind;
 
 std::vector<float> turned_matrix(const std::vector<float>& x, std::int64_t rows, std::int64_t cols) {

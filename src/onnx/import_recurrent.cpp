@@ -8,7 +8,6 @@
 namespace echelon::onnx {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
 using Kind = Known::Kind;
 
 // Gates of one direction in PyTorch's order (ours) from ONNX's.

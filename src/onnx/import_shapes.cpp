@@ -3,12 +3,12 @@
 #include <array>
 
 #include "base/error.h"
+#include "onnx/import_numbers.h"
 #include "onnx/import_rows.h"
 
 namespace echelon::onnx {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
 using Kind = Known::Kind;
 
 Ints dims_of(const Known& x) {
@@ -142,19 +142,12 @@ Known part(NodeImport& n, const Known& x, int axis, std::int64_t begin, std::int
 
 void slice_in(NodeImport& n) {
   Known x = n.value(0);
-  const Ints begins = n.integers(1), ends = n.integers(2);
-  Ints axes, steps(begins.size(), 1);
-  for (std::size_t i = 0; i < begins.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (n.has(3)) axes = n.integers(3);
-  if (n.has(4)) steps = n.integers(4);
-  if (ends.size() != begins.size() || axes.size() != begins.size() || steps.size() != begins.size())
-    n.refuse("lists of different lengths");
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const int a = n.axis(axes[i], x.rank());
-    if (steps[i] != 1) n.refuse("only steps of one are read");
+  for (const SliceRange& range : slice_ranges(n)) {
+    const int a = n.axis(range.axis, x.rank());
+    if (range.step != 1) n.refuse("only steps of one are read");
     const std::int64_t extent = x.shape[a];
     const auto inside = [&](std::int64_t v) { return std::clamp<std::int64_t>(v < 0 ? v + extent : v, 0, extent); };
-    x = part(n, x, a, inside(begins[i]), inside(ends[i]));
+    x = part(n, x, a, inside(range.begin), inside(range.end));
   }
   n.out(x);
 }

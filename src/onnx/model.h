@@ -13,6 +13,8 @@
 
 namespace echelon::onnx {
 
+using Ints = std::vector<std::int64_t>;
+
 // TensorProto.DataType, of which others than these are refused.
 enum class Element : std::int32_t { f32 = 1, u8 = 2, i32 = 6, i64 = 7, boolean = 9, f16 = 10, f64 = 11 };
 
