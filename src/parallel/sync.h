@@ -20,6 +20,7 @@
 #include "base/options.h"
 #include "base/part.h"
 #include "base/state.h"
+#include "parallel/figures.h"
 #include "world/world.h"
 
 namespace echelon {
@@ -47,8 +48,6 @@ struct WorkSharing {
   bool common = false;     // a worker that is ready takes the next piece of work; else each has its part of every batch
   double epoch_share = 1;  // an epoch ends when so much of it is done; slow workers leave the rest of their parts out
 };
-
-using Figure = std::pair<std::string, double>;
 
 // What became of all workers' exchanges with servers since the start.
 struct ServerCounts {

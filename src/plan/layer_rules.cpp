@@ -15,10 +15,14 @@ namespace echelon {
 
 namespace {
 
-bool is_parameter_slice(const Graph& graph, Value v) {
-  const ValueInfo& info = graph.info(v);
-  return info.source == ValueInfo::Source::parameter &&
-         graph.parameters()[static_cast<std::size_t>(info.producer)].name.find("slice") != std::string::npos;
+// Whether a slice's node reads weights that no other slice does.
+bool has_own_weights(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(node.in, [&](Value weights) {
+    return graph.info(weights).source == ValueInfo::Source::parameter &&
+           std::ranges::none_of(graph.nodes(), [&](const Node& other) {
+             return other.slice >= 0 && other.slice != node.slice && std::ranges::count(other.in, weights) > 0;
+           });
+  });
 }
 
 // What the slices of a node are; empty: it follows what it reads.
@@ -33,9 +37,7 @@ LayerSplit split_of(const Graph& graph, const Node& node) {
   if (is({"expert_linear", "dispatch", "combine"})) return {"experts", "experts"};
   if (is({"lstm", "gru", "rnn", "lstm_cell", "gru_cell", "rnn_cell"})) return {"units", "units"};
   if (is({"conv2d", "conv2d_relu"}))
-    return std::ranges::any_of(node.in, [&](Value v) { return is_parameter_slice(graph, v); })
-               ? LayerSplit{"channels", "channels"}
-               : LayerSplit{"rows", "height"};
+    return has_own_weights(graph, node) ? LayerSplit{"channels", "channels"} : LayerSplit{"rows", "height"};
   if (is({"unshared_conv2d"})) return {"rows", "height"};
   if (is({"linear", "linear_relu", "matmul"})) return {"out", "hidden"};  // "in" where a tree_sum adds them up
   return {};

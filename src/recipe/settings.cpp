@@ -32,16 +32,6 @@ Options table_with(const char* where, const char* key, const std::string& value)
   return table;
 }
 
-// Of a network's row: "hidden = [1024, 1024], dropout = 0".
-void add_model_keys(std::string_view keys, Collected& all) {
-  for (const std::string_view part : split(keys, ',')) {
-    const std::size_t equals = part.find(" = ");
-    if (equals == std::string_view::npos) continue;
-    const std::string_view key = part.substr(part.find_first_not_of(' '), equals);
-    all.add(fmt::format("model.{}", key.substr(0, key.find(' '))));
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> setting_names() {
@@ -59,7 +49,8 @@ std::vector<std::string> setting_names() {
     read("schedule", "name", name, [](OptionReader& r) { read_schedule(r); });
   for (const std::string& kind : data::kind_names())
     read("data", "kind", kind, [](OptionReader& r) { data::read_data_spec(r); });
-  for (const models::Entry& entry : models::zoo()) add_model_keys(entry.keys, all);
+  for (const models::Entry& entry : models::zoo())
+    read("model", "name", std::string(entry.name), [&](OptionReader& r) { entry.make(r, entry.usual_inputs()); });
   all.add("model.name");
   return all.sorted();
 }

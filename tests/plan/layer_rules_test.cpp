@@ -121,6 +121,21 @@ TEST(LayerRules, ActivationsFollowTheLayerTheyRead) {
   EXPECT_TRUE(layer_ways({.tensor = 4}, graph).empty());
 }
 
+// Whatever they are called: a layer may have "slice" in its name.
+TEST(LayerRules, ConvolutionsAreSplitByChannelsOrRowsAsTheirWeightsAre) {
+  const std::string network =
+      "layers = [{ type = 'conv2d', name = 'slice1', out = 4, kernel = 3 }, { type = 'flatten' },"
+      " { type = 'linear', name = 'fc', out = 10 }]\n";
+  const auto split_of_images = [&](const std::string& slice_images) {
+    return layer_splits(sliced_graph_of("layers", parse_toml(network + slice_images, "model.toml", {}),
+                                        {.kind = data::SyntheticOptions::Kind::images, .shape = {1, 8, 8}}, 2))
+        .at("slice1")
+        .split;
+  };
+  EXPECT_EQ(split_of_images("slice_images = 'channels'\n"), "channels");
+  EXPECT_EQ(split_of_images("slice_images = 'strips'\n"), "rows");
+}
+
 TEST(Mesh, ALayoutBecomesDegrees) {
   const PlanSpec plan =
       good_toml_plan("mesh = [2, 4]\nlayout = [\"batch:rows\", \"heads:columns\", \"hidden:columns\"]\n");
