@@ -90,8 +90,11 @@ class Elastic(unittest.TestCase):
         run = os.path.join(self.folder.name, "resized")
         with subprocess.Popen(words(run, "--workers", "1", "--elastic", epochs=150), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
             while launcher.poll() is None and not os.path.exists(os.path.join(run, "metrics.jsonl")):
-                time.sleep(0.01)
+                time.sleep(0.001)
+            worker, = workers_of(launcher.pid)
+            os.kill(worker, signal.SIGSTOP)  # the run does not end while it is asked
             asked = subprocess.run([PROGRAM, "ctl", run, "resize", "4", "--json"], capture_output=True, text=True)
+            os.kill(worker, signal.SIGCONT)
             out, err = launcher.communicate()
         self.assertEqual(asked.returncode, 0, asked.stderr)
         self.assertEqual(launcher.returncode, 0, err)
