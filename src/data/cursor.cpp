@@ -6,7 +6,7 @@
 
 namespace echelon::data {
 
-Slice shard_slice(const Slice& batch, std::uint64_t shard, std::uint64_t shards) {
+IndexRange shard_samples(const IndexRange& batch, std::uint64_t shard, std::uint64_t shards) {
   const std::uint64_t begin = shard * batch.count / shards, end = (shard + 1) * batch.count / shards;
   return {batch.first + begin, end - begin};
 }

@@ -11,13 +11,13 @@
 
 namespace echelon::data {
 
-// A half-open range of positions in an epoch.
-struct Slice {
+// A half-open range: of positions in an epoch, or of shards.
+struct IndexRange {
   std::uint64_t first = 0, count = 0;
-  bool operator==(const Slice&) const = default;
+  bool operator==(const IndexRange&) const = default;
 };
 
-Slice shard_slice(const Slice& batch, std::uint64_t shard, std::uint64_t shards);
+IndexRange shard_samples(const IndexRange& batch, std::uint64_t shard, std::uint64_t shards);
 
 // From step `step` on, batches of `batch` samples.
 struct BatchPhase {
@@ -27,7 +27,7 @@ struct BatchPhase {
 struct Cursor {
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;  // how many batches of this epoch came before
-  Slice samples;            // positions in this epoch
+  IndexRange samples;       // positions in this epoch
   bool operator==(const Cursor&) const = default;
 };
 

@@ -31,9 +31,9 @@ class Shuffled : public Dataset {
 };
 
 // The samples from `first` on.
-class Sliced : public Dataset {
+class Subset : public Dataset {
  public:
-  Sliced(DatasetPtr inner, std::uint64_t first, std::uint64_t count)
+  Subset(DatasetPtr inner, std::uint64_t first, std::uint64_t count)
       : Dataset(inner->info()), inner_(std::move(inner)), first_(first) {
     if (count != inner_->size())
       info().fingerprint = Fingerprint().add(info().fingerprint).add(first).add(std::uint64_t{1}).add(count).hex();
@@ -147,10 +147,10 @@ class Cached : public Dataset {
 
 DatasetPtr shuffled(DatasetPtr inner) { return std::make_shared<Shuffled>(std::move(inner)); }
 
-DatasetPtr sliced(DatasetPtr inner, std::uint64_t first, std::uint64_t count) {
+DatasetPtr subset(DatasetPtr inner, std::uint64_t first, std::uint64_t count) {
   if (first > inner->size() || count > inner->size() - first)
     bad_input("samples {} to {} were asked for, but the data set has {}", first, first + count, inner->size());
-  return std::make_shared<Sliced>(std::move(inner), first, count);
+  return std::make_shared<Subset>(std::move(inner), first, count);
 }
 
 DatasetPtr concatenated(std::vector<DatasetPtr> parts) {
@@ -163,7 +163,7 @@ DatasetPtr held_out(DatasetPtr inner, double fraction, bool train) {
   if (!(fraction > 0 && fraction < 1)) bad_input("the part held out lies between 0 and 1, not {}", fraction);
   const std::uint64_t size = inner->size(), test = static_cast<std::uint64_t>(std::llround(fraction * size));
   auto mixed = std::make_shared<FixedOrder>(std::move(inner));
-  return train ? sliced(mixed, 0, size - test) : sliced(mixed, size - test, test);
+  return train ? subset(mixed, 0, size - test) : subset(mixed, size - test, test);
 }
 
 DatasetPtr cached(DatasetPtr inner, std::uint64_t memory_limit) {

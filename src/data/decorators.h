@@ -15,7 +15,7 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 DatasetPtr shuffled(DatasetPtr inner);
 
 // `count` samples from `first` on.
-DatasetPtr sliced(DatasetPtr inner, std::uint64_t first, std::uint64_t count);
+DatasetPtr subset(DatasetPtr inner, std::uint64_t first, std::uint64_t count);
 
 // One after the other. The fields must be the same.
 DatasetPtr concatenated(std::vector<DatasetPtr> parts);

@@ -35,13 +35,13 @@ void check_options(const Dataset& dataset, const LoaderOptions& options) {
 
 std::span<const std::byte> Batch::field(std::uint64_t shard, std::size_t field) const {
   return {memory_[field].data() + (shard - first_own_) * shard_bytes_[field],
-          slice(shard).count * sample_bytes_[field]};
+          samples_of(shard).count * sample_bytes_[field]};
 }
 
 Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
     : dataset_(std::move(dataset)),
       options_(options),
-      own_(options.own.value_or(Slice{0, options.shards})),
+      own_(options.own.value_or(IndexRange{0, options.shards})),
       batches_(dataset_->size(), options.batches, options.drop_partial),
       ring_(Ahead::slots(options.prefetch < 0 ? 0 : options.prefetch)) {
   check_options(*dataset_, options_);
@@ -56,7 +56,7 @@ Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
     batch.first_own_ = own_.first;
     for (const auto& field : dataset_->fields()) {
       batch.sample_bytes_.push_back(field.bytes());
-      batch.shard_bytes_.push_back(aligned(largest_slice() * field.bytes()));
+      batch.shard_bytes_.push_back(aligned(largest_shard() * field.bytes()));
       batch.memory_.emplace_back(own_.count * batch.shard_bytes_.back());
     }
   }
@@ -71,7 +71,7 @@ Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)
       });
 }
 
-std::uint64_t Loader::largest_slice() const {
+std::uint64_t Loader::largest_shard() const {
   const std::uint64_t part = (batches_.largest_batch() + options_.parts - 1) / options_.parts;
   return (part + options_.shards - 1) / options_.shards;
 }
@@ -87,11 +87,12 @@ const Batch& Loader::at(std::uint64_t step, std::uint64_t part) {
 }
 
 // The part's samples of a batch, as positions in the epoch.
-Slice Loader::samples_of(const Cursor& cursor, std::uint64_t part) const {
-  Slice slice = shard_slice(cursor.samples, part, options_.parts);
+IndexRange Loader::samples_of(const Cursor& cursor, std::uint64_t part) const {
+  IndexRange samples = shard_samples(cursor.samples, part, options_.parts);
   if (!firsts_.empty())  // all batches before this one were full
-    slice.first = firsts_[part] + cursor.batch * shard_slice({0, batches_.largest_batch()}, part, options_.parts).count;
-  return slice;
+    samples.first =
+        firsts_[part] + cursor.batch * shard_samples({0, batches_.largest_batch()}, part, options_.parts).count;
+  return samples;
 }
 
 void Loader::fill(std::uint64_t step, std::uint64_t part, Batch& batch) const {
@@ -103,11 +104,11 @@ void Loader::fill(std::uint64_t step, std::uint64_t part, Batch& batch) const {
   const std::size_t fields = dataset_->fields().size();
   std::array<std::byte*, most_fields> sample{};
   for (std::uint64_t shard = own_.first; shard < own_.first + own_.count; ++shard) {
-    const Slice slice = batch.slice(shard);
+    const IndexRange samples = batch.samples_of(shard);
     for (std::size_t f = 0; f < fields; ++f)
       sample[f] = batch.memory_[f].data() + (shard - own_.first) * batch.shard_bytes_[f];
-    for (std::uint64_t i = 0; i < slice.count; ++i) {
-      dataset_->get(slice.first + i, context, {sample.data(), fields});
+    for (std::uint64_t i = 0; i < samples.count; ++i) {
+      dataset_->get(samples.first + i, context, {sample.data(), fields});
       for (std::size_t f = 0; f < fields; ++f) sample[f] += batch.sample_bytes_[f];
     }
   }
@@ -118,8 +119,8 @@ std::vector<std::uint64_t> Loader::origins(std::uint64_t step) const {
   const SampleContext context{options_.seed, cursor.epoch};
   std::vector<std::uint64_t> list;
   for (std::uint64_t part = 0; part < options_.parts; ++part) {
-    const Slice slice = samples_of(cursor, part);
-    for (std::uint64_t i = 0; i < slice.count; ++i) list.push_back(dataset_->origin(slice.first + i, context));
+    const IndexRange samples = samples_of(cursor, part);
+    for (std::uint64_t i = 0; i < samples.count; ++i) list.push_back(dataset_->origin(samples.first + i, context));
   }
   return list;
 }

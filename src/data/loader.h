@@ -1,5 +1,5 @@
 #pragma once
-// Hands out the batches of a run. Step t's batch is a slice of one epoch (data/cursor.h), which falls to the logical
+// Hands out the batches of a run. Step t's batch is a range of one epoch (data/cursor.h), which falls to the logical
 // shards; its samples are made in the background, up to `prefetch` batches ahead, into a ring of buffers allocated at
 // the start. Nothing of that can be seen in the samples: `at(t)` gives the same bits whether they were read ahead or
 // not, whatever was asked for before. The state of a loader is the step.
@@ -25,7 +25,7 @@ struct LoaderOptions {
   std::vector<BatchPhase> batches = {{0, 1}};  // the global batch, from which step on
   bool drop_partial = false;                   // leave out the last batch of an epoch if it is not full
   std::uint64_t shards = 1;                    // logical shards of the global batch, on all workers together
-  std::optional<Slice> own = {};               // the shards that are loaded here (may be none); not given: all of them
+  std::optional<IndexRange> own = {};          // the shards that are loaded here (may be none); not given: all of them
   std::uint64_t parts = 1, part = 0;           // only that part of each global batch, as evenly cut as shards are; the
                                                // shards are then those of the part
   PartitionSpec partition = {};                // fixed: each part has samples of its own, and the data set is not
@@ -43,9 +43,9 @@ class Batch {
   std::uint64_t samples() const { return cursor_.samples.count; }
   std::uint64_t part() const { return part_; }
   std::uint64_t global_samples() const { return global_samples_; }
-  Slice slice(std::uint64_t shard) const { return shard_slice(cursor_.samples, shard, shards_); }
-  // The `slice(shard).count` samples of a shard that is loaded here, one after the other: [count, field's shape]. The
-  // memory has room for the largest slice, and starts on a cache line; past `count` it holds what it held before.
+  IndexRange samples_of(std::uint64_t shard) const { return shard_samples(cursor_.samples, shard, shards_); }
+  // The `samples_of(shard).count` samples of a shard that is loaded here, one after the other: [count, field's shape].
+  // The memory has room for the largest shard, and starts on a cache line; past `count` it holds what it held before.
   std::span<const std::byte> field(std::uint64_t shard, std::size_t field) const;
   template <typename T>
   std::span<const T> field_as(std::uint64_t shard, std::size_t index) const {
@@ -70,7 +70,7 @@ class Loader {
   const Dataset& dataset() const { return *dataset_; }
   const BatchSequence& batches() const { return batches_; }
   std::uint64_t shards() const { return options_.shards; }
-  std::uint64_t largest_slice() const;  // samples of the largest shard: what an input buffer must have room for
+  std::uint64_t largest_shard() const;  // samples of the largest shard: what an input buffer must have room for
 
   // The batch of `step`; valid until the next call. Fast when steps follow each other.
   const Batch& at(std::uint64_t step);
@@ -85,11 +85,11 @@ class Loader {
 
  private:
   void fill(std::uint64_t step, std::uint64_t part, Batch& batch) const;
-  Slice samples_of(const Cursor& cursor, std::uint64_t part) const;
+  IndexRange samples_of(const Cursor& cursor, std::uint64_t part) const;
 
   DatasetPtr dataset_;
   LoaderOptions options_;
-  Slice own_;
+  IndexRange own_;
   BatchSequence batches_;
   std::vector<std::uint64_t> firsts_;  // of a fixed partition: where the samples of each part begin; else empty
   std::vector<Batch> ring_;

@@ -96,7 +96,7 @@ DatasetPtr DataSpec::open_part(Disk& disk, const std::string& split) const {
   }
   const std::uint64_t limit = split == "train" ? limit_train_ : limit_test_;
   if (limit == 0 || limit >= dataset->size()) return dataset;
-  if (kind_ != "images") return sliced(dataset, 0, limit);
+  if (kind_ != "images") return subset(dataset, 0, limit);
   std::vector<std::uint64_t> spread;  // pictures lie class by class: the first ones would be of one class
   for (std::uint64_t i = 0; i < limit; ++i) spread.push_back(i * dataset->size() / limit);
   return selected(dataset, std::move(spread), fmt::format("limit {}", limit));

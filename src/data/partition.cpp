@@ -126,9 +126,9 @@ PartitionSpec read_partition(OptionReader& table) {
 std::vector<std::uint64_t> part_sizes(const BatchSequence& batches, std::uint64_t parts) {
   std::vector<std::uint64_t> sizes(parts);
   const std::uint64_t steps = batches.steps_before(1);
-  const Slice first = batches.at(0).samples, last = batches.at(steps - 1).samples;
+  const IndexRange first = batches.at(0).samples, last = batches.at(steps - 1).samples;
   for (std::uint64_t p = 0; p < parts; ++p)
-    sizes[p] = (steps - 1) * shard_slice(first, p, parts).count + shard_slice(last, p, parts).count;
+    sizes[p] = (steps - 1) * shard_samples(first, p, parts).count + shard_samples(last, p, parts).count;
   return sizes;
 }
 

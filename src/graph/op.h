@@ -32,7 +32,7 @@ struct StepContext {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   std::uint32_t shard = 0;
-  float share = 1;                       // this slice's samples / the global batch's
+  float share = 1;                       // this micro-batch's samples / the global batch's
   float loss_scale = 1;                  // 1 / the number of terms in the global batch's loss
   Communicator* communicator = nullptr;  // of a graph that was cut for several ranks
 };

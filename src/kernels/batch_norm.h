@@ -1,5 +1,5 @@
 #pragma once
-// Batch normalisation over N, H, W of one slice of the batch, in any layout, fused with what commonly follows it:
+// Batch normalisation over N, H, W of one micro-batch, in any layout, fused with what commonly follows it:
 //   y = [relu]( (x - mean) * rstd * gamma + beta [+ residual] )
 // Own kernels, because what costs is passes over memory: the statistics are one pass, and everything after them is one
 // more, forward and backward (figures in batch_norm.cpp). Thread-safe, allocates nothing, deterministic. Lanes of
@@ -22,7 +22,7 @@ struct BatchNormForward {
   bool relu = false;
   float eps = 1e-5f;
   float* y;                   // may be x or residual itself
-  float *mean, *rstd;         // [C]: of this slice; rstd = 1 / sqrt(biased variance + eps)
+  float *mean, *rstd;         // [C]: of this micro-batch; rstd = 1 / sqrt(biased variance + eps)
   float* variance = nullptr;  // [C], biased, if not null: what running statistics are made from
 };
 void batch_norm_forward(const BatchNormShape& shape, Layout layout, const BatchNormForward& args);

@@ -19,40 +19,40 @@ class DeepStacking final : public Model {
       : Model("deep_stacking", std::move(inputs)), options_(options) {}
 
   Task task() const override { return Task::classify; }
-  std::vector<Phase> training(std::int64_t slice) const override {
+  std::vector<Phase> training(std::int64_t samples) const override {
     Graph graph(true);
-    build(graph, slice, true);
+    build(graph, samples, true);
     differentiate(graph, graph.outputs().at("loss"));
     std::vector<Phase> phases;
     phases.push_back({"train", std::move(graph), 1});
     return phases;
   }
   // The loss is that of the last module.
-  Graph evaluation(std::int64_t slice) const override {
+  Graph evaluation(std::int64_t samples) const override {
     Graph graph(false);
-    graph.set_output("logits", build(graph, slice, true));
+    graph.set_output("logits", build(graph, samples, true));
     return graph;
   }
-  Graph prediction(std::int64_t slice) const override {
+  Graph prediction(std::int64_t samples) const override {
     Graph graph(false);
-    const Value logits = build(graph, slice, false);
+    const Value logits = build(graph, samples, false);
     graph.set_output("logits", logits);
     graph.set_output("probabilities", nn::Net(graph).softmax(logits));
     return graph;
   }
 
  private:
-  static Value field_input(Graph& graph, const InputSpec::Field& field, std::int64_t slice) {
-    std::vector<std::int64_t> dims{slice};
+  static Value field_input(Graph& graph, const InputSpec::Field& field, std::int64_t samples) {
+    std::vector<std::int64_t> dims{samples};
     dims.insert(dims.end(), field.type.shape.dims().begin(), field.type.shape.dims().end());
     return graph.input(field.name, {field.type.dtype, Shape(dims), Layout::plain});
   }
 
   // Returns the scores of the last module.
-  Value build(Graph& graph, std::int64_t slice, bool with_loss) const {
+  Value build(Graph& graph, std::int64_t samples, bool with_loss) const {
     nn::Net net(graph);
-    Value x = field_input(graph, inputs_.input(), slice), target, scores, loss;
-    if (with_loss) target = field_input(graph, inputs_.target, slice);
+    Value x = field_input(graph, inputs_.input(), samples), target, scores, loss;
+    if (with_loss) target = field_input(graph, inputs_.target, samples);
     if (net.shape(x).rank() != 2) x = net.flatten(x);
     for (int k = 1; k <= options_.modules; ++k) {
       const auto module = net.block(fmt::format("module{}", k));

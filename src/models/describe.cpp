@@ -114,7 +114,7 @@ std::string to_text(const Description& d) {
   if (d.statistics > 0) text += fmt::format("statistics         {}\n", d.statistics);
   text += fmt::format("FLOPs per sample   {} forward, {} forward and backward\n", human_count(d.forward_flops),
                       human_count(d.training_flops));
-  text += fmt::format("memory of a training step of {} samples in one slice\n", d.batch);
+  text += fmt::format("memory of a training step of {} samples in one shard\n", d.batch);
   for (const PhaseMemory& p : d.phases)
     text += fmt::format("  {:<16} {} bytes ({}; {} without reuse)\n", p.phase + " arena", p.arena,
                         human_bytes(static_cast<double>(p.arena)), human_bytes(static_cast<double>(p.without_reuse)));

@@ -33,9 +33,9 @@ struct Description {
   std::int64_t weights = 0, statistics = 0;
   double forward_flops = 0, training_flops = 0;  // for one sample
   std::int64_t batch = 0;
-  std::vector<PhaseMemory> phases;     // of a step on `batch` samples in one slice
+  std::vector<PhaseMemory> phases;     // of a step on `batch` samples in one shard
   std::size_t parameter_bytes = 0;     // the flat buffer, padding included
-  std::size_t contribution_bytes = 0;  // gradients and statistics of one slice
+  std::size_t contribution_bytes = 0;  // gradients and statistics of one shard
   std::size_t step_bytes = 0;          // all of it: the largest arena, parameters and contributions
 };
 

@@ -20,14 +20,14 @@ class Retrained : public Model {
   explicit Retrained(std::unique_ptr<Model> model) : Model(model->name(), model->inputs()), model_(std::move(model)) {}
   Task task() const override { return model_->task(); }
   std::int64_t context() const override { return model_->context(); }
-  std::optional<Graph> decoding(std::int64_t slice) const override { return model_->decoding(slice); }
-  std::vector<Phase> training(std::int64_t slice) const override {
-    std::vector<Phase> phases = model_->training(slice);
+  std::optional<Graph> decoding(std::int64_t samples) const override { return model_->decoding(samples); }
+  std::vector<Phase> training(std::int64_t samples) const override {
+    std::vector<Phase> phases = model_->training(samples);
     for (Phase& phase : phases) change(phase.graph);
     return phases;
   }
-  Graph evaluation(std::int64_t slice) const override { return model_->evaluation(slice); }
-  Graph prediction(std::int64_t slice) const override { return model_->prediction(slice); }
+  Graph evaluation(std::int64_t samples) const override { return model_->evaluation(samples); }
+  Graph prediction(std::int64_t samples) const override { return model_->prediction(samples); }
 
  private:
   virtual void change(Graph& graph) const = 0;

@@ -16,21 +16,21 @@ class Gan : public Model {
 
   Task task() const override { return Task::generate; }
 
-  std::vector<Phase> training(std::int64_t slice) const override {
+  std::vector<Phase> training(std::int64_t samples) const override {
     std::vector<Phase> phases;
-    phases.push_back({"discriminator", discriminator_graph(true, slice), 1});
+    phases.push_back({"discriminator", discriminator_graph(true, samples), 1});
     differentiate(phases[0].graph, phases[0].graph.outputs().at("loss"), belongs_to("discriminator."));
-    phases.push_back({"generator", generator_graph(slice), 1});
+    phases.push_back({"generator", generator_graph(samples), 1});
     differentiate(phases[1].graph, phases[1].graph.outputs().at("loss"), belongs_to("generator."));
     return phases;
   }
 
   // How well the discriminator does on these images and as many generated ones.
-  Graph evaluation(std::int64_t slice) const override { return discriminator_graph(false, slice); }
+  Graph evaluation(std::int64_t samples) const override { return discriminator_graph(false, samples); }
 
-  Graph prediction(std::int64_t slice) const override {
+  Graph prediction(std::int64_t samples) const override {
     Graph graph(false);
-    graph.set_output("output", generate(graph, slice));
+    graph.set_output("output", generate(graph, samples));
     return graph;
   }
 
@@ -39,10 +39,10 @@ class Gan : public Model {
     return [prefix = std::move(prefix)](const Parameter& p) { return p.name.starts_with(prefix); };
   }
 
-  Value generate(Graph& graph, std::int64_t slice) const {
+  Value generate(Graph& graph, std::int64_t samples) const {
     nn::Net net(graph);
     const auto scope = net.block("generator");
-    const Value noise = ops::normal_noise(graph, {slice, options_.latent});
+    const Value noise = ops::normal_noise(graph, {samples, options_.latent});
     return gan_generator(net, noise, image_, options_);
   }
 
@@ -60,23 +60,23 @@ class Gan : public Model {
     return net.bce_with_logits(scores, ops::offset(graph, ops::scale(graph, scores, 0), target));
   }
 
-  Graph discriminator_graph(bool training, std::int64_t slice) const {
+  Graph discriminator_graph(bool training, std::int64_t samples) const {
     Graph graph(training);
-    std::vector<std::int64_t> dims{slice};
+    std::vector<std::int64_t> dims{samples};
     dims.insert(dims.end(), inputs_.input().type.shape.dims().begin(), inputs_.input().type.shape.dims().end());
     Value real = graph.input(inputs_.input().name, f32(Shape(dims)));
     nn::Net net(graph);
     if (inputs_.input().type.shape.rank() != 3) real = net.reshape(real, image_);
-    const Value made = generate(graph, slice);
+    const Value made = generate(graph, samples);
     const Value on_real = surprise(graph, judge(graph, real), options_.real_target);
     graph.set_output("loss", ops::add(graph, on_real, surprise(graph, judge(graph, made), 0)));
     if (!training) graph.set_output("output", made);
     return graph;
   }
 
-  Graph generator_graph(std::int64_t slice) const {
+  Graph generator_graph(std::int64_t samples) const {
     Graph graph(true);
-    graph.set_output("loss", surprise(graph, judge(graph, generate(graph, slice)), 1));
+    graph.set_output("loss", surprise(graph, judge(graph, generate(graph, samples)), 1));
     return graph;
   }
 

@@ -66,8 +66,8 @@ class BitCentred : public Model {
 
   Task task() const override { return model_->task(); }
   std::int64_t context() const override { return model_->context(); }
-  std::vector<Phase> training(std::int64_t slice) const override {
-    std::vector<Phase> phases = model_->training(slice);
+  std::vector<Phase> training(std::int64_t samples) const override {
+    std::vector<Phase> phases = model_->training(samples);
     Graph& graph = phases[0].graph;
     std::set<std::string> trained;
     for (std::size_t i = 0; i < graph.parameters().size(); ++i)
@@ -79,8 +79,8 @@ class BitCentred : public Model {
                   [&](const Parameter& p) { return trained.contains(p.name); });
     return phases;
   }
-  Graph evaluation(std::int64_t slice) const override { return model_->evaluation(slice); }
-  Graph prediction(std::int64_t slice) const override { return model_->prediction(slice); }
+  Graph evaluation(std::int64_t samples) const override { return model_->evaluation(samples); }
+  Graph prediction(std::int64_t samples) const override { return model_->prediction(samples); }
 
  private:
   std::unique_ptr<Model> model_;

@@ -1,6 +1,6 @@
 #pragma once
-// HALP for any model with one kind of training step: its network runs twice on every slice, at the weights and at the
-// centre (graph/ops/bit_centring.h), and the two gradients meet in SVRG's. Twice the work and three times the
+// HALP for any model with one kind of training step: its network runs twice on every micro-batch, at the weights and at
+// the centre (graph/ops/bit_centring.h), and the two gradients meet in SVRG's. Twice the work and three times the
 // parameters; evaluation and prediction use the weights as the optimizer has them.
 
 #include <memory>

@@ -26,7 +26,7 @@ std::vector<std::string> layer_names(OptionReader& options, const std::string& k
   return names;
 }
 
-// Outputs stand side by side, as the targets do: [slice, all their features].
+// Outputs stand side by side, as the targets do: [samples, all their features].
 Value side_by_side(nn::Net& net, const nn::BuiltLayers& built, const std::vector<std::string>& outputs) {
   std::vector<Value> parts;
   for (const std::string& name : outputs) {

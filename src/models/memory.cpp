@@ -37,10 +37,10 @@ ArenaBounds arena_bounds(const Graph& graph) {
 
 }  // namespace
 
-StepMemory step_memory(const Model& model, std::int64_t slice, std::size_t available) {
+StepMemory step_memory(const Model& model, std::int64_t samples, std::size_t available) {
   StepMemory memory;
   ParameterTable table;
-  std::vector<Phase> phases = model.training(slice);
+  std::vector<Phase> phases = model.training(samples);
   ArenaBounds bounds;
   for (const Phase& phase : phases) {
     table.include(phase.graph);

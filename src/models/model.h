@@ -1,13 +1,13 @@
 #pragma once
-// What a model is to the trainer: graphs for a slice of samples, and what goes into them and comes out. A model holds
-// no numbers and no memory; parameters belong to the trainer (graph/program.h, ParameterTable). Immutable once made, so
-// it may be read from many threads.
+// What a model is to the trainer: graphs for a micro-batch of samples, and what goes into them and comes out. A model
+// holds no numbers and no memory; parameters belong to the trainer (graph/program.h, ParameterTable). Immutable once
+// made, so it may be read from many threads.
 //
-// Every graph's inputs are named after the data set's fields and have the slice in front: image f32[slice, 1, 28, 28].
-// Outputs, by name:
-//   loss     [1]  summed over the slice (the trainer divides by the global number of terms)
+// Every graph's inputs are named after the data set's fields and have the samples in front: image f32[samples, 1, 28,
+// 28]. Outputs, by name:
+//   loss     [1]  summed over the micro-batch (the trainer divides by the global number of terms)
 //   correct  [1]  how many terms were predicted right; only where that has a meaning
-//   logits   classify: [slice, classes]; multi_label: [slice, labels]; language: [slice * time, vocabulary]
+//   logits   classify: [samples, classes]; multi_label: [samples, labels]; language: [samples * time, vocabulary]
 //   output   regress, reconstruct, generate: what the network made
 
 #include <optional>
@@ -51,19 +51,19 @@ class Model {
   virtual ~Model() = default;
   virtual Task task() const = 0;
 
-  // The phases of a training step on `slice` samples, backward passes included.
-  virtual std::vector<Phase> training(std::int64_t slice) const = 0;
+  // The phases of a training step on so many samples, backward passes included.
+  virtual std::vector<Phase> training(std::int64_t samples) const = 0;
   // Loss and predictions without training: outputs loss, correct and logits or output.
-  virtual Graph evaluation(std::int64_t slice) const = 0;
+  virtual Graph evaluation(std::int64_t samples) const = 0;
   // Predictions for inputs whose target is not known. A language model sees context() tokens; with carried state the
   // context is one token and the state is a carry. A generator has no inputs: it draws its noise from the step's
   // stream.
-  virtual Graph prediction(std::int64_t slice) const = 0;
+  virtual Graph prediction(std::int64_t samples) const = 0;
   virtual std::int64_t context() const { return 0; }
-  // prediction() of a language model that sees one token at a time: inputs tokens i32[slice, 1] and position i32[1];
+  // prediction() of a language model that sees one token at a time: inputs tokens i32[samples, 1] and position i32[1];
   // what it has seen of the positions before, up to context() of them, is in carries. None if the network cannot do
   // that.
-  virtual std::optional<Graph> decoding(std::int64_t slice) const { return (void)slice, std::nullopt; }
+  virtual std::optional<Graph> decoding(std::int64_t samples) const { return (void)samples, std::nullopt; }
 
   const std::string& name() const { return name_; }
   const InputSpec& inputs() const { return inputs_; }

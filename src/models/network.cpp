@@ -11,16 +11,16 @@
 namespace echelon::models {
 namespace {
 
-// A field of one sample as a graph's input: the slice goes in front.
-Value add_input(Graph& graph, const InputSpec::Field& field, std::int64_t slice) {
-  std::vector<std::int64_t> dims{slice};
+// A field of one sample as a graph's input: the samples go in front.
+Value add_input(Graph& graph, const InputSpec::Field& field, std::int64_t samples) {
+  std::vector<std::int64_t> dims{samples};
   dims.insert(dims.end(), field.type.shape.dims().begin(), field.type.shape.dims().end());
   return graph.input(field.name, {field.type.dtype, Shape(dims), Layout::plain});
 }
 
-std::vector<Value> add_inputs(Graph& graph, const InputSpec& inputs, std::int64_t slice) {
+std::vector<Value> add_inputs(Graph& graph, const InputSpec& inputs, std::int64_t samples) {
   std::vector<Value> values;
-  for (const auto& field : inputs.inputs) values.push_back(add_input(graph, field, slice));
+  for (const auto& field : inputs.inputs) values.push_back(add_input(graph, field, samples));
   return values;
 }
 
@@ -59,14 +59,14 @@ class Classifier : public Model {
     const std::string& loss = inputs_.loss.name;
     return loss == "cross_entropy" ? Task::classify : loss == "binary" ? Task::multi_label : Task::regress;
   }
-  std::vector<Phase> training(std::int64_t slice) const override {
-    return one_phase(with_loss(true, slice), task() == Task::classify ? 1 : outputs_of(inputs_));
+  std::vector<Phase> training(std::int64_t samples) const override {
+    return one_phase(with_loss(true, samples), task() == Task::classify ? 1 : outputs_of(inputs_));
   }
-  Graph evaluation(std::int64_t slice) const override { return with_loss(false, slice); }
-  Graph prediction(std::int64_t slice) const override {
+  Graph evaluation(std::int64_t samples) const override { return with_loss(false, samples); }
+  Graph prediction(std::int64_t samples) const override {
     Graph graph(false);
     nn::Net net(graph);
-    const Value scores = network_(net, add_inputs(graph, inputs_, slice)).main;
+    const Value scores = network_(net, add_inputs(graph, inputs_, samples)).main;
     graph.set_output(output_name(), scores);
     if (task() == Task::classify) graph.set_output("probabilities", net.softmax(scores));
     if (task() == Task::multi_label) graph.set_output("probabilities", net.sigmoid(scores));
@@ -76,12 +76,12 @@ class Classifier : public Model {
  private:
   const char* output_name() const { return task() == Task::regress ? "output" : "logits"; }
 
-  Graph with_loss(bool training, std::int64_t slice) const {
+  Graph with_loss(bool training, std::int64_t samples) const {
     Graph graph(training);
     nn::Net net(graph);
-    const Scores scores = network_(net, add_inputs(graph, inputs_, slice));
-    check_scores(net, scores.main, {slice, outputs_of(inputs_)});
-    const Value target = add_input(graph, inputs_.target, slice);
+    const Scores scores = network_(net, add_inputs(graph, inputs_, samples));
+    check_scores(net, scores.main, {samples, outputs_of(inputs_)});
+    const Value target = add_input(graph, inputs_.target, samples);
     const nn::Classified main = compare(net, scores.main, target);
     Value loss = main.loss;
     if (training)
@@ -114,21 +114,21 @@ class LanguageModel : public Model {
 
   Task task() const override { return Task::language; }
   std::int64_t context() const override { return carried_ ? 1 : inputs_.input().type.elements(); }
-  std::vector<Phase> training(std::int64_t slice) const override {
-    return one_phase(with_loss(true, slice), inputs_.input().type.elements());
+  std::vector<Phase> training(std::int64_t samples) const override {
+    return one_phase(with_loss(true, samples), inputs_.input().type.elements());
   }
-  Graph evaluation(std::int64_t slice) const override { return with_loss(false, slice); }
-  Graph prediction(std::int64_t slice) const override {
+  Graph evaluation(std::int64_t samples) const override { return with_loss(false, samples); }
+  Graph prediction(std::int64_t samples) const override {
     Graph graph(false);
     nn::Net net(graph);
-    graph.set_output("logits", scores(net, graph.input(inputs_.input().name, i32({slice, context()}))));
+    graph.set_output("logits", scores(net, graph.input(inputs_.input().name, i32({samples, context()}))));
     return graph;
   }
-  std::optional<Graph> decoding(std::int64_t slice) const override {
+  std::optional<Graph> decoding(std::int64_t samples) const override {
     if (carried_) return {};  // prediction() sees one token already
     Graph graph(false);
     nn::Net net(graph);
-    const Value tokens = graph.input(inputs_.input().name, i32({slice, 1}));
+    const Value tokens = graph.input(inputs_.input().name, i32({samples, 1}));
     net.decode({.position = graph.input("position", i32({1})), .room = context()});
     try {
       graph.set_output("logits", scores(net, tokens));
@@ -146,11 +146,11 @@ class LanguageModel : public Model {
     return ops::reshape(net.graph(), logits, {net.shape(tokens).elements(), net.shape(logits)[-1]});
   }
 
-  Graph with_loss(bool training, std::int64_t slice) const {
+  Graph with_loss(bool training, std::int64_t samples) const {
     Graph graph(training);
     nn::Net net(graph);
-    const Value logits = scores(net, add_input(graph, inputs_.input(), slice));
-    const auto result = compare_classes(net, inputs_.loss, logits, add_input(graph, inputs_.target, slice));
+    const Value logits = scores(net, add_input(graph, inputs_.input(), samples));
+    const auto result = compare_classes(net, inputs_.loss, logits, add_input(graph, inputs_.target, samples));
     graph.set_output("loss", with_extra_losses(net, result.loss));
     graph.set_output("correct", result.correct);
     if (!training) graph.set_output("logits", logits);
@@ -170,14 +170,14 @@ class Autoencoder : public Model {
         network_(std::move(network)) {}
 
   Task task() const override { return Task::reconstruct; }
-  std::vector<Phase> training(std::int64_t slice) const override {
-    return one_phase(with_loss(true, slice), inputs_.input().type.elements());
+  std::vector<Phase> training(std::int64_t samples) const override {
+    return one_phase(with_loss(true, samples), inputs_.input().type.elements());
   }
-  Graph evaluation(std::int64_t slice) const override { return with_loss(false, slice); }
-  Graph prediction(std::int64_t slice) const override {
+  Graph evaluation(std::int64_t samples) const override { return with_loss(false, samples); }
+  Graph prediction(std::int64_t samples) const override {
     Graph graph(false);
     nn::Net net(graph);
-    graph.set_output("output", made(net, network_(net, add_input(graph, inputs_.input(), slice))));
+    graph.set_output("output", made(net, network_(net, add_input(graph, inputs_.input(), samples))));
     return graph;
   }
 
@@ -185,10 +185,10 @@ class Autoencoder : public Model {
   Value made(nn::Net& net, Value logits) const { return unit_range_ ? net.sigmoid(logits) : logits; }
 
   // The network sees the image with noise on it, and is asked for the image.
-  Graph with_loss(bool training, std::int64_t slice) const {
+  Graph with_loss(bool training, std::int64_t samples) const {
     Graph graph(training);
     nn::Net net(graph);
-    const Value image = add_input(graph, inputs_.input(), slice);
+    const Value image = add_input(graph, inputs_.input(), samples);
     Value seen = image;
     if (noise_ > 0) {
       const auto scope = net.block("noise");

@@ -26,8 +26,8 @@ struct Scores {
 // The inputs, in the order of InputSpec -> scores.
 using ScoringNetwork = std::function<Scores(nn::Net&, std::span<const Value>)>;
 
-// [slice, ...] -> [slice, outputs_of(inputs)]. The loss is that of `inputs`; where that has none, `label_smoothing` is
-// read for classes, `loss` (mse, l1, huber) and `huber_delta` for numbers.
+// [samples, ...] -> [samples, outputs_of(inputs)]. The loss is that of `inputs`; where that has none, `label_smoothing`
+// is read for classes, `loss` (mse, l1, huber) and `huber_delta` for numbers.
 std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const InputSpec& inputs, Network network);
 std::unique_ptr<Model> classifier(std::string name, OptionReader& options, const InputSpec& inputs,
                                   ScoringNetwork network);
@@ -36,7 +36,7 @@ std::int64_t outputs_of(const InputSpec& inputs);
 // A problem for a network that reads one input, if the data set has several.
 void check_one_input(const std::string& name, OptionReader& options, const InputSpec& inputs);
 
-// tokens i32[slice, time] -> [slice, time, vocabulary]. `carried`: the network keeps its state from step to step.
+// tokens i32[samples, time] -> [samples, time, vocabulary]. `carried`: the network keeps its state from step to step.
 // Reads `label_smoothing` where `inputs` have no loss.
 std::unique_ptr<Model> language_model(std::string name, OptionReader& options, const InputSpec& inputs, bool carried,
                                       Network network);

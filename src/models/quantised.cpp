@@ -122,8 +122,8 @@ class Quantised : public Model {
 
   Task task() const override { return model_->task(); }
   std::int64_t context() const override { return model_->context(); }
-  std::vector<Phase> training(std::int64_t slice) const override {
-    std::vector<Phase> phases = model_->training(slice);
+  std::vector<Phase> training(std::int64_t samples) const override {
+    std::vector<Phase> phases = model_->training(samples);
     for (Phase& phase : phases) {
       std::set<std::string> resting;  // what the quantisers add is trained
       for (std::size_t i = 0; i < phase.graph.parameters().size(); ++i)
@@ -134,8 +134,8 @@ class Quantised : public Model {
     }
     return phases;
   }
-  Graph evaluation(std::int64_t slice) const override { return quantise(model_->evaluation(slice), with_); }
-  Graph prediction(std::int64_t slice) const override { return quantise(model_->prediction(slice), with_); }
+  Graph evaluation(std::int64_t samples) const override { return quantise(model_->evaluation(samples), with_); }
+  Graph prediction(std::int64_t samples) const override { return quantise(model_->prediction(samples), with_); }
 
  private:
   std::unique_ptr<Model> model_;

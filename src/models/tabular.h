@@ -14,7 +14,7 @@ struct TabularOptions {
 // Features for a column of so many different values: about four times their fourth root, never more than the values.
 std::int64_t embedding_width(std::int64_t categories);
 
-// `inputs`: numbers of any shape, and ids i32[slice, k] whose fields in `spec` say how many there are of each.
+// `inputs`: numbers of any shape, and ids i32[samples, k] whose fields in `spec` say how many there are of each.
 Value tabular(nn::Net& net, std::span<const Value> inputs, const InputSpec& spec, std::int64_t out,
               const TabularOptions& options = {});
 

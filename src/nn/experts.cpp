@@ -37,7 +37,7 @@ Value Net::moe(Value x, const MoeOptions& o) {
   y = ops::combine(graph_, y, routes.slots, routes.gates);
 
   // Switch: experts times the sum over them of (share of first choices) * (mean probability); one if all are alike.
-  // The loss of a slice is a sum over its rows, so the mean becomes a sum.
+  // The loss of a micro-batch is a sum over its rows, so the mean becomes a sum.
   if (training() && o.balance > 0) {
     const Value mass = ops::reshape(graph_, ops::sum_to_tail(graph_, probabilities, {experts}), {1, experts});
     const Value along = ops::matmul(graph_, mass, ops::reshape(graph_, routes.load, {experts, 1}));

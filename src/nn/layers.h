@@ -132,7 +132,7 @@ struct Decoding {
 };
 
 struct Classified {
-  Value loss;     // [1], summed over the slice
+  Value loss;     // [1], summed over the samples
   Value correct;  // [1], how many were right
 };
 
@@ -222,7 +222,7 @@ class Net {
   // What layers want added to the loss while training (moe's balance), [1] each.
   const std::vector<Value>& extra_losses() const { return *extra_losses_; }
 
-  // --- losses: each a sum over the slice, [1] ---
+  // --- losses: each a sum over the samples, [1] ---
   Classified cross_entropy(Value logits, Value targets, float label_smoothing = 0);  // logits [.., classes]
   Classified weighted_cross_entropy(Value logits, Value targets, float label_smoothing,
                                     const ops::ClassWeighting& weighting);

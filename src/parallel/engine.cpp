@@ -20,7 +20,7 @@ class ExactEngine final : public LockStepEngine {
                   .fields = s.fields,
                   .shards = s.shards,
                   .seed = s.seed,
-                  .largest_slice = s.largest_slice,
+                  .largest_shard = s.largest_shard,
                   .start = s.start},
                  s.make_optim, team) {}
 
@@ -35,7 +35,7 @@ class ExactEngine final : public LockStepEngine {
   void adapt(data::LoaderOptions& options) const override {
     const ShardRange own = trainer_.own_shards();
     options.shards = static_cast<std::uint64_t>(settings_.shards);
-    options.own = data::Slice{static_cast<std::uint64_t>(own.first), static_cast<std::uint64_t>(own.count())};
+    options.own = data::IndexRange{static_cast<std::uint64_t>(own.first), static_cast<std::uint64_t>(own.count())};
   }
   int working_ranks() const override { return std::min(world_.size(), settings_.shards); }
   double flops_per_sample() override { return trainer_.flops_per_sample(); }
@@ -63,8 +63,8 @@ std::unique_ptr<Engine> make_engine(EngineSettings settings, std::uint64_t large
   const bool replicas = composition && team.world().size() > 1;
   const int each = settings.plan ? settings.plan->ranks_of_replica() : 1, parts = team.world().size() / each;
   if (replicas) settings.shards = std::max(1, settings.shards / parts);  // of each replica's part
-  const std::int64_t slices = std::int64_t{settings.shards} * (replicas ? parts : 1);
-  settings.largest_slice = (static_cast<std::int64_t>(largest_batch) + slices - 1) / slices;
+  const std::int64_t shards = std::int64_t{settings.shards} * (replicas ? parts : 1);
+  settings.largest_shard = (static_cast<std::int64_t>(largest_batch) + shards - 1) / shards;
   if (replicas) return std::make_unique<Replica>(settings, *composition, team);
   if (settings.plan && settings.plan->has_own_result()) return std::make_unique<PipeDreamEngine>(settings, team);
   if (settings.plan && settings.plan->splits_model()) return std::make_unique<PlannedEngine>(settings, team);

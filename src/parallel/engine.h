@@ -33,7 +33,7 @@ struct EngineSettings {
   std::vector<data::Field> fields;  // the data set's
   int shards = 1;                   // of a batch; of each worker's part of it, for replicas
   std::uint64_t seed = 1;
-  std::int64_t largest_slice = 1;          // samples of a shard
+  std::int64_t largest_shard = 1;          // samples of a shard
   std::vector<Straggler> stragglers = {};  // experiments
   // Called once, on the random numbers that every weight begins with: writes others over them. May be empty.
   std::function<void(const ParameterTable& table, std::span<float> parameters)> start = {};
@@ -106,7 +106,7 @@ class Engine {
 // The ranks split every batch; the weights are the same bits for any number of them (parallel/step/trainer.h).
 std::unique_ptr<Engine> make_exact_engine(const EngineSettings& settings, Team& team);
 
-// The engine for a run with `settings.shards` shards in a batch of at most that many samples, which sets largest_slice.
+// The engine for a run with `settings.shards` shards in a batch of at most that many samples, which sets largest_shard.
 // `composition` may be null: exact training, as with one rank. All must outlive the engine.
 std::unique_ptr<Engine> make_engine(EngineSettings settings, std::uint64_t largest_batch,
                                     const Composition* composition, Team& team);

@@ -29,7 +29,7 @@ Replica::Replica(const EngineSettings& s, const Composition& composition, Team& 
                                                                      .fields = s.fields,
                                                                      .shards = s.shards,
                                                                      .seed = s.seed,
-                                                                     .largest_slice = s.largest_slice,
+                                                                     .largest_shard = s.largest_shard,
                                                                      .start = s.start},
                                                      optim_of(s, composition), world_, team.cores())),
       trainer_(split_ ? static_cast<ReplicaTrainer&>(*split_) : *local_),

@@ -121,9 +121,9 @@ std::int64_t derived_shards(std::int64_t batch) {
 }
 
 std::string describe_batch(std::int64_t batch, std::int64_t shards, int cores) {
-  const std::int64_t slice = batch / shards;
-  std::string out = fmt::format("batch {} = {} shard{} of {} sample{}", batch, shards, shards == 1 ? "" : "s", slice,
-                                slice == 1 ? "" : "s");
+  const std::int64_t each = batch / shards;
+  std::string out = fmt::format("batch {} = {} shard{} of {} sample{}", batch, shards, shards == 1 ? "" : "s", each,
+                                each == 1 ? "" : "s");
   const std::int64_t used = std::min<std::int64_t>(cores, shards), most = (shards + used - 1) / used;
   if (used < cores)
     out += fmt::format("; only {} of {} cores have work: raise train.shards to use more", used, cores);

@@ -85,7 +85,7 @@ void record_start(Recipe& recipe, const std::string& sha256);
 Optim make_optim(const Recipe& recipe);
 
 // The shards of a batch when the recipe does not say: the largest power of two up to 8 that divides the batch and
-// leaves at least 32 samples in each; two for any even batch. Smaller slices cost speed (LeNet-5 at batch 64 on one
+// leaves at least 32 samples in each; two for any even batch. Smaller shards cost speed (LeNet-5 at batch 64 on one
 // core: 6 % with 2 shards, 40 % with 8), fewer shards leave cores without work.
 std::int64_t derived_shards(std::int64_t batch);
 

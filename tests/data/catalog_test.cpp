@@ -119,8 +119,8 @@ TEST_F(Get, SlowEverySetArrivesWhole) {
 class Convert : public testing::Test {
  protected:
   void SetUp() override {
-    train = sliced(open_idx(*disk, source_path("share/digits"), "train", {}), 0, 30);
-    test = sliced(open_idx(*disk, source_path("share/digits"), "test", {}), 0, 20);
+    train = subset(open_idx(*disk, source_path("share/digits"), "train", {}), 0, 30);
+    test = subset(open_idx(*disk, source_path("share/digits"), "test", {}), 0, 20);
   }
   // Every sample of the original is in the copy, in the same order.
   void same(const Dataset& copy, const Dataset& original, bool flat = false) {

@@ -79,7 +79,7 @@ TEST(ShardSlice, CoversTheBatchInOrderAndEvenly) {
     for (std::uint64_t shards = 1; shards < 12; ++shards) {
       std::uint64_t at = 100;
       for (std::uint64_t s = 0; s < shards; ++s) {
-        const Slice slice = shard_slice({100, count}, s, shards);
+        const IndexRange slice = shard_samples({100, count}, s, shards);
         ASSERT_EQ(slice.first, at);
         ASSERT_GE(slice.count, count / shards);
         ASSERT_LE(slice.count, (count + shards - 1) / shards);

@@ -21,10 +21,10 @@ std::vector<float> firsts(const Dataset& d, SampleContext context = {}) {
 }
 
 TEST(Decorators, SlicesAndConcatenationsAreWhatTheySay) {
-  EXPECT_EQ(firsts(*sliced(numbers(10), 3, 4)), (std::vector<float>{3, 4, 5, 6}));
+  EXPECT_EQ(firsts(*subset(numbers(10), 3, 4)), (std::vector<float>{3, 4, 5, 6}));
   EXPECT_EQ(firsts(*concatenated({numbers(2), numbers(0), numbers(3)})), (std::vector<float>{0, 1, 0, 1, 2}));
   EXPECT_EQ(concatenated({numbers(2), numbers(3)})->origin(3, {}), 3u);
-  EXPECT_THROW(sliced(numbers(10), 8, 3), BadInput);
+  EXPECT_THROW(subset(numbers(10), 8, 3), BadInput);
   EXPECT_THROW(concatenated({numbers(2), numbers(2, Shape{3})}), BadInput);
 }
 
@@ -32,8 +32,8 @@ TEST(Decorators, FingerprintsTellContentsApartButNotOrders) {
   const auto d = numbers(10);
   EXPECT_EQ(shuffled(d)->info().fingerprint, d->info().fingerprint);
   EXPECT_EQ(cached(d, 1 << 20)->info().fingerprint, d->info().fingerprint);
-  std::set<std::string> different = {d->info().fingerprint, sliced(d, 0, 5)->info().fingerprint,
-                                     sliced(d, 5, 5)->info().fingerprint, concatenated({d, d})->info().fingerprint};
+  std::set<std::string> different = {d->info().fingerprint, subset(d, 0, 5)->info().fingerprint,
+                                     subset(d, 5, 5)->info().fingerprint, concatenated({d, d})->info().fingerprint};
   EXPECT_EQ(different.size(), 4u);
 }
 

@@ -105,7 +105,7 @@ TEST(Loader, EverySampleIsUsedOnceAnEpochAlsoAfterResuming) {
       ledger.note(loader->origins(step));
       std::vector<std::uint64_t> seen;  // what the batch really holds, told from the samples themselves
       for (std::uint64_t s = 0; s < shards; ++s)
-        for (std::uint64_t i = 0; i < b.slice(s).count; ++i)
+        for (std::uint64_t i = 0; i < b.samples_of(s).count; ++i)
           seen.push_back(static_cast<std::uint64_t>(b.field_as<float>(s, 0)[2 * i]));
       ASSERT_EQ(seen, loader->origins(step));
       content_ledger.note(seen);
@@ -127,11 +127,11 @@ TEST(Loader, OrderDiffersBetweenEpochsAndSeeds) {
 
 TEST(Loader, UnevenBatchesFallToShardsEvenly) {
   Loader loader(numbers(10), options(8, 3, 1));
-  EXPECT_EQ(loader.largest_slice(), 3u);
+  EXPECT_EQ(loader.largest_shard(), 3u);
   const Batch& last = loader.at(1);
   EXPECT_EQ(last.samples(), 2u);
-  EXPECT_EQ(last.slice(0).count + last.slice(1).count + last.slice(2).count, 2u);
-  EXPECT_EQ(last.field(0, 0).size(), last.slice(0).count * 8);
+  EXPECT_EQ(last.samples_of(0).count + last.samples_of(1).count + last.samples_of(2).count, 2u);
+  EXPECT_EQ(last.field(0, 0).size(), last.samples_of(0).count * 8);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(last.field(2, 0).data()) % 64, 0u);
 }
 

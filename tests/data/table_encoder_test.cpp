@@ -99,7 +99,7 @@ TEST(TableEncoder, OnlyTheTrainingRowsAreLookedAt) {
   for (int i = 0; i < 50; ++i) text += fmt::format("{},{},{}.5\n", i, i % 2 ? "a" : "b", i);
   for (int i = 0; i < 50; ++i) text += fmt::format("{},{},{}.5\n", 1000 + i, i % 2 ? "a" : "z", i);
   const auto rows = rows_of_table(file_of(text));
-  const auto train = sliced(rows, 0, 50), test = sliced(rows, 50, 50);
+  const auto train = subset(rows, 0, 50), test = subset(rows, 50, 50);
   const auto a = encode_rows(*train, *train, "train"), b = encode_rows(*train, *test, "test");
   double sum = 0, squares = 0;
   for (int i = 0; i < 50; ++i) {

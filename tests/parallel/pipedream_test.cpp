@@ -227,7 +227,7 @@ TEST(PipeDream, AllocatesTheVersionsThatThePlanPredicts) {
                               .fields = data->fields(),
                               .shards = 2,
                               .seed = 3,
-                              .largest_slice = 6,
+                              .largest_shard = 6,
                               .plan = &plan},
                              team);
       data::LoaderOptions options{.seed = 3, .batches = {{0, 12}}, .prefetch = 0};

@@ -36,7 +36,7 @@ std::vector<float> train(World& world, const Job& s) {
       data, {.seed = 3,
              .batches = {{0, 18}},
              .shards = static_cast<std::uint64_t>(s.shards),
-             .own = data::Slice{static_cast<std::uint64_t>(own.first), static_cast<std::uint64_t>(own.count())},
+             .own = data::IndexRange{static_cast<std::uint64_t>(own.first), static_cast<std::uint64_t>(own.count())},
              .prefetch = 0});
   for (int step = 0; step < s.steps; ++step)
     trainer.step(static_cast<std::uint64_t>(step), 0.01, loader.at(static_cast<std::uint64_t>(step)));

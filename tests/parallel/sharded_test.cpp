@@ -88,7 +88,7 @@ std::vector<RankBytes> counted(const PlannedJob& job, const PlanSpec& plan, int 
                           .fields = data->fields(),
                           .shards = job.shards,
                           .seed = 3,
-                          .largest_slice = slice,
+                          .largest_shard = slice,
                           .plan = &plan},
                          team);
     all[static_cast<std::size_t>(world.rank())] = engine.bytes();

@@ -79,7 +79,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
                    .fields = data->fields(),
                    .shards = job.shards,
                    .seed = job.seed,
-                   .largest_slice = job.batch,
+                   .largest_shard = job.batch,
                    .stragglers = job.stragglers},
                   composition, team);
   data::Loader loader(data, {.seed = 3,

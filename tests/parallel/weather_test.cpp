@@ -55,7 +55,8 @@ class Cluster {
         [&] { return optim("momentum"); }, team);
     const auto own = static_cast<std::uint64_t>(world.rank());
     data::Loader loader(
-        data_, {.seed = 3, .batches = {{0, 16}}, .shards = cluster_ranks, .own = data::Slice{own, 1}, .prefetch = 0});
+        data_,
+        {.seed = 3, .batches = {{0, 16}}, .shards = cluster_ranks, .own = data::IndexRange{own, 1}, .prefetch = 0});
     for (std::uint64_t step = 0; step < cluster_steps; ++step) trainer.step(step, 0.05, loader.at(step));
     return {trainer.parameters().begin(), trainer.parameters().end()};
   }

@@ -63,7 +63,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
            .fields = data->fields(),
            .shards = 1,
            .seed = 3,
-           .largest_slice = batch,
+           .largest_shard = batch,
            .stragglers = {}},
           *composition_, team);
       if (before) load(world, replica, *before);

@@ -79,12 +79,12 @@ Evaluator::Look looking(const LoadedRun& run, const data::Dataset& data, ErrorRe
   const std::size_t each = std::max<std::size_t>(1, levels.size()), middle = models::middle_quantile(levels);
   return [&, classes, labels, each, middle](const data::Batch& batch, int shard, Executor& executor) {
     const auto s = static_cast<std::uint64_t>(shard);
-    const data::Slice slice = batch.slice(s);
+    const data::IndexRange samples = batch.samples_of(s);
     const auto bytes = executor.output(classes || labels ? "logits" : "output");
     const auto numbers = std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
-    const std::size_t width = numbers.size() / slice.count, target = data.info().inputs;
-    for (std::size_t i = 0; i < slice.count; ++i) {
-      JudgedSample one{.index = slice.first + i};
+    const std::size_t width = numbers.size() / samples.count, target = data.info().inputs;
+    for (std::size_t i = 0; i < samples.count; ++i) {
+      JudgedSample one{.index = samples.first + i};
       if (classes) {
         one.is = batch.field_as<std::int32_t>(s, target)[i];
         judge_classes(numbers.subspan(i * width, width), one);

@@ -154,18 +154,18 @@ void predict(const PredictSettings& s) {
   AnswerSink sink(*disk, s.output);
   Progress progress(std::cerr, *clock, {.live = true, .columns = [] { return terminal_columns(2); }});
   const bool watched = is_terminal(2) && !inputs.small && (!s.output.empty() || !is_terminal(1));
-  std::vector<std::string> rows;  // by slice, of the batch under way
+  std::vector<std::string> rows;  // by shard, of the batch under way
   std::string kept;               // of --json without a file
   const double start = clock->seconds();
   const bool array = s.json && s.output.empty();
   const auto put = [&](const std::string& piece) { array ? void(kept += piece) : sink.write(piece); };
   put(text.header(samples));
   const auto width = static_cast<std::size_t>(predictor.width());
-  rows.resize(static_cast<std::size_t>(predictor.slices()));
+  rows.resize(static_cast<std::size_t>(predictor.shards()));
   try {
     predictor.run(
-        [&](int slice, const Predictor::Answers& answers) {
-          std::string& out = rows[static_cast<std::size_t>(slice)];
+        [&](int shard, const Predictor::Answers& answers) {
+          std::string& out = rows[static_cast<std::size_t>(shard)];
           for (std::size_t i = 0; i < answers.count; ++i)
             text.add_row(out, answers.first + i, answers.numbers.subspan(i * width, width));
         },

@@ -42,7 +42,7 @@ Predictions predict_all(const PreparedRun& p, Training& training, Cores& cores) 
     const auto logits = executor.output("logits");
     const auto* scores = reinterpret_cast<const float*>(logits.data());
     const auto labels = batch.field_as<std::int32_t>(s, p.test->info().inputs);
-    for (std::size_t i = 0; i < batch.slice(s).count; ++i) {
+    for (std::size_t i = 0; i < batch.samples_of(s).count; ++i) {
       const std::span<const float> row(scores + i * classes, classes);
       const auto said = static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin());
       ++result.confusion[static_cast<std::size_t>(labels[i]) * classes + static_cast<std::size_t>(said)];

@@ -21,9 +21,9 @@ Shape picture_shape(const models::Model& model) {
 }
 
 // Runs the prediction graph on `in` (empty for a generator) and returns its output.
-std::vector<float> forward(LoadedRun& run, std::int64_t slice, std::span<const float> in, std::uint64_t seed) {
+std::vector<float> forward(LoadedRun& run, std::int64_t samples, std::span<const float> in, std::uint64_t seed) {
   const models::Model& model = *run.prepared.model;
-  const Plan plan = compile(model.prediction(slice));
+  const Plan plan = compile(model.prediction(samples));
   Buffer arena(plan.memory.arena_bytes);
   Executor executor(plan, run.table, run.parameters.as<float>(), {}, std::span(arena.data(), arena.bytes()));
   if (!in.empty()) std::memcpy(executor.input(model.inputs().input().name).data(), in.data(), in.size_bytes());

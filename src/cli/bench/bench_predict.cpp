@@ -21,7 +21,7 @@ namespace {
 
 struct PredictBenchSettings {
   std::string model = "lenet5";
-  std::int64_t slice = 64;
+  std::int64_t batch = 64;
   int cores = available_cores();
   double seconds = 1.0;
   bool json = false;
@@ -29,7 +29,7 @@ struct PredictBenchSettings {
 
 void bench_predict(const PredictBenchSettings& s) {
   const auto model = models::make_model(s.model, models::find_model(s.model).usual_inputs());
-  const Plan plan = compile(model->prediction(s.slice));
+  const Plan plan = compile(model->prediction(s.batch));
   ParameterTable table;
   table.include(plan.graph);
   Buffer parameters(table.floats() * sizeof(float));
@@ -56,18 +56,18 @@ void bench_predict(const PredictBenchSettings& s) {
   const int times = std::max(1, static_cast<int>(std::floor(s.seconds / std::max(1e-6, run(1)))));
   std::vector<double> rates;
   for (int window = 0; window < windows; ++window)
-    rates.push_back(static_cast<double>(s.slice) * times * s.cores / run(times));
+    rates.push_back(static_cast<double>(s.batch) * times * s.cores / run(times));
   std::ranges::sort(rates);
   const double median = rates[windows / 2];
   if (s.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"model", s.model},
-                                              {"slice", s.slice},
+                                              {"batch", s.batch},
                                               {"cores", s.cores},
                                               {"samples_per_s", median},
-                                              {"samples", s.slice * s.cores * (warming + 1 + windows * times)}}
+                                              {"samples", s.batch * s.cores * (warming + 1 + windows * times)}}
                            .dump());
   else
-    fmt::print("{}: {} samples/s forward, slices of {} on {} core{}\n", s.model, human_count(median), s.slice, s.cores,
+    fmt::print("{}: {} samples/s forward, batches of {} on {} core{}\n", s.model, human_count(median), s.batch, s.cores,
                s.cores == 1 ? "" : "s");
 }
 
@@ -77,7 +77,7 @@ void add_bench_predict(Verb bench) {
   const Verb verb = bench.add_subcommand("predict", "Speed of a network's forward pass, on data that is made up");
   auto s = std::make_shared<PredictBenchSettings>();
   verb.add_option("--model", s->model, "A network of `echelon models list`").show_default();
-  verb.add_option("--slice", s->slice, "Samples that a core takes at a time").show_default().range(1, 1 << 20);
+  verb.add_option("--batch", s->batch, "Samples that a core takes at a time").show_default().range(1, 1 << 20);
   verb.add_option("--cores", s->cores, "Cores to use").show_default().range(1, 1024);
   verb.add_option("--seconds", s->seconds, "Length of each of the seven windows").show_default().range(0.001, 3600.0);
   verb.add_flag("--json", s->json, "Print one JSON object");

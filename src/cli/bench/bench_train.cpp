@@ -151,8 +151,8 @@ void run_rank(TrainBenchSettings s, World& world) {
   const ShardRange own = shards_of(world.rank(), world.size(), s.shards);
   data::Loader loader(made_up_data(inputs, s.batch), {.batches = {{0, static_cast<std::uint64_t>(s.batch)}},
                                                       .shards = static_cast<std::uint64_t>(s.shards),
-                                                      .own = data::Slice{static_cast<std::uint64_t>(own.first),
-                                                                         static_cast<std::uint64_t>(own.count())},
+                                                      .own = data::IndexRange{static_cast<std::uint64_t>(own.first),
+                                                                              static_cast<std::uint64_t>(own.count())},
                                                       .prefetch = 0});
   std::vector<data::Field> fields = loader.dataset().fields();
   if (inputs.inputs.size() == 1) {  // made-up data have names of their own
@@ -164,7 +164,7 @@ void run_rank(TrainBenchSettings s, World& world) {
        .fields = fields,
        .shards = s.shards,
        .seed = 1,
-       .largest_slice = static_cast<std::int64_t>(loader.largest_slice())},
+       .largest_shard = static_cast<std::int64_t>(loader.largest_shard())},
       [&] { return usual_optim(model->task()); }, team);
 
   const double peak = peak_gflops(cores, clock) * world.size();

@@ -41,11 +41,11 @@ std::string layers_text(const std::vector<std::string>& layers) {
 
 std::string bytes_text(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-void print_text(const PlanSpec& plan, const PlanLayout& layout, const PlanView& view, std::int64_t slice) {
+void print_text(const PlanSpec& plan, const PlanLayout& layout, const PlanView& view, std::int64_t samples) {
   for (const LayerRule& rule : plan.layers) fmt::print("{}\n", to_string(rule));
   fmt::print("plan {}: {} replica{} of {} rank{}; a batch is {} micro-batches of {} sample{}\n\n", to_string(plan),
              plan.data, plan.data == 1 ? "" : "s", layout.ranks_of_replica(), layout.ranks_of_replica() == 1 ? "" : "s",
-             layout.shards(), slice, slice == 1 ? "" : "s");
+             layout.shards(), samples, samples == 1 ? "" : "s");
   double work = 0;
   for (const StageView& s : view.stages) work += s.work;
   fmt::print("stage  ranks       weights     FLOPs  work   sends      layers\n");
@@ -129,7 +129,7 @@ void show_plan(const PlanSettings& s) {
 
   const PlanLayout layout(plan, static_cast<int>(prepared.recipe.train.shards));
   const auto largest = static_cast<std::int64_t>(prepared.batch_sequence().largest_batch());
-  const std::int64_t slice = (largest + layout.shards() - 1) / layout.shards();
+  const std::int64_t samples = (largest + layout.shards() - 1) / layout.shards();
   const PlanView view = view_run_plan(prepared, plan);
   if (!s.svg.empty()) {
     const std::string picture = schedule_svg(view.schedule, fmt::format("{}: {}", s.recipe, to_string(plan)));
@@ -138,7 +138,7 @@ void show_plan(const PlanSettings& s) {
   if (s.json)
     fmt::print("{}\n", to_json(plan, view).dump());
   else
-    print_text(plan, layout, view, slice);
+    print_text(plan, layout, view, samples);
 }
 
 void list_plans(bool json) {

@@ -1,6 +1,6 @@
 #pragma once
-// Losses. Each returns the SUM over the slice; the trainer divides once, by the global count (StepContext::loss_scale),
-// so that slices of any size and any accumulation give the gradient of the big batch.
+// Losses. Each returns the SUM over the samples; the trainer divides once, by the global count
+// (StepContext::loss_scale), so that micro-batches of any size and any accumulation give the gradient of the big batch.
 
 #include <vector>
 

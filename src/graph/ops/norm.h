@@ -6,7 +6,8 @@
 namespace echelon::ops {
 
 // Batch norm over N, H, W of [N, C, H, W] (or over N of [N, C]). In a training graph it uses the statistics of this
-// slice (law 1: shards own their statistics) and contributes them to the running ones; otherwise it uses the running.
+// micro-batch (law 1: shards own their statistics) and contributes them to the running ones; otherwise it uses the
+// running.
 Value batch_norm(Graph& g, Value x, Value gamma, Value beta, Value running_mean, Value running_var, float eps);
 
 // Layer norm over the last dimension.

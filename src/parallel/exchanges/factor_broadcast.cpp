@@ -22,7 +22,7 @@ class FactorBroadcast : public Exchange {
         packed_(parts_.floats() * sizeof(float)),
         buckets_(parts_, *worker_, [this](Group& g, std::size_t i, std::span<float> out) { sum(g, i, out); }) {
     for (const ThinProduct& p : parts_.trainer->thin_products()) layers_.push_back({.product = p});
-    parts_.trainer->hooks().take_factors = [this](const FactorSlice& slice) { return take(slice); };
+    parts_.trainer->hooks().take_factors = [this](const ShardFactors& factors) { return take(factors); };
     for (std::size_t i = 0; i < buckets_.count(); ++i) contents_.push_back(contents_of(buckets_.range(i)));
   }
 
@@ -98,16 +98,16 @@ class FactorBroadcast : public Exchange {
   }
 
   // On the core that has computed them.
-  bool take(const FactorSlice& slice) {
-    Layer& layer = layers_[slice.product];
+  bool take(const ShardFactors& factors) {
+    Layer& layer = layers_[factors.product];
     if (!layer.as_factors) return false;
     const ThinProduct& p = layer.product;
     const FactorRows& mine = layer.rows[static_cast<std::size_t>(parts_.rank())];
-    invariant(slice.first_row + slice.rows <= mine.rows, "a worker's samples are its part of the global batch");
+    invariant(factors.first_row + factors.rows <= mine.rows, "a worker's samples are its part of the global batch");
     float* values = layer.values.as<float>().data();
-    kernels::scale(values + mine.errors + slice.first_row * p.out, slice.errors, static_cast<float>(share_),
-                   slice.rows * p.out);
-    kernels::copy(values + mine.inputs + slice.first_row * p.in, slice.inputs, slice.rows * p.in);
+    kernels::scale(values + mine.errors + factors.first_row * p.out, factors.errors, static_cast<float>(share_),
+                   factors.rows * p.out);
+    kernels::copy(values + mine.inputs + factors.first_row * p.in, factors.inputs, factors.rows * p.in);
     return true;
   }
 

@@ -19,7 +19,7 @@ bool factors_are_smaller_for_all(const ThinProduct& p, std::size_t samples) {
 }
 
 std::size_t samples_of(Rank rank, int workers, std::size_t batch) {
-  return data::shard_slice({0, batch}, static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(workers)).count;
+  return data::shard_samples({0, batch}, static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(workers)).count;
 }
 
 void multiply_factors(const ThinProduct& p, std::span<const FactorRows> rows, const float* values, float* out,

@@ -10,7 +10,7 @@ namespace echelon {
 
 namespace {
 
-// Numbers of a target in a slice's sums.
+// Numbers of a target in a shard's sums.
 constexpr std::size_t error_numbers = 5;
 // Of a class: predicted and right, predicted and wrong, missed.
 constexpr std::size_t right = 0, wrong = 1, missed = 2, class_counts = 3;

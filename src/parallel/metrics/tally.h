@@ -1,7 +1,7 @@
 #pragma once
-// What the metrics of an evaluation need, slice by slice. The same digits for any number of cores and workers: counts
-// are whole numbers, sums are kept for each slice (which is a function of the data alone) and folded in the order of
-// slices, and the area under the ROC curve is counted over the scores of all samples.
+// What the metrics of an evaluation need, shard by shard. The same digits for any number of cores and workers: counts
+// are whole numbers, sums are kept for each shard (which is a function of the data alone) and folded in the order of
+// shards, and the area under the ROC curve is counted over the scores of all samples.
 //
 // Immutable, so all cores may use one; what it adds to belongs to the caller.
 
@@ -21,16 +21,16 @@ class MetricTally {
   MetricTally(std::vector<Metric> metrics, const models::Model& model, const data::DatasetInfo& info);
 
   bool reads_predictions() const { return sums() + counts() + scores() > 0; }  // else the loss is enough
-  std::size_t sums() const { return sums_; }                                   // numbers of a slice
-  std::size_t counts() const { return counts_; }  // whole numbers, of any number of slices together
+  std::size_t sums() const { return sums_; }                                   // numbers of a shard
+  std::size_t counts() const { return counts_; }  // whole numbers, of any number of shards together
   std::size_t scores() const { return scores_; }  // numbers of a sample
 
-  // A slice's predictions ("logits" or "output" of the evaluation graph) and targets. `sums` and `scores` (of its
+  // A shard's predictions ("logits" or "output" of the evaluation graph) and targets. `sums` and `scores` (of its
   // samples) are written, `counts` are added to.
   void add(std::span<const float> predictions, std::span<const std::byte> targets, std::span<double> sums,
            std::span<std::int64_t> counts, std::span<double> scores) const;
 
-  // Of all slices: `sums` in the order of slices, `scores` in any order. `loss` and `accuracy` (negative: not known)
+  // Of all shards: `sums` in the order of shards, `scores` in any order. `loss` and `accuracy` (negative: not known)
   // are what the evaluation found already, over `terms` terms.
   struct Known {
     double loss = 0, accuracy = -1;
@@ -40,7 +40,7 @@ class MetricTally {
                       std::span<const double> scores, const Known& known) const;
 
  private:
-  struct Errors {                             // of one target, folded over slices
+  struct Errors {                             // of one target, folded over shards
     double count = 0, mean = 0, squares = 0;  // of the targets: mean, and the sum of squared distances from it
     double absolute = 0, squared = 0;         // of prediction minus target
   };

@@ -16,7 +16,7 @@ PipeDreamEngine::PipeDreamEngine(const EngineSettings& settings, Team& team)
       staleness_(settings.plan->staleness(stage_.stage())),
       steps_(static_cast<std::size_t>(layout_.stages() - stage_.stage())),
       control_(team.group(), layout_.stages()) {
-  for (UnderWay& s : steps_) s.slices.resize(static_cast<std::size_t>(layout_.shards()));
+  for (UnderWay& s : steps_) s.shard_samples.resize(static_cast<std::size_t>(layout_.shards()));
 }
 
 Reached PipeDreamEngine::run(const StepRange& range) {
@@ -58,7 +58,8 @@ void PipeDreamEngine::run_forward(const StepRange& range, std::int64_t step) {
   prepare(*batch_);
   UnderWay& s = under_way(step);
   s.samples = static_cast<std::int64_t>(batch_->samples());
-  for (std::size_t i = 0; i < s.slices.size(); ++i) s.slices[i] = static_cast<std::int64_t>(batch_->slice(i).count);
+  for (std::size_t i = 0; i < s.shard_samples.size(); ++i)
+    s.shard_samples[i] = static_cast<std::int64_t>(batch_->samples_of(i).count);
   s.slowness = slowness(settings_.stragglers, world_.rank(), world_.size(), step, settings_.seed);
   run_passes(Pass::forward, range, step, *batch_);
   loss_ = {};
@@ -79,11 +80,11 @@ void PipeDreamEngine::run_passes(Pass pass, const StepRange& range, std::int64_t
       .seed = settings_.seed, .step = static_cast<std::uint32_t>(step), .communicator = messages_.get()};
   context.loss_scale = static_cast<float>(1.0 / (static_cast<double>(s.samples) * static_cast<double>(loss_terms_)));
   for (int shard = own.first; shard < own.last; ++shard) {
-    const std::int64_t slice = s.slices[static_cast<std::size_t>(shard)];
+    const std::int64_t samples = s.shard_samples[static_cast<std::size_t>(shard)];
     context.shard = static_cast<std::uint32_t>(shard);
-    context.share = static_cast<float>(static_cast<double>(slice) / static_cast<double>(s.samples));
+    context.share = static_cast<float>(static_cast<double>(samples) / static_cast<double>(s.samples));
     const auto number = static_cast<int>(step - range.from) * own.count() + shard - own.first;
-    run_task({pass, stage_.stage(), number}, slice, batch, context, s.slowness, version == updates_ ? -1 : version);
+    run_task({pass, stage_.stage(), number}, samples, batch, context, s.slowness, version == updates_ ? -1 : version);
   }
 }
 

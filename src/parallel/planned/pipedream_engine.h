@@ -26,7 +26,7 @@ class PipeDreamEngine final : public PlannedEngine {
  private:
   struct UnderWay {  // a step between its forward and its backward pass here
     std::int64_t samples = 0;
-    std::vector<std::int64_t> slices;  // by shard
+    std::vector<std::int64_t> shard_samples;
     double slowness = 1;
   };
   UnderWay& under_way(std::int64_t step) { return steps_[static_cast<std::size_t>(step) % steps_.size()]; }

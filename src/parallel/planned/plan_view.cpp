@@ -34,13 +34,13 @@ double flops_of_pass(const StagePlan& plan, Pass pass) {
   return sum;
 }
 
-RankBytes bytes_of(const PlanLayout& layout, const StagePlans::Slice& slice, const std::vector<std::vector<int>>& live,
+RankBytes bytes_of(const PlanLayout& layout, const StagePlans::CutGraph& cut, const std::vector<std::vector<int>>& live,
                    int rank, std::size_t slots) {
   RankBytes bytes;
   const auto position = static_cast<std::size_t>(layout.position_of(rank));
   std::size_t arena = 0;
   for (const HostedStage& h : layout.hosted(rank)) {
-    const StagePlan& stage = slice.of(h.stage, h.part);
+    const StagePlan& stage = cut.of(h.stage, h.part);
     const Plan& plan = stage.plan;
     ParameterTable table;
     table.include(plan.graph);
@@ -64,18 +64,18 @@ RankBytes bytes_of(const PlanLayout& layout, const StagePlans::Slice& slice, con
     arena = std::max(arena, plan.memory.arena_bytes);
   }
   bytes.activations += arena;
-  bytes.messages = StageMessages::buffer_bytes(layout, slice.placed.messages);
+  bytes.messages = StageMessages::buffer_bytes(layout, cut.placed.messages);
   return bytes;
 }
 
 }  // namespace
 
-PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::int64_t slice, std::size_t slots) {
-  StagePlans plans(model, layout, slice);
+PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::int64_t samples, std::size_t slots) {
+  StagePlans plans(model, layout, samples);
   std::vector<HostedStage> all;
   for (int stage = 0; stage < layout.stages(); ++stage)
     for (int part = 0; part < layout.parts(stage); ++part) all.push_back({stage, part, 0, {}});
-  const StagePlans::Slice& cut = plans.prepare(slice, all);
+  const StagePlans::CutGraph& cut = plans.prepare(samples, all);
 
   PlanView view;
   view.messages = cut.placed.messages;

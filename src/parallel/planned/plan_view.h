@@ -45,7 +45,7 @@ struct PlanView {
   Replay schedule;  // of the first replica, in units of a forward pass of the slowest stage
 };
 
-// `slice`: samples of a micro-batch. `slots`: numbers of optimizer state for each weight.
-PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::int64_t slice, std::size_t slots);
+// `samples`: of a micro-batch. `slots`: numbers of optimizer state for each weight.
+PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::int64_t samples, std::size_t slots);
 
 }  // namespace echelon

@@ -29,7 +29,7 @@ PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
       layout_(*s.plan, s.shards),
       on_all_(s.plan->evaluate == "all"),
       table_(table_of(*s.model)),
-      plans_(*s.model, layout_, s.largest_slice),
+      plans_(*s.model, layout_, s.largest_shard),
       hosted_(layout_.hosted(world_.rank())),
       losses_(static_cast<std::size_t>(s.shards)),
       stops_(static_cast<std::size_t>(world_.size())),
@@ -38,11 +38,11 @@ PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
   times_.waiting_for.resize(stops_.size());
   if (world_.size() == 1) alone_ = std::make_unique<Group>(Group::everyone(world_));
   loss_terms_ = s.model->training(1).front().loss_terms;
-  const StagePlans::Slice& largest = plans_.prepare(s.largest_slice, hosted_);
+  const StagePlans::CutGraph& largest = plans_.prepare(s.largest_shard, hosted_);
   messages_ = std::make_unique<StageMessages>(everyone(), layout_, largest.placed.messages);
   shared_weights_ = largest.placed.copies;
   make_stages(largest);
-  whole_ = std::make_unique<WholeModel>(team, layout_, table_, plans_.whole(s.largest_slice), largest.placed, stages_);
+  whole_ = std::make_unique<WholeModel>(team, layout_, table_, plans_.whole(s.largest_shard), largest.placed, stages_);
   make_groups();
   for (std::size_t i = 0; i < stages_.size(); ++i)
     stages_[i]->allocate(s.make_optim(), whole_->segments(*stages_[i]), *groups_[i],
@@ -59,7 +59,7 @@ PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
   loss_gather_ = std::make_unique<LossGather>(team, std::move(with_losses));
 }
 
-void PlannedEngine::make_stages(const StagePlans::Slice& largest) {
+void PlannedEngine::make_stages(const StagePlans::CutGraph& largest) {
   std::size_t arena = 0;
   for (const HostedStage& h : hosted_) arena = std::max(arena, largest.of(h.stage, h.part).plan.memory.arena_bytes);
   arena_->emplace_back(arena);
@@ -121,10 +121,10 @@ void PlannedEngine::adapt(data::LoaderOptions& options) const {
   const ShardRange own = layout_.shards_of_replica(layout_.replica_of(world_.rank()));
   const bool reads = std::ranges::any_of(stages_, [](const auto& s) { return s->reads_data(); });
   options.shards = static_cast<std::uint64_t>(settings_.shards);
-  options.own = data::Slice{static_cast<std::uint64_t>(own.first),
-                            reads ? static_cast<std::uint64_t>(own.count()) : std::uint64_t{0}};
+  options.own = data::IndexRange{static_cast<std::uint64_t>(own.first),
+                                 reads ? static_cast<std::uint64_t>(own.count()) : std::uint64_t{0}};
   // A loader reads neighbours, and these are not: it reads all.
-  if (own.stride > 1 && reads) options.own = data::Slice{0, static_cast<std::uint64_t>(settings_.shards)};
+  if (own.stride > 1 && reads) options.own = data::IndexRange{0, static_cast<std::uint64_t>(settings_.shards)};
 }
 
 // --- a step ---
@@ -195,9 +195,9 @@ std::vector<TrainedSpan> PlannedEngine::segments_here() {
 void PlannedEngine::prepare(const data::Batch& batch) {
   const ShardRange own = layout_.shards_of_replica(layout_.replica_of(world_.rank()));
   for (int s = own.first; s < own.last; s += own.stride)
-    if (const auto slice = static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count);
-        slice > 0 && !plans_.has(slice))
-      messages_->prepare(plans_.prepare(slice, hosted_).placed.messages);
+    if (const auto samples = static_cast<std::int64_t>(batch.samples_of(static_cast<std::uint64_t>(s)).count);
+        samples > 0 && !plans_.has(samples))
+      messages_->prepare(plans_.prepare(samples, hosted_).placed.messages);
   std::ranges::fill(losses_, ShardLoss{});
   for (const auto& stage : stages_) {
     stage->start_step();
@@ -214,23 +214,23 @@ void PlannedEngine::run_tasks(std::uint64_t step, const data::Batch& batch, std:
   context.loss_scale = static_cast<float>(1.0 / (samples * static_cast<double>(loss_terms_)));
   for (const StageTask& task : layout_.list(world_.rank())) {
     const int shard = own.first + task.micro_batch * own.stride;
-    const auto count = static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(shard)).count);
+    const auto count = static_cast<std::int64_t>(batch.samples_of(static_cast<std::uint64_t>(shard)).count);
     context.shard = static_cast<std::uint32_t>(shard);
     context.share = static_cast<float>(static_cast<double>(count) / samples);
     run_task(task, count, batch, context, slowness);
   }
 }
 
-void PlannedEngine::run_task(const StageTask& task, std::int64_t slice, const data::Batch& batch,
+void PlannedEngine::run_task(const StageTask& task, std::int64_t samples, const data::Batch& batch,
                              const StepContext& context, double slowness, std::int64_t version) {
   const auto shard = static_cast<int>(context.shard);
   std::array<char, 64> status;
   const auto end = fmt::format_to_n(status.data(), status.size(), "{} of stage {}, micro-batch {}", name_of(task.pass),
                                     task.stage, shard);
   world_.set_status({status.data(), std::min(end.size, status.size())});
-  if (slice > 0) messages_->use(plans_.at(slice).placed.messages);
+  if (samples > 0) messages_->use(plans_.at(samples).placed.messages);
   const double began = world_.now();
-  stage_of(task.stage, shard).run(task, slice, batch, context, losses_, watch_, slowness, version);
+  stage_of(task.stage, shard).run(task, samples, batch, context, losses_, watch_, slowness, version);
   if (watch_.on_task) watch_.on_task(name_of(task.pass), task.stage, shard, began, world_.now());
 }
 

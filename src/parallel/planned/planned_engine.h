@@ -10,7 +10,7 @@
 // evaluations and checkpoints; optimizer state is gathered on rank 0 while a checkpoint is read. Checkpoints are those
 // of the unsplit model: any plan goes on from any other.
 //
-// Allocates nothing in a step once every size of slice has occurred.
+// Allocates nothing in a step once every size of micro-batch has occurred.
 
 #include <memory>
 #include <vector>
@@ -64,12 +64,12 @@ class PlannedEngine : public LockStepEngine {
  protected:
   StepResult do_step(std::uint64_t step, double lr, const data::Batch& batch, bool asks_to_stop,
                      double slowness) override;
-  void make_stages(const StagePlans::Slice& largest);
+  void make_stages(const StagePlans::CutGraph& largest);
   void make_groups();
   void make_model();
   void prepare(const data::Batch& batch);
   void run_tasks(std::uint64_t step, const data::Batch& batch, std::uint64_t seed, double slowness);
-  void run_task(const StageTask& task, std::int64_t slice, const data::Batch& batch, const StepContext& context,
+  void run_task(const StageTask& task, std::int64_t samples, const data::Batch& batch, const StepContext& context,
                 double slowness, std::int64_t version = -1);
   void sum_over_ranks();
   void update(std::uint64_t step, double lr);

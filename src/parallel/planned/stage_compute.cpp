@@ -50,7 +50,7 @@ void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Grou
     contribution_memory_ = Buffer(ShardReducer::memory_bytes(settings_.shards, 0, settings_.shards, own_.count()));
     contributions_ = contribution_memory_.as<std::byte>();
     reducer_ = std::make_unique<ShardReducer>(settings_.shards, 0, settings_.shards, own_.count(), contributions_);
-    const GradientBuckets buckets = gradient_buckets(plan(plans_.largest_slice()), table_);
+    const GradientBuckets buckets = gradient_buckets(plan(plans_.largest_shard()), table_);
     bucket_bytes_ = buckets.bytes();
     exchange_ = std::make_unique<StateExchange>(
         group, messages,
@@ -123,9 +123,9 @@ void StageCompute::gather_parameters() {
   all_gather(*group_, typed_span(parameters_), ranges_, "of a stage's parameters");
 }
 
-const StagePlan& StageCompute::plan(std::int64_t slice) const { return plans_.at(slice).of(stage(), part()); }
+const StagePlan& StageCompute::plan(std::int64_t samples) const { return plans_.at(samples).of(stage(), part()); }
 
-const Graph& StageCompute::graph() const { return plan(plans_.largest_slice()).plan.graph; }
+const Graph& StageCompute::graph() const { return plan(plans_.largest_shard()).plan.graph; }
 
 bool StageCompute::reads_data() const {
   return std::ranges::any_of(graph().inputs(), [&](const Graph::Input& input) {
@@ -152,11 +152,11 @@ StageCompute::Place& StageCompute::place_of(const StageTask& task) {
 }
 
 // A place's executors share its memory: one can go on with what another began, on other weights.
-Executor& StageCompute::executor(Place& place, std::int64_t slice, std::int64_t version) {
+Executor& StageCompute::executor(Place& place, std::int64_t samples, std::int64_t version) {
   const std::int64_t saved = version < 0 ? -1 : version % static_cast<std::int64_t>(saved_.size());
-  auto& slot = place.executors[{slice, saved}];
+  auto& slot = place.executors[{samples, saved}];
   if (!slot) {
-    const Plan& p = plan(slice).plan;
+    const Plan& p = plan(samples).plan;
     const std::span<float> weights = saved < 0 ? parameters_ : saved_[static_cast<std::size_t>(saved)].as<float>();
     slot =
         std::make_unique<Executor>(p, table_, weights, reducer_->contribution(),
@@ -208,8 +208,8 @@ void StageCompute::run_nodes(Executor& e, const StagePlan& p, Pass pass, const S
 // zero.
 void StageCompute::take_part_without_samples(Pass pass, const StepContext& context) {
   using Kind = StagePlan::NodeInfo::Kind;
-  const StagePlan& p = plan(plans_.largest_slice());
-  Executor& e = executor(*std::ranges::find(places_, -1, &Place::micro_batch), plans_.largest_slice(), -1);
+  const StagePlan& p = plan(plans_.largest_shard());
+  Executor& e = executor(*std::ranges::find(places_, -1, &Place::micro_batch), plans_.largest_shard(), -1);
   for (std::size_t n = p.first(pass); n < p.last(pass); ++n) {
     if (p.nodes[n].kind == Kind::contributes) {
       const Operand& gradient = e.operands(n).in[0];
@@ -219,14 +219,14 @@ void StageCompute::take_part_without_samples(Pass pass, const StepContext& conte
   }
 }
 
-void StageCompute::run(const StageTask& task, std::int64_t slice, const data::Batch& batch, StepContext context,
+void StageCompute::run(const StageTask& task, std::int64_t samples, const data::Batch& batch, StepContext context,
                        std::span<ShardLoss> losses, const Watch& watch, double slowness, std::int64_t version) {
   if (exchange_) context.communicator = exchange_.get();
   const auto shard = static_cast<int>(context.shard);
-  if (slice > 0) {
-    Executor& e = executor(place_of(task), slice, version);
+  if (samples > 0) {
+    Executor& e = executor(place_of(task), samples, version);
     if (task.pass == Pass::forward) load(e, batch, shard);
-    run_nodes(e, plan(slice), task.pass, context, watch, slowness);
+    run_nodes(e, plan(samples), task.pass, context, watch, slowness);
     if (task.pass == Pass::forward) {
       save_carries(e, shard);
       ShardLoss& loss = losses[context.shard];

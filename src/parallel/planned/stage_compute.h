@@ -4,7 +4,7 @@
 // of a micro-batch when it is told to, and sums and updates what it owns: everything, or a range of it where the ranks
 // that have the stage share its state (plan key `zero`).
 //
-// One thread drives it. Allocates nothing once every size of slice has been prepared.
+// One thread drives it. Allocates nothing once every size of micro-batch has been prepared.
 
 #include <map>
 #include <memory>
@@ -42,7 +42,8 @@ class StageCompute {
     std::vector<data::Field> fields;
     std::vector<int> order = {};  // in which it gets through its shards; empty: theirs
   };
-  // `plans` has prepared the stage for its largest slice and outlives it; `arena` is shared by the stages of a rank.
+  // `plans` has prepared the stage for its largest micro-batch and outlives it; `arena` is shared by the stages of a
+  // rank.
   StageCompute(World& world, const StagePlans& plans, const Settings& settings,
                std::shared_ptr<std::vector<Buffer>> arena);
 
@@ -55,9 +56,9 @@ class StageCompute {
   void start_step();  // collective over the group
   // Keeps the weights of now as that version, in place of the one that is `saved_versions` older.
   void save_version(std::int64_t version);
-  // On a micro-batch of `slice` samples, which forward passes read from the batch. Losses are written by the stage that
+  // On a micro-batch of so many samples, which forward passes read from the batch. Losses are written by the stage that
   // has them. `version`: of the weights, one that was saved; -1: the newest.
-  void run(const StageTask& task, std::int64_t slice, const data::Batch& batch, StepContext context,
+  void run(const StageTask& task, std::int64_t samples, const data::Batch& batch, StepContext context,
            std::span<ShardLoss> losses, const Watch& watch, double slowness, std::int64_t version = -1);
 
   int stage() const { return settings_.hosted.stage; }
@@ -78,9 +79,9 @@ class StageCompute {
   std::size_t first_of_slots() const { return own_.begin; }
   Update& update() { return *update_; }
   CarryStore& carries() { return carries_; }
-  const Graph& graph() const;  // of the largest slice
+  const Graph& graph() const;  // of the largest micro-batch
   bool reads_data() const;     // some input of the data set
-  const StagePlan& plan(std::int64_t slice) const;
+  const StagePlan& plan(std::int64_t samples) const;
 
   // On each rank that has the stage, where they do not share its gradients.
   static std::size_t contribution_bytes(const PlanLayout& layout, int stage, int part, std::size_t floats);
@@ -90,13 +91,13 @@ class StageCompute {
   struct Place {  // for one micro-batch that is alive
     int micro_batch = -1;
     std::vector<Buffer> kept;
-    std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<Executor>> executors;  // by slice, saved weights
+    std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<Executor>> executors;  // by samples, saved weights
   };
   void fill_parameters();
   std::span<std::byte> memory_for_state(std::size_t bytes);
   void take_part_without_samples(Pass pass, const StepContext& context);
   Place& place_of(const StageTask& task);
-  Executor& executor(Place& place, std::int64_t slice, std::int64_t version);
+  Executor& executor(Place& place, std::int64_t samples, std::int64_t version);
   void load(Executor& executor, const data::Batch& batch, int shard);
   void save_carries(const Executor& executor, int shard);
   Pass last_pass() const { return settings_.splits_weights ? Pass::weights : Pass::backward; }

@@ -4,7 +4,8 @@
 // memory that all ranks see, where there is any: a receiver then reads them while the sender computes. A wait has a
 // name, "message of stage 2, micro-batch 5", and a deadline (collective/wait_policy.h).
 //
-// One thread uses it. Allocates nothing once every size of slice has been prepared. Throws PeerLost, Mismatch, TooLate.
+// One thread uses it. Allocates nothing once every size of micro-batch has been prepared. Throws PeerLost, Mismatch,
+// TooLate.
 
 #include <array>
 #include <vector>
@@ -20,12 +21,12 @@ namespace echelon {
 
 class StageMessages final : public Communicator {
  public:
-  // Makes buffers for these messages, those of the largest slice. Collective. Group and layout must outlive it.
+  // Makes buffers for these messages, those of the largest micro-batch. Collective. Group and layout must outlive it.
   StageMessages(Group& group, const PlanLayout& layout, const std::vector<StageMessage>& messages);
   // What a rank has buffers for, in bytes: the same on all ranks.
   static std::size_t buffer_bytes(const PlanLayout& layout, const std::vector<StageMessage>& messages);
 
-  // Makes more buffers where messages of another slice need them.
+  // Makes more buffers where messages of another size need them.
   void prepare(const std::vector<StageMessage>& messages);
   // What follows is about these, which must stay where they are.
   void use(const std::vector<StageMessage>& messages) { messages_ = &messages; }

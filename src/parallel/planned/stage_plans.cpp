@@ -22,8 +22,8 @@ std::vector<StagePlan::NodeInfo> describe_nodes(const Graph& graph) {
   return nodes;
 }
 
-Graph training_graph(const models::Model& model, std::int64_t slice) {
-  return optimise(std::move(model.training(slice).front().graph));
+Graph training_graph(const models::Model& model, std::int64_t samples) {
+  return optimise(std::move(model.training(samples).front().graph));
 }
 
 StagePartition partition_of(const Graph& graph, const PlanLayout& layout) {
@@ -45,22 +45,22 @@ PartCounts part_counts(const Graph& graph, const PlanLayout& layout) {
 
 }  // namespace
 
-StagePlans::StagePlans(const models::Model& model, const PlanLayout& layout, std::int64_t largest_slice)
+StagePlans::StagePlans(const models::Model& model, const PlanLayout& layout, std::int64_t largest_shard)
     : model_(model),
       layout_(layout),
-      largest_slice_(largest_slice),
-      partition_(partition_of(training_graph(model, largest_slice), layout)) {}
+      largest_shard_(largest_shard),
+      partition_(partition_of(training_graph(model, largest_shard), layout)) {}
 
-Graph StagePlans::whole(std::int64_t slice) const {
-  const Graph graph = training_graph(model_, slice);
+Graph StagePlans::whole(std::int64_t samples) const {
+  const Graph graph = training_graph(model_, samples);
   return spread_sums(graph, partition_, part_counts(graph, layout_));
 }
 
-const StagePlans::Slice& StagePlans::prepare(std::int64_t slice, const std::vector<HostedStage>& wanted) {
-  if (const auto it = slices_.find(slice); it != slices_.end()) return it->second;
+const StagePlans::CutGraph& StagePlans::prepare(std::int64_t samples, const std::vector<HostedStage>& wanted) {
+  if (const auto it = cuts_.find(samples); it != cuts_.end()) return it->second;
   const PlanSpec& spec = layout_.plan();
-  const Graph graph = whole(slice);
-  Slice& made = slices_[slice];
+  const Graph graph = whole(samples);
+  CutGraph& made = cuts_[samples];
   made.placed = place_nodes(graph, partition_, part_counts(graph, layout_));
   for (StageMessage& m : made.placed.messages)
     if (!m.inside_stage()) m.buffers = layout_.message_buffers();

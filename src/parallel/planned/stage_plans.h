@@ -1,6 +1,6 @@
 #pragma once
-// A model's training graph cut into stages, for every size of slice that occurs (the last batch of an epoch is
-// smaller). The partition into layers is that of the largest slice. One thread uses it.
+// A model's training graph cut into stages, for every size of micro-batch that occurs (the last batch of an epoch is
+// smaller). The partition into layers is that of the largest micro-batch. One thread uses it.
 
 #include <array>
 #include <cstdint>
@@ -32,31 +32,31 @@ struct StagePlan {
 class StagePlans {
  public:
   // The model has one phase and outlives it.
-  StagePlans(const models::Model& model, const PlanLayout& layout, std::int64_t largest_slice);
+  StagePlans(const models::Model& model, const PlanLayout& layout, std::int64_t largest_shard);
 
-  struct Slice {
+  struct CutGraph {
     PlacedGraph placed;
     std::vector<std::unique_ptr<const StagePlan>> plans;  // by stage and part; null: nobody has asked for it
     const StagePlan& of(int stage, int part) const {
       return *plans[static_cast<std::size_t>(stage * placed.parts + part)];
     }
   };
-  // Cuts these, if that slice has not been cut yet: always with the same ones.
-  const Slice& prepare(std::int64_t slice, const std::vector<HostedStage>& wanted);
-  bool has(std::int64_t slice) const { return slices_.contains(slice); }
-  const Slice& at(std::int64_t slice) const { return slices_.at(slice); }
+  // Cuts these, if that size has not been cut yet: always with the same ones.
+  const CutGraph& prepare(std::int64_t samples, const std::vector<HostedStage>& wanted);
+  bool has(std::int64_t samples) const { return cuts_.contains(samples); }
+  const CutGraph& at(std::int64_t samples) const { return cuts_.at(samples); }
 
-  Graph whole(std::int64_t slice) const;  // the training graph before it is cut
+  Graph whole(std::int64_t samples) const;  // the training graph before it is cut
   const PlanLayout& layout() const { return layout_; }
   const StagePartition& partition() const { return partition_; }
-  std::int64_t largest_slice() const { return largest_slice_; }
+  std::int64_t largest_shard() const { return largest_shard_; }
 
  private:
   const models::Model& model_;
   const PlanLayout layout_;
-  const std::int64_t largest_slice_;
+  const std::int64_t largest_shard_;
   StagePartition partition_;
-  std::map<std::int64_t, Slice> slices_;
+  std::map<std::int64_t, CutGraph> cuts_;
 };
 
 }  // namespace echelon

@@ -67,7 +67,7 @@ FactorPushes::FactorPushes(ReplicaTrainer& trainer, std::span<const Key> keys) {
     messages_.emplace_back(key.range, products);
     values_.emplace_back(messages_.back().most_floats() * sizeof(float));
   }
-  trainer.hooks().take_factors = [this](const FactorSlice& slice) { return take(slice); };
+  trainer.hooks().take_factors = [this](const ShardFactors& factors) { return take(factors); };
 }
 
 void FactorPushes::begin(std::size_t samples, double share) {
@@ -84,13 +84,15 @@ void FactorPushes::begin(std::size_t samples, double share) {
 }
 
 // On the core that has computed them.
-bool FactorPushes::take(const FactorSlice& slice) {
-  const Place& place = places_[slice.product];
+bool FactorPushes::take(const ShardFactors& factors) {
+  const Place& place = places_[factors.product];
   if (!place.errors) return false;
   const ThinProduct& p = place.product;
-  invariant(slice.first_row + slice.rows <= samples_ * p.rows, "factors are of the samples that the step began with");
-  kernels::scale(place.errors + slice.first_row * p.out, slice.errors, static_cast<float>(share_), slice.rows * p.out);
-  kernels::copy(place.inputs + slice.first_row * p.in, slice.inputs, slice.rows * p.in);
+  invariant(factors.first_row + factors.rows <= samples_ * p.rows,
+            "factors are of the samples that the step began with");
+  kernels::scale(place.errors + factors.first_row * p.out, factors.errors, static_cast<float>(share_),
+                 factors.rows * p.out);
+  kernels::copy(place.inputs + factors.first_row * p.in, factors.inputs, factors.rows * p.in);
   return true;
 }
 

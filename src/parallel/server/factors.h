@@ -71,7 +71,7 @@ class FactorPushes {
     ThinProduct product;
     float *errors = nullptr, *inputs = nullptr;  // null: it goes as plain numbers
   };
-  bool take(const FactorSlice& slice);
+  bool take(const ShardFactors& factors);
 
   std::vector<FactorMessage> messages_;  // by key
   std::vector<Buffer> values_;           // the same

@@ -31,7 +31,7 @@ struct ComputeHooks {
   // Is offered each shard's factors of a gradient (parallel/step/thin_product.h) by the core that has them, while
   // others still compute. If it takes them (true), they are not multiplied, and that part of the gradient means
   // nothing.
-  std::function<bool(const FactorSlice&)> take_factors;
+  std::function<bool(const ShardFactors&)> take_factors;
   // Called by every core before a node of the forward pass reads parameters, for each range that it reads. It may wait
   // until they are there. Needs `announce`.
   std::function<void(Range)> before_reading;

@@ -8,7 +8,7 @@ namespace echelon {
 
 namespace {
 
-// Streams of text must keep their batch. A batch falls to slices of 32 samples, at least two: a function of the data
+// Streams of text must keep their batch. A batch falls to shards of 32 samples, at least two: a function of the data
 // alone, so that the sums do not depend on how many cores and ranks there are.
 data::LoaderOptions options_for(const data::Dataset& data, std::int64_t batch) {
   data::LoaderOptions o;
@@ -20,7 +20,7 @@ data::LoaderOptions options_for(const data::Dataset& data, std::int64_t batch) {
 
 data::LoaderOptions own_part(data::LoaderOptions o, const World& world) {
   const ShardRange own = shards_of(world.rank(), world.size(), static_cast<int>(o.shards));
-  o.own = data::Slice{static_cast<std::uint64_t>(own.first), static_cast<std::uint64_t>(own.last - own.first)};
+  o.own = data::IndexRange{static_cast<std::uint64_t>(own.first), static_cast<std::uint64_t>(own.last - own.first)};
   if (!world.place().threads) o.prefetch = 0;
   return o;
 }
@@ -38,8 +38,8 @@ Evaluator::Evaluator(const models::Model& model, const ParameterTable& table, st
           static_cast<std::size_t>(std::max(0, data::find_field(data->fields(), model.inputs().target.name)))),
       predicted_(model.task() == models::Task::regress ? "output" : "logits"),
       terms_per_sample_(model.training(1).back().loss_terms),
-      plans_([this](std::int64_t slice) { return model_.evaluation(slice); }),
-      carries_(model.evaluation(static_cast<std::int64_t>(loader_.largest_slice())), shards_) {
+      plans_([this](std::int64_t samples) { return model_.evaluation(samples); }),
+      carries_(model.evaluation(static_cast<std::int64_t>(loader_.largest_shard())), shards_) {
   for (int core = 0; core < team.cores().count(); ++core)
     runners_.emplace_back(plans_, table, parameters, std::span<float>{}, std::make_shared<std::vector<Buffer>>());
 }
@@ -53,7 +53,7 @@ Evaluation Evaluator::run(const Look& each, const std::function<bool()>& keep_go
   const std::uint64_t steps = loader_.batches().steps_before(1);
   carries_.reset(0, shards_);
 
-  // Of every slice of every batch, those of rank 0 first.
+  // Of every shard of every batch, those of rank 0 first.
   std::vector<std::size_t> counts;
   for (Rank r = 0; r < ranks; ++r)
     counts.push_back(static_cast<std::size_t>(shards_of(r, ranks, shards_).count()) * steps);
@@ -72,15 +72,15 @@ Evaluation Evaluator::run(const Look& each, const std::function<bool()>& keep_go
   team_.all_gather_structs(std::span(losses), counts);
   gather_tallies(tallies);
 
-  double loss = 0, correct = 0;  // in the order of batches and slices, whoever ran them
+  double loss = 0, correct = 0;  // in the order of batches and shards, whoever ran them
   std::vector<double> sums;      // likewise
   for (std::uint64_t step = 0; step < steps; ++step) {
     std::size_t at = 0;
     for (Rank r = 0; r < ranks; ++r) {
       const std::size_t count = counts[static_cast<std::size_t>(r)] / steps;
       for (std::size_t s = 0; s < count; ++s) {
-        const ShardLoss& of_slice = losses[at + count * step + s];
-        loss += of_slice.loss, correct += of_slice.correct;
+        const ShardLoss& of_shard = losses[at + count * step + s];
+        loss += of_shard.loss, correct += of_shard.correct;
         const auto from = tallies.sums.begin() + static_cast<std::ptrdiff_t>((at + count * step + s) * tally_.sums());
         sums.insert(sums.end(), from, from + static_cast<std::ptrdiff_t>(tally_.sums()));
       }
@@ -102,8 +102,8 @@ std::uint64_t Evaluator::samples_of(Rank rank, std::uint64_t step) const {
   const ShardRange own = shards_of(rank, team_.world().size(), shards_);
   std::uint64_t samples = 0;
   for (int s = own.first; s < own.last; ++s)
-    samples += data::shard_slice(loader_.batches().at(step).samples, static_cast<std::uint64_t>(s),
-                                 static_cast<std::uint64_t>(shards_))
+    samples += data::shard_samples(loader_.batches().at(step).samples, static_cast<std::uint64_t>(s),
+                                   static_cast<std::uint64_t>(shards_))
                    .count;
   return samples;
 }
@@ -144,16 +144,17 @@ void Evaluator::gather_tallies(Tallies& t) {
   for (std::size_t i = 0; i < all.size(); ++i) t.counts[i % t.counts.size()] += all[i];
 }
 
-// This rank's slices of one batch, as many at a time as there are cores, so that each can be looked at in turn.
+// This rank's shards of one batch, as many at a time as there are cores, so that each can be looked at in turn.
 void Evaluator::run_batch(const data::Batch& batch, std::uint64_t step, std::span<ShardLoss> losses, Tallies& tallies,
                           const Look& each) {
   Cores& cores = team_.cores();
   const ShardRange own = shards_of(team_.world().rank(), team_.world().size(), shards_);
-  const std::uint64_t first_sample = own.count() > 0 ? batch.slice(static_cast<std::uint64_t>(own.first)).first : 0;
+  const std::uint64_t first_sample =
+      own.count() > 0 ? batch.samples_of(static_cast<std::uint64_t>(own.first)).first : 0;
   for (int s = own.first; s < own.last; ++s)
-    plans_.prepare(static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count));
-  auto run_slice = [&](int core, int s) {
-    if (batch.slice(static_cast<std::uint64_t>(s)).count == 0) return;
+    plans_.prepare(static_cast<std::int64_t>(batch.samples_of(static_cast<std::uint64_t>(s)).count));
+  auto run_shard = [&](int core, int s) {
+    if (batch.samples_of(static_cast<std::uint64_t>(s)).count == 0) return;
     const StepContext context{.step = static_cast<std::uint32_t>(step), .shard = static_cast<std::uint32_t>(s)};
     Executor& e = runners_[static_cast<std::size_t>(core)].run(batch, loader_.dataset().fields(), context,
                                                                carries_.empty() ? nullptr : &carries_);
@@ -162,15 +163,16 @@ void Evaluator::run_batch(const data::Batch& batch, std::uint64_t step, std::spa
     if (e.has_output("correct")) loss.correct = *reinterpret_cast<const float*>(e.output("correct").data());
     if (!tally_.reads_predictions()) return;
     const auto shard = static_cast<std::uint64_t>(s);
-    const std::uint64_t before = batch.slice(shard).first - first_sample;
+    const std::uint64_t before = batch.samples_of(shard).first - first_sample;
     const auto predictions = e.output(predicted_);
-    tally_.add({reinterpret_cast<const float*>(predictions.data()), predictions.size() / sizeof(float)},
-               batch.field(shard, target_field_),
-               std::span(tallies.sums)
-                   .subspan(tallies.next_sum + static_cast<std::size_t>(s - own.first) * tally_.sums(), tally_.sums()),
-               tallies.by_core[static_cast<std::size_t>(core)],
-               std::span(tallies.scores)
-                   .subspan(tallies.next_score + before * tally_.scores(), batch.slice(shard).count * tally_.scores()));
+    tally_.add(
+        {reinterpret_cast<const float*>(predictions.data()), predictions.size() / sizeof(float)},
+        batch.field(shard, target_field_),
+        std::span(tallies.sums)
+            .subspan(tallies.next_sum + static_cast<std::size_t>(s - own.first) * tally_.sums(), tally_.sums()),
+        tallies.by_core[static_cast<std::size_t>(core)],
+        std::span(tallies.scores)
+            .subspan(tallies.next_score + before * tally_.scores(), batch.samples_of(shard).count * tally_.scores()));
   };
   const auto advance = [&] {
     tallies.next_sum += static_cast<std::size_t>(own.count()) * tally_.sums();
@@ -179,7 +181,7 @@ void Evaluator::run_batch(const data::Batch& batch, std::uint64_t step, std::spa
   if (!each) {
     cores.run([&](int core) {
       const ShardRange range = shards_of(core, cores.count(), own.last - own.first);
-      for (int s = range.first; s < range.last; ++s) run_slice(core, own.first + s);
+      for (int s = range.first; s < range.last; ++s) run_shard(core, own.first + s);
     });
     advance();
     return;
@@ -187,10 +189,11 @@ void Evaluator::run_batch(const data::Batch& batch, std::uint64_t step, std::spa
   for (int first = own.first; first < own.last; first += cores.count()) {
     const int last = std::min(own.last, first + cores.count());
     cores.run([&](int core) {
-      if (first + core < last) run_slice(core, first + core);
+      if (first + core < last) run_shard(core, first + core);
     });
     for (int s = first; s < last; ++s)
-      if (const auto count = static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count); count > 0)
+      if (const auto count = static_cast<std::int64_t>(batch.samples_of(static_cast<std::uint64_t>(s)).count);
+          count > 0)
         each(batch, s, runners_[static_cast<std::size_t>(s - first)].executor(count));
   }
   advance();

@@ -1,6 +1,6 @@
 #pragma once
-// Loss, accuracy and other metrics of a model on a whole data set, on the cores of all ranks. What a slice is depends
-// on the data alone, and slices are summed in a fixed order, so the figures are the same bits for any number of cores
+// Loss, accuracy and other metrics of a model on a whole data set, on the cores of all ranks. What a shard is depends
+// on the data alone, and shards are summed in a fixed order, so the figures are the same bits for any number of cores
 // and ranks. Only reads the parameters.
 
 #include <functional>
@@ -32,7 +32,7 @@ class Evaluator {
   Evaluator(const models::Model& model, const ParameterTable& table, std::span<float> parameters, data::DatasetPtr data,
             std::int64_t batch, Team& team, std::vector<Metric> metrics = {});
 
-  // One pass over the data; collective. With one rank only: `each` (may be empty) is given every slice's executor after
+  // One pass over the data; collective. With one rank only: `each` (may be empty) is given every shard's executor after
   // it ran, in the order of samples and one at a time; `keep_going` (may be empty) is asked between batches, and if it
   // says no, the result is that of the batches so far.
   using Look = std::function<void(const data::Batch&, int shard, Executor&)>;
@@ -40,10 +40,10 @@ class Evaluator {
 
  private:
   struct Tallies {                     // of this rank
-    std::vector<double> sums, scores;  // of all slices and samples of all ranks, rank after rank
+    std::vector<double> sums, scores;  // of all shards and samples of all ranks, rank after rank
     std::vector<std::int64_t> counts;  // of this rank; after gathering of all of them
     std::vector<std::vector<std::int64_t>> by_core;
-    std::size_t next_sum = 0, next_score = 0;     // where this rank's next slice goes
+    std::size_t next_sum = 0, next_score = 0;     // where this rank's next shard goes
     std::vector<std::size_t> sums_of, scores_of;  // by rank
   };
   Tallies start_tallies();
@@ -60,7 +60,7 @@ class Evaluator {
   std::size_t target_field_;  // whose values the metrics compare predictions with
   const char* predicted_;     // the output that has them
   std::int64_t terms_per_sample_;
-  SlicePlans plans_;
+  MicroBatchPlans plans_;
   CarryStore carries_;
   std::vector<ShardRunner> runners_;  // by core
 };

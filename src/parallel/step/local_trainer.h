@@ -1,7 +1,7 @@
 #pragma once
 // Trains one replica of a model on the cores of one rank, without knowing of other ranks
-// (parallel/step/replica_trainer.h). For models with one phase. Allocates nothing in a step once every size of slice
-// has occurred. One thread drives it; the cores work inside.
+// (parallel/step/replica_trainer.h). For models with one phase. Allocates nothing in a step once every size of
+// micro-batch has occurred. One thread drives it; the cores work inside.
 
 #include <functional>
 #include <memory>

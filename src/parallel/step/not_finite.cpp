@@ -15,15 +15,15 @@ int shard_not_finite(const ComputePhase& phase) {
 namespace {
 
 std::optional<NotFinite::BadSample> bad_sample(const ShardCompute& compute, const data::Batch& batch, int shard) {
-  const data::Slice slice = batch.slice(static_cast<std::uint64_t>(shard));
+  const data::IndexRange samples = batch.samples_of(static_cast<std::uint64_t>(shard));
   const auto& fields = compute.settings().fields;
-  for (std::uint64_t i = 0; i < slice.count; ++i)
+  for (std::uint64_t i = 0; i < samples.count; ++i)
     for (std::size_t f = 0; f < fields.size(); ++f) {
       if (fields[f].dtype != DType::f32) continue;
       const std::size_t size = fields[f].bytes() / sizeof(float);
       const auto values = batch.field_as<float>(static_cast<std::uint64_t>(shard), f).subspan(i * size, size);
       if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); }))
-        return NotFinite::BadSample{slice.first + i, batch.cursor().epoch, fields[f].name};
+        return NotFinite::BadSample{samples.first + i, batch.cursor().epoch, fields[f].name};
     }
   return std::nullopt;
 }

@@ -31,17 +31,17 @@ class Predictor {
     std::uint64_t first = 0, count = 0;
     std::span<const float> numbers;
   };
-  // `each` is called by many cores at once, with the index of its slice in the batch (less than slices()); `after` by
-  // the caller's thread when all slices of a batch are done, with the samples done so far.
-  void run(const std::function<void(int slice, const Answers&)>& each,
+  // `each` is called by many cores at once, with the index of its shard in the batch (less than shards()); `after` by
+  // the caller's thread when all shards of a batch are done, with the samples done so far.
+  void run(const std::function<void(int shard, const Answers&)>& each,
            const std::function<void(std::uint64_t done)>& after);
-  int slices() const { return static_cast<int>(loader_.shards()); }
+  int shards() const { return static_cast<int>(loader_.shards()); }
 
  private:
   std::string output_;
   data::Loader loader_;
   Cores& cores_;
-  SlicePlans plans_;
+  MicroBatchPlans plans_;
   std::vector<ShardRunner> runners_;  // by core
   std::int64_t width_;
 };

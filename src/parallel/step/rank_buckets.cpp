@@ -11,7 +11,7 @@ namespace {
 std::vector<Bucket> quickest_buckets(ShardCompute& compute, ComputePhase& phase, const data::Batch& batch,
                                      const RankSum& sum) {
   // With more ranks than shards rank 0 may have none.
-  const Plan& plan = compute.plan(phase, static_cast<std::int64_t>(batch.slice(0).count));
+  const Plan& plan = compute.plan(phase, static_cast<std::int64_t>(batch.samples_of(0).count));
   const double shards = std::max(1, compute.shards_of_core(0).count());
   const double speed = std::max(1.0, plan.flops * shards / phase.seconds);
   // Buckets leave during the last shard.

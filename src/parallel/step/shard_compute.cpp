@@ -66,14 +66,14 @@ ShardCompute::ShardCompute(const ComputeSettings& settings, World& world, Cores&
 
 void ShardCompute::add_phase(const models::Phase& of_model, std::size_t index, const Update::Memory& memory) {
   const std::string prefix = of_model.name + " ";
-  auto make = [model = settings_.model, index](std::int64_t slice) {
-    return std::move(model->training(slice)[index].graph);
+  auto make = [model = settings_.model, index](std::int64_t samples) {
+    return std::move(model->training(samples)[index].graph);
   };
   phases_.push_back(std::make_unique<ComputePhase>(ComputePhase{
       .name = of_model.name,
       .loss_terms = of_model.loss_terms,
-      .plans = SlicePlans(make),
-      .carries = CarryStore(make(settings_.largest_slice), settings_.shards,
+      .plans = MicroBatchPlans(make),
+      .carries = CarryStore(make(settings_.largest_shard), settings_.shards,
                             [&](std::size_t bytes) { return memory(prefix + "carries", bytes); }),
       .segments = trained_segments(of_model.graph, table_),
       .losses = array_in<ShardLoss>(memory, prefix + "losses", static_cast<std::size_t>(settings_.shards))}));
@@ -94,9 +94,9 @@ ShardRange ShardCompute::shards_of_core(int core) const {
   return shards_of(split_.rank, split_.ranks, core, cores_.count(), settings_.shards);
 }
 
-const Plan& ShardCompute::plan(ComputePhase& phase, std::int64_t slice) {
-  phase.plans.prepare(slice);
-  return phase.plans.at(slice);
+const Plan& ShardCompute::plan(ComputePhase& phase, std::int64_t samples) {
+  phase.plans.prepare(samples);
+  return phase.plans.at(samples);
 }
 
 void ShardCompute::set_buckets(ComputePhase& phase, std::vector<Bucket> buckets) {
@@ -110,10 +110,10 @@ void ShardCompute::prepare(const data::Batch& batch) {
   const ShardRange own = own_shards();
   for (auto& phase : phases_) {
     for (int s = own.first; s < own.last; ++s) {
-      const auto slice = static_cast<std::int64_t>(batch.slice(static_cast<std::uint64_t>(s)).count);
-      phase->plans.prepare(slice);
-      if (slice > 0 && goes_node_by_node() && !phase->actions.contains(slice))
-        phase->actions[slice] = node_actions(phase->plans.at(slice).graph, table_, phase->buckets);
+      const auto samples = static_cast<std::int64_t>(batch.samples_of(static_cast<std::uint64_t>(s)).count);
+      phase->plans.prepare(samples);
+      if (samples > 0 && goes_node_by_node() && !phase->actions.contains(samples))
+        phase->actions[samples] = node_actions(phase->plans.at(samples).graph, table_, phase->buckets);
     }
     if (batch.cursor().batch == 0) phase->carries.reset(own.first, own.last);
     for (auto& missing : phase->missing) missing = busy_cores_;
@@ -127,7 +127,7 @@ void ShardCompute::run(ComputePhase& phase, int core, const data::Batch& batch, 
     reducer->start_step();
     const ShardRange range = shards_of_core(core);
     for (int s = range.first; s < range.last; ++s) {
-      const auto count = batch.slice(static_cast<std::uint64_t>(s)).count;
+      const auto count = batch.samples_of(static_cast<std::uint64_t>(s)).count;
       context.shard = static_cast<std::uint32_t>(s);
       context.share = static_cast<float>(static_cast<double>(count) / static_cast<double>(batch.samples()));
       if (hooks_.keep_going && core == 0 && s > range.first && !handed_in_ && !hooks_.keep_going()) handed_in_ = true;
@@ -140,7 +140,7 @@ void ShardCompute::run(ComputePhase& phase, int core, const data::Batch& batch, 
 void ShardCompute::run_shard(ComputePhase& phase, int core, const data::Batch& batch, StepContext context, bool last) {
   ShardReducer& reducer = *reducer_of(core);
   const auto shard = static_cast<std::size_t>(context.shard);
-  const auto samples = static_cast<std::int64_t>(batch.slice(shard).count);
+  const auto samples = static_cast<std::int64_t>(batch.samples_of(shard).count);
   const bool left_out = handed_in_ && static_cast<int>(context.shard) > shards_of_core(core).first;
   if (!left_out) samples_done_ += samples;
   if (core == 0) slow_down_.begin();
@@ -172,7 +172,8 @@ void ShardCompute::run_nodes(ComputePhase& phase, Executor& executor, int core, 
                              StepContext context, bool last) {
   const std::vector<Node>& nodes = executor.plan().graph.nodes();
   const std::vector<NodeActions>* actions = nullptr;
-  if (goes_node_by_node()) actions = &phase.actions.at(static_cast<std::int64_t>(batch.slice(context.shard).count));
+  if (goes_node_by_node())
+    actions = &phase.actions.at(static_cast<std::int64_t>(batch.samples_of(context.shard).count));
   const Watch& watch = hooks_.watch;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     if (hooks_.before_reading) {
@@ -200,11 +201,11 @@ void ShardCompute::run_nodes(ComputePhase& phase, Executor& executor, int core, 
 bool ShardCompute::offer_factors(const NodeActions& actions, const Executor& executor, const data::Batch& batch,
                                  std::uint64_t shard, std::size_t node) const {
   if (!hooks_.take_factors || actions.product < 0) return false;
-  const data::Slice slice = batch.slice(shard);
+  const data::IndexRange samples = batch.samples_of(shard);
   const Operands& o = executor.operands(node);
   const auto rows = static_cast<std::size_t>(o.in[0].type.shape[0]);
   return hooks_.take_factors({.product = static_cast<std::size_t>(actions.product),
-                              .first_row = (slice.first - batch.cursor().samples.first) * (rows / slice.count),
+                              .first_row = (samples.first - batch.cursor().samples.first) * (rows / samples.count),
                               .rows = rows,
                               .errors = o.in[0].f32(),
                               .inputs = o.in[1].f32()});
@@ -232,7 +233,7 @@ Executor& ShardCompute::load(ComputePhase& phase, const data::Batch& batch, int 
 double ShardCompute::flops_per_sample() {
   double flops = 0;
   for (auto& phase : phases_)
-    flops += plan(*phase, 8).flops / 8;  // per-sample work does not depend on the slice; eight fill a batch8 vector
+    flops += plan(*phase, 8).flops / 8;  // per-sample work does not depend on their number; eight fill a batch8 vector
   return flops;
 }
 
@@ -246,7 +247,7 @@ std::vector<ShardCompute::Profile> ShardCompute::profile(const data::Batch& batc
                                                          const std::function<double()>& now) {
   std::vector<Profile> profiles;
   for (auto& phase : phases_) {
-    phase->plans.prepare(static_cast<std::int64_t>(batch.slice(0).count));
+    phase->plans.prepare(static_cast<std::int64_t>(batch.samples_of(0).count));
     Executor& e = phase->runners[0].load(batch, settings_.fields, 0, nullptr);
     Profile p{phase->name, &e.plan().graph, std::vector<double>(e.plan().graph.nodes().size())};
     const StepContext context{.seed = settings_.seed, .loss_scale = 1.0f / static_cast<float>(batch.samples())};

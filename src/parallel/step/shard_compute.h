@@ -3,7 +3,7 @@
 // sums over neighbouring shards (collective/shard_tree.h); whoever owns this object sums them and updates the weights.
 //
 // One thread drives it: prepare(batch), then every core run(...) at the same time. Allocates nothing in a step once
-// every size of slice has occurred.
+// every size of micro-batch has occurred.
 
 #include <atomic>
 #include <functional>
@@ -30,7 +30,7 @@ struct ComputeSettings {
   std::vector<data::Field> fields;  // the data set's
   int shards = 1;                   // of a batch
   std::uint64_t seed = 1;
-  std::int64_t largest_slice =
+  std::int64_t largest_shard =
       1;  // samples of a shard; only models that carry values from step to step need to know it
   std::function<void(const ParameterTable&, std::span<float>)> start = {};  // as EngineSettings'
 };
@@ -50,7 +50,7 @@ struct ShardLoss {  // of one shard
 struct ComputePhase {
   std::string name;
   std::int64_t loss_terms;  // per sample
-  SlicePlans plans;
+  MicroBatchPlans plans;
   CarryStore carries;
   std::vector<TrainedSpan> segments;      // what it trains, in the order of offsets
   std::span<ShardLoss> losses;            // by shard, of all ranks
@@ -61,7 +61,7 @@ struct ComputePhase {
   // Only if there are hooks:
   std::vector<Bucket> buckets = {};
   std::vector<std::atomic<int>> missing = {};                     // cores that have not completed it, by bucket
-  std::map<std::int64_t, std::vector<NodeActions>> actions = {};  // by slice, for each node
+  std::map<std::int64_t, std::vector<NodeActions>> actions = {};  // by samples, for each node
 };
 
 class ShardCompute {
@@ -81,7 +81,7 @@ class ShardCompute {
 
   const std::vector<std::unique_ptr<ComputePhase>>& phases() const { return phases_; }
   void set_buckets(ComputePhase& phase, std::vector<Bucket> buckets);
-  const Plan& plan(ComputePhase& phase, std::int64_t slice);  // compiled if need be
+  const Plan& plan(ComputePhase& phase, std::int64_t samples);  // compiled if need be
 
   const ParameterTable& table() const { return table_; }
   std::span<float> parameters() { return parameters_; }

@@ -7,9 +7,9 @@
 
 namespace echelon {
 
-void SlicePlans::prepare(std::int64_t slice) {
-  if (slice <= 0 || plans_.contains(slice)) return;
-  plans_[slice] = std::make_unique<const Plan>(compile(make_(slice)));
+void MicroBatchPlans::prepare(std::int64_t samples) {
+  if (samples <= 0 || plans_.contains(samples)) return;
+  plans_[samples] = std::make_unique<const Plan>(compile(make_(samples)));
 }
 
 CarryStore::CarryStore(const Graph& graph, int shards, const std::function<std::span<std::byte>(std::size_t)>& memory) {
@@ -32,10 +32,10 @@ std::span<std::byte> CarryStore::of(int first, int last) {
                          static_cast<std::size_t>(last - first) * bytes_per_shard_);
 }
 
-Executor& ShardRunner::executor(std::int64_t slice) {
-  auto& slot = executors_[slice];
+Executor& ShardRunner::executor(std::int64_t samples) {
+  auto& slot = executors_[samples];
   if (!slot) {
-    const Plan& plan = plans_.at(slice);
+    const Plan& plan = plans_.at(samples);
     if (arenas_->empty() || arenas_->back().bytes() < plan.memory.arena_bytes)
       arenas_->emplace_back(plan.memory.arena_bytes);
     Buffer& arena = arenas_->back();
@@ -48,7 +48,7 @@ Executor& ShardRunner::executor(std::int64_t slice) {
 Executor& ShardRunner::load(const data::Batch& batch, const std::vector<data::Field>& fields, int shard,
                             CarryStore* carries) {
   const auto s = static_cast<std::uint64_t>(shard);
-  Executor& e = executor(static_cast<std::int64_t>(batch.slice(s).count));
+  Executor& e = executor(static_cast<std::int64_t>(batch.samples_of(s).count));
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const auto it = e.inputs().find(fields[f].name);
     if (it == e.inputs().end()) continue;
@@ -60,7 +60,7 @@ Executor& ShardRunner::load(const data::Batch& batch, const std::vector<data::Fi
     const std::span<const std::byte> kept = carries->of(shard);
     std::size_t at = 0;
     for (const auto& c : e.carries()) {
-      invariant(at + c.from.size() <= kept.size(), "the store has room for what the largest slice carries");
+      invariant(at + c.from.size() <= kept.size(), "the store has room for what the largest micro-batch carries");
       std::memcpy(c.from.data(), kept.data() + at, c.from.size());
       at += aligned(c.from.size());
     }

@@ -1,6 +1,7 @@
 #pragma once
-// Runs one graph of a model on the shards of a batch. `SlicePlans` holds the graph compiled for every size of slice
-// that occurs (the last batch of an epoch is smaller); `ShardRunner` is one core's memory and bound kernels for it.
+// Runs one graph of a model on the shards of a batch. `MicroBatchPlans` holds the graph compiled for every size of
+// micro-batch that occurs (the last batch of an epoch is smaller); `ShardRunner` is one core's memory and bound kernels
+// for it.
 
 #include <functional>
 #include <map>
@@ -13,12 +14,12 @@
 
 namespace echelon {
 
-// Compiled graphs by slice size, shared by all cores. prepare() from one thread; at() from many.
-class SlicePlans {
+// Compiled graphs by number of samples, shared by all cores. prepare() from one thread; at() from many.
+class MicroBatchPlans {
  public:
-  explicit SlicePlans(std::function<Graph(std::int64_t slice)> make) : make_(std::move(make)) {}
-  void prepare(std::int64_t slice);  // compiles it if it is not there yet; nothing for an empty slice
-  const Plan& at(std::int64_t slice) const { return *plans_.at(slice); }
+  explicit MicroBatchPlans(std::function<Graph(std::int64_t samples)> make) : make_(std::move(make)) {}
+  void prepare(std::int64_t samples);  // compiles it if it is not there yet; nothing for none
+  const Plan& at(std::int64_t samples) const { return *plans_.at(samples); }
 
  private:
   std::function<Graph(std::int64_t)> make_;
@@ -28,7 +29,7 @@ class SlicePlans {
 // The values that flow from step to step (graph/graph.h, Carry), one set for each shard: shards own them, not cores.
 class CarryStore {
  public:
-  // `graph` is that of the largest slice.
+  // `graph` is that of the largest micro-batch.
   CarryStore(const Graph& graph, int shards);
   // On memory of that many bytes, given by the caller.
   CarryStore(const Graph& graph, int shards, const std::function<std::span<std::byte>(std::size_t bytes)>& memory);
@@ -47,7 +48,7 @@ class CarryStore {
 // One core's executors. Belongs to that core's thread.
 class ShardRunner {
  public:
-  ShardRunner(const SlicePlans& plans, const ParameterTable& table, std::span<float> parameters,
+  ShardRunner(const MicroBatchPlans& plans, const ParameterTable& table, std::span<float> parameters,
               std::span<float> contributions, std::shared_ptr<std::vector<Buffer>> arenas)
       : plans_(plans),
         table_(table),
@@ -59,13 +60,14 @@ class ShardRunner {
   // be empty) is called instead of Executor::run.
   Executor& run(const data::Batch& batch, const std::vector<data::Field>& fields, const StepContext& step,
                 CarryStore* carries, const std::function<void(Executor&)>& execute = {});
-  // The executor for a slice, bound on first use, with the shard's samples in it: for profiles and post-mortems.
+  // The executor for so many samples, bound on first use, with the shard's samples in it: for profiles and
+  // post-mortems.
   Executor& load(const data::Batch& batch, const std::vector<data::Field>& fields, int shard, CarryStore* carries);
-  Executor& executor(std::int64_t slice);
+  Executor& executor(std::int64_t samples);
   std::size_t arena_bytes() const;
 
  private:
-  const SlicePlans& plans_;
+  const MicroBatchPlans& plans_;
   const ParameterTable& table_;
   std::span<float> parameters_, contributions_;
   std::shared_ptr<std::vector<Buffer>> arenas_;  // phases of one core take turns in the same memory

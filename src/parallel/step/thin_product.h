@@ -21,7 +21,7 @@ struct ThinProduct {
 };
 
 // The factors of one shard.
-struct FactorSlice {
+struct ShardFactors {
   std::size_t product = 0;    // which one
   std::size_t first_row = 0;  // of this shard, among those of the batch
   std::size_t rows = 0;
@@ -30,7 +30,7 @@ struct FactorSlice {
 };
 
 // Calls f(product, node) for every parameter of the graph whose contribution one node computes as such a product, in
-// the order of parameters. `rows` is that of the whole slice for which the graph was made.
+// the order of parameters. `rows` is that of all samples for which the graph was made.
 void for_each_thin_product(const Graph& graph, const ParameterTable& table,
                            const std::function<void(const ThinProduct&, std::size_t node)>& f);
 

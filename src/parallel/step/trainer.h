@@ -8,8 +8,8 @@
 // all cores of all ranks split the sum and the update. Where they do not, every rank has its own; sums go out in
 // buckets while backward still runs (parallel/step/rank_sum.h), and every rank does the whole update.
 //
-// Allocates nothing in a step once every size of slice has occurred. One thread of each rank drives it, all with the
-// same steps; the cores work inside step().
+// Allocates nothing in a step once every size of micro-batch has occurred. One thread of each rank drives it, all with
+// the same steps; the cores work inside step().
 
 #include <functional>
 #include <memory>
