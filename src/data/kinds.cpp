@@ -225,6 +225,8 @@ OpenSplit read_text_kind(OptionReader& table, const Path& fallback) {
   const std::string tokens = table.text("tokens", "");
   if (!tokens.empty() && table.has("vocabulary"))
     table.problem("vocabulary", "stands beside tokens, which says it already: keep one of them");
+  const auto encoding = pick<Encoding>(
+      table, "encoding", {{"utf-8", Encoding::utf8}, {"latin-1", Encoding::latin1}, {"utf-16", Encoding::utf16}});
   o.length = table.integer("length", 64, 1, 1 << 20);
   o.windows = pick<Windows>(table, "windows",
                             {{"random", Windows::random}, {"tiled", Windows::tiled}, {"streams", Windows::streams}});
@@ -252,7 +254,13 @@ OpenSplit read_text_kind(OptionReader& table, const Path& fallback) {
       if (options.vocabulary->level() != level)
         bad_input("{}: these are tokens of level = \"{}\": say that level", tokens, options.vocabulary->level());
     }
-    auto dataset = read_text_dataset(open_source(disk, file), split, options);
+    SourcePtr source = open_source(disk, file);
+    if (encoding != Encoding::utf8) {
+      if (!source->at(0, source->size()))
+        bad_input("{}: {} MiB are too much to be turned into UTF-8 here: iconv -t UTF-8", file, source->size() >> 20);
+      source = as_utf8(source, encoding);
+    }
+    auto dataset = read_text_dataset(source, split, options);
     *made = dataset->info().vocabulary;
     return dataset;
   };

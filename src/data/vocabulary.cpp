@@ -33,8 +33,10 @@ Character character_at(std::string_view text, std::size_t at, std::string_view n
   }
   constexpr char32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   if (!good || point < least[length] || !is_character(point))
-    bad_input("{}: at byte {}: expected UTF-8 text, found byte {:#04x} (use level = \"byte\" for other bytes)", name,
-              at, first);
+    bad_input(
+        "{}: at byte {}: expected UTF-8 text, found byte {:#04x} (set encoding = \"latin-1\" or \"utf-16\" if it "
+        "is that, or level = \"byte\" for any bytes)",
+        name, at, first);
   return {point, length};
 }
 

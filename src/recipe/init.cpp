@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/catalog.h"
+#include "data/encoding.h"
 #include "data/formats/folder.h"
 #include "data/kinds.h"
 #include "data/source.h"
 #include "data/table/encoder.h"
 #include "data/table/kind.h"
-#include "data/vocabulary.h"
 #include "recipe/init_choice.h"
 #include "recipe/toml.h"
 
@@ -195,26 +195,34 @@ void say_size(Options& data, const data::Dataset& pictures) {
     data.items["channels"].value = std::int64_t{1};
 }
 
-// Characters are those of UTF-8; other bytes are tokens as they are.
-bool is_utf8_file(Disk& disk, const Options& table) {
-  const auto path = table.items.find("path");
-  const auto* file = path == table.items.end() ? nullptr : std::get_if<std::string>(&path->second.value);
-  if (!file || !disk.exists(*file) || disk.is_directory(*file)) return true;
-  const data::SourcePtr source = data::open_source(disk, *file);
+// A text in another encoding than UTF-8: the recipe says which. Bytes that are no text are tokens as they are.
+void say_encoding(Disk& disk, Options& table, const std::string& file) {
+  if (!disk.exists(file) || disk.is_directory(file)) return;
+  const data::SourcePtr source = data::open_source(disk, file);
   const std::byte* bytes = source->at(0, source->size());
-  if (!bytes || source->size() == 0) return true;
-  try {
-    data::Vocabulary::characters({reinterpret_cast<const char*>(bytes), source->size()}, *file);
-    return true;
-  } catch (const BadInput&) {
-    return false;
-  }
+  if (!bytes) return;
+  const std::string_view text(reinterpret_cast<const char*>(bytes), source->size());
+  const data::Encoding found = data::find_encoding(text);
+  if (found == data::Encoding::utf8) return;
+  const auto no_text = [](char c) { return (c >= 0 && c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 127; };
+  if (found == data::Encoding::utf16)
+    table.items["encoding"].value = std::string("utf-16");
+  else if (std::ranges::any_of(text, no_text))
+    table.items["level"].value = std::string("byte");
+  else
+    table.items["encoding"].value = std::string("latin-1");
+}
+
+Options text_table(Disk& disk, const std::string& path) {
+  Options table = table_with("text", path);
+  say_encoding(disk, table, path);
+  return table;
 }
 
 }  // namespace
 
 Options guess_data(Disk& disk, const std::string& what, const std::string& kind) {
-  if (!kind.empty()) return table_with(kind, what);
+  if (!kind.empty()) return kind == "text" ? text_table(disk, what) : table_with(kind, what);
   if (data::find_in_catalog(what)) return table_with(what, "");
   if (what == "synthetic") return table_with(what, "");
   if (!disk.exists(what)) {
@@ -234,7 +242,8 @@ Options guess_data(Disk& disk, const std::string& what, const std::string& kind)
               shell_quoted(what));
   }
   if (data::is_table_name(what)) return table_with("table", what);
-  for (const auto& [end, format] : {std::pair{".npz", "npz"}, {".tar", "tar"}, {".txt", "text"}})
+  if (what.ends_with(".txt")) return text_table(disk, what);
+  for (const auto& [end, format] : {std::pair{".npz", "npz"}, {".tar", "tar"}})
     if (what.ends_with(end)) return table_with(format, what);
   if (data::is_picture(what))
     bad_input(
@@ -251,7 +260,6 @@ Options guess_data(Disk& disk, const std::string& what, const std::string& kind)
 std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& places) {
   const auto open = [&](const std::string& split) { return data::open_dataset(disk, table, split, places); };
   const bool text = std::get<std::string>(table.items.at("kind").value) == "text";
-  if (text && !is_utf8_file(disk, table)) table.items["level"].value = std::string("byte");
   say_size(table, *open("train"));
   const data::DatasetPtr train = open("train");
   data::DatasetPtr test;
@@ -307,7 +315,7 @@ std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& pl
   out += fmt::format("\n[optim]\n{}", choice.optim);
   out += R"(
 [schedule]
-name = "cosine"         # constant, step, cosine, polynomial
+name = "cosine"         # constant, step, cosine, polynomial, one_cycle, plateau
 warmup_epochs = 0.5     # the rate rises in a straight line first
 final = 0.0             # the last rate, as a share of optim.lr
 
@@ -320,9 +328,9 @@ final = 0.0             # the last rate, as a share of optim.lr
 # shards = 8            # parts of a batch that cores share; derived from the batch
 )";
   if (info.classes > 0)
-    out += "# target_accuracy = 0.99  # stop as soon as the test data are recognised so well\n";
+    out += "# target_accuracy = 0.99  # stop as soon as an evaluation is so good\n";
   else
-    out += "# target_loss = 0.01    # stop as soon as the loss on the test data is this low\n";
+    out += "# target_loss = 0.01    # stop as soon as an evaluation has a loss this low\n";
   out += "# patience = 3          # or after so many evaluations without a better one\n";
   if (const std::int64_t often = choice.epochs / 20; often > 1)
     out += fmt::format("eval_every_epochs = {0}\ncheckpoint_every_epochs = {0}\n", often);

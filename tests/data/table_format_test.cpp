@@ -16,7 +16,7 @@ SourcePtr table_text(std::string_view text) {
 }
 
 TEST(TableFormat, DelimiterDecimalAndHeaderAreFound) {
-  const auto found = [](std::string_view text) { return find_format(*table_text(text)); };
+  const auto found = [](std::string_view text) { return find_format(table_text(text)); };
   EXPECT_EQ(found("a,b\n1,2\n").delimiter, ',');
   EXPECT_EQ(found("a;b\n1;2\n").delimiter, ';');
   EXPECT_EQ(found("a\tb\n1\t2\n").delimiter, '\t');
@@ -41,7 +41,7 @@ TEST(TableFormat, WishesWin) {
   w.delimiter = ';';
   w.header = false;
   w.decimal = ',';
-  const TableFormat f = find_format(*table_text("a,b\n1,2\n"), w);
+  const TableFormat f = find_format(table_text("a,b\n1,2\n"), w);
   EXPECT_EQ(f.delimiter, ';');
   EXPECT_EQ(f.decimal, ',');
   EXPECT_FALSE(f.header);
@@ -49,7 +49,7 @@ TEST(TableFormat, WishesWin) {
 
 TEST(TableFormat, EncodingsBecomeUtf8) {
   const auto latin = table_text("ort,n\nZ\xFCrich,1\n");
-  const TableFormat f = find_format(*latin);
+  const TableFormat f = find_format(latin);
   EXPECT_EQ(f.encoding, Encoding::latin1);
   const auto utf8 = as_utf8(latin, f);
   const auto rows = read_rows(*utf8, f);
@@ -57,22 +57,23 @@ TEST(TableFormat, EncodingsBecomeUtf8) {
   ASSERT_TRUE(rows->next(cells));
   EXPECT_EQ(cells[0], "Z\xC3\xBCrich");
   const auto marked = table_text("\xEF\xBB\xBFort,n\nZ\xC3\xBCrich,1\n");
-  const TableFormat g = find_format(*marked);
+  const TableFormat g = find_format(marked);
   EXPECT_TRUE(g.byte_order_mark);
   EXPECT_EQ(g.encoding, Encoding::utf8);
   EXPECT_EQ(read_rows(*marked, g)->names()[0], "ort");
-  EXPECT_TRUE(says(complaint_of([] {
-                     find_format(
-                         *table_text(std::string_view("\xFF\xFE"
-                                                      "a\0",
-                                                      4)));
-                   }),
-                   "UTF-16"));
-  EXPECT_TRUE(says(complaint_of([] { find_format(*table_text(std::string_view("a,b\0c", 5))); }), "byte of zero"));
-  EXPECT_TRUE(says(complaint_of([] { find_format(*table_text(" \n\n")); }), "empty"));
+  const auto wide =
+      table_text(std::string_view("\xFF\xFE"
+                                  "a\0;\0b\0\n\0001\0;\0002\0\n\0",
+                                  18));
+  const TableFormat h = find_format(wide);
+  EXPECT_EQ(h.encoding, Encoding::utf16);
+  EXPECT_EQ(h.delimiter, ';');
+  EXPECT_EQ(read_rows(*as_utf8(wide, h), h)->names(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(says(complaint_of([] { find_format(table_text(std::string_view("a,b\0c", 5))); }), "byte of zero"));
+  EXPECT_TRUE(says(complaint_of([] { find_format(table_text(" \n\n")); }), "empty"));
   FormatWishes wish;
   wish.encoding = Encoding::utf8;
-  EXPECT_TRUE(says(complaint_of([&] { find_format(*latin, wish); }), "not UTF-8"));
+  EXPECT_TRUE(says(complaint_of([&] { find_format(latin, wish); }), "not UTF-8"));
 }
 
 TEST(TableFormat, NamesAreUnique) {
@@ -85,7 +86,7 @@ TEST(TableFormat, NamesAreUnique) {
 TEST(TableFormat, RowsOfAnotherLengthAreRefusedWithTheDelimiter) {
   const std::string complaint = complaint_of([] {
     const auto source = table_text("a,b\n1,2\n3\n4,5\n6,7,8\n");
-    profile_table(*source, find_format(*source));
+    profile_table(*source, find_format(source));
   });
   EXPECT_TRUE(says(complaint, "expected 2 cells on every line, but line 3 has 1, line 5 has 3"));
   EXPECT_TRUE(says(complaint, "delimiter"));
@@ -94,7 +95,7 @@ TEST(TableFormat, RowsOfAnotherLengthAreRefusedWithTheDelimiter) {
 TEST(TableFormat, JsonLinesHaveTheirColumnsInTheOrderOfTheText) {
   const auto source =
       table_text("{\"zoo\": 1, \"b\": {\"inner\": 2}, \"ape\": 3}\n{\"new\": 1, \"ape\": 4, \"c\": 2}\n");
-  const auto rows = read_rows(*source, find_format(*source));
+  const auto rows = read_rows(*source, find_format(source));
   std::vector<std::string_view> cells;
   while (rows->next(cells)) {
   }
@@ -103,7 +104,7 @@ TEST(TableFormat, JsonLinesHaveTheirColumnsInTheOrderOfTheText) {
 
 TEST(TableFormat, JsonLinesMayAddColumns) {
   const auto source = table_text("{\"a\": 1, \"b\": \"x\"}\n\n{\"c\": true, \"a\": null}\r\n{\"b\": [1, 2]}\n");
-  const TableFormat f = find_format(*source);
+  const TableFormat f = find_format(source);
   EXPECT_TRUE(f.json_lines);
   const TableProfile p = profile_table(*source, f);
   ASSERT_EQ(p.columns.size(), 3u);
@@ -115,7 +116,7 @@ TEST(TableFormat, JsonLinesMayAddColumns) {
   EXPECT_EQ(p.columns[2].booleans, 1u);
   EXPECT_TRUE(says(complaint_of([] {
                      const auto bad = table_text("{\"a\": 1}\n[1]\n");
-                     profile_table(*bad, find_format(*bad));
+                     profile_table(*bad, find_format(bad));
                    }),
                    "line 2: expected a JSON object"));
 }
@@ -126,7 +127,7 @@ TEST(TableProfile, TypesFollowFromTheCells) {
     text += fmt::format("{},{},{},2024-01-{:02},name {},NA\n", i * 0.5, i % 2 ? "yes" : "no", i % 3 ? "red" : "blue",
                         i % 28 + 1, i);
   const auto source = table_text(text);
-  const TableProfile p = profile_table(*source, find_format(*source));
+  const TableProfile p = profile_table(*source, find_format(source));
   const auto type = [&](std::size_t c) { return type_of(p.columns[c]); };
   EXPECT_EQ(type(0), ColumnType::number);
   EXPECT_EQ(type(1), ColumnType::boolean);
@@ -141,7 +142,7 @@ TEST(TableProfile, TypesFollowFromTheCells) {
 TEST(TableProfile, DateOrderIsTheOneThatFitsAllCells) {
   const auto order = [](const char* text) {
     const auto source = table_text(text);
-    return date_order_of(profile_table(*source, find_format(*source)).columns[0]);
+    return date_order_of(profile_table(*source, find_format(source)).columns[0]);
   };
   EXPECT_EQ(order("d,x\n13/02/2024,1\n01/02/2024,2\n"), DateOrder::day_first);
   EXPECT_EQ(order("d,x\n02/13/2024,1\n01/02/2024,2\n"), DateOrder::month_first);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/listed.h"
 #include "cli/answers/input_samples.h"
 #include "cli/answers/number_rows.h"
 #include "data/catalog.h"
@@ -173,6 +174,9 @@ InputReader::Part InputReader::from_words(const std::string& text) const {
   const bool path = text.find('/') != std::string::npos && !several;  // a cell may have a date such as 3/17/2024
   if (path || !(encoder_ || several || number))
     bad_input("'{}' is neither a file nor a folder, and no row of cells with commas between them", text);
+  if (encoder_ && !several && encoder_->columns_read().size() > 1)
+    bad_input("'{}': there is no such file or folder; a row has {} cells with commas between them: {}", text,
+              encoder_->columns_read().size(), listed(encoder_->columns_read()));
   Part part = from_table(data::memory_source("'" + text + "'", bytes_of(text + "\n")), true);
   part.name = [text](std::uint64_t) { return text; };
   part.small = true;

@@ -43,7 +43,7 @@ void summarise_words(ColumnSummary& s, const ColumnProfile& profile) {
 }  // namespace
 
 TableSummary describe_table(const SourcePtr& given, const TableOptions& options) {
-  const TableFormat format = find_format(*given, options.format);
+  const TableFormat format = find_format(given, options.format);
   const SourcePtr source = as_utf8(given, format);
   const TableProfile profile = profile_table(*source, format, options.missing_values);
   TableSummary summary{.file = given->name(), .format = format, .rows = profile.rows};

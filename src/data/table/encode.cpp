@@ -200,8 +200,9 @@ Table TableEncoder::read(const SourcePtr& given, bool with_targets, const Format
   FormatWishes w = wishes;
   w.usual_decimal = decimal_;
   if (!header_ && !w.header) w.header = false;
-  TableFormat format = find_format(*given, w);
+  TableFormat format = find_format(given, w);
   SourcePtr source = as_utf8(given, format);
+  std::uint64_t added_lines = 0;
   if (!format.json_lines && !format.header) {
     std::vector<std::string> targets;
     for (const Target& t : targets_) targets.push_back(t.name);
@@ -212,8 +213,11 @@ Table TableEncoder::read(const SourcePtr& given, bool with_targets, const Format
     all.insert(all.end(), bytes + (format.byte_order_mark ? 3 : 0), bytes + source->size());
     source = memory_source(given->name(), std::move(all));
     format.header = true;
+    added_lines = 1;
   }
-  return read_table(*source, format, wanted(with_targets), missing_values_);
+  Table table = read_table(*source, format, wanted(with_targets), missing_values_, added_lines);
+  if (added_lines > 0) table.format.header = false;
+  return table;
 }
 
 Table TableEncoder::read_row(const SourcePtr& row) const {

@@ -199,7 +199,7 @@ std::vector<Field> TableEncoder::fields(bool with_target) const {
 
 std::vector<WantedColumn> TableEncoder::wanted(bool with_targets) const {
   std::vector<WantedColumn> wanted;
-  for (const Feature& f : features_) wanted.push_back({f.name, f.type, f.date_order, false});
+  for (const Feature& f : features_) wanted.push_back({f.name, f.type, f.date_order, false, !with_targets});
   if (with_targets)
     for (const Target& t : targets_) wanted.push_back({t.name, t.type, DateOrder::year_first, true});
   return wanted;

@@ -87,11 +87,12 @@ class TableEncoder {
     return targets_[target].mean + targets_[target].deviation * predicted;
   }
 
+  std::vector<std::string> columns_read() const;  // those that are features
+
  private:
   void fit_feature(const TableColumn& column, const SchemaColumn& schema, std::span<const std::uint64_t> rows,
                    const TableOptions& options);
   void fit_target(const TableColumn& column, std::span<const std::uint64_t> rows, const TableOptions& options);
-  std::vector<std::string> columns_read() const;
   std::vector<std::int32_t> classes_of(const TableColumn& column) const;  // of each word; -1: none
 
   std::vector<Feature> features_;

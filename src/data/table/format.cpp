@@ -11,28 +11,6 @@
 
 namespace echelon::data {
 
-bool is_utf8(std::string_view s) {
-  for (std::size_t i = 0; i < s.size();) {
-    const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(s[k]); };
-    const unsigned first = byte(i);
-    if (first < 0x80) {
-      ++i;
-      continue;
-    }
-    const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (first < 0xC2 || first > 0xF4 || i + length > s.size()) return false;
-    std::uint32_t point = first & (0xFFu >> (length + 1));
-    for (std::size_t k = 1; k < length; ++k) {
-      if ((byte(i + k) & 0xC0u) != 0x80) return false;
-      point = point << 6 | (byte(i + k) & 0x3Fu);
-    }
-    constexpr std::array<std::uint32_t, 5> least = {0, 0, 0x80, 0x800, 0x10000};
-    if (point < least[length] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return false;
-    i += length;
-  }
-  return true;
-}
-
 namespace {
 
 constexpr std::size_t rows_to_look_at = 1000;
@@ -135,8 +113,6 @@ std::string_view delimiter_words(char delimiter) {
 
 }  // namespace
 
-std::string_view name_of(Encoding encoding) { return encoding == Encoding::utf8 ? "UTF-8" : "Latin-1"; }
-
 std::string to_string(const TableFormat& f) {
   const std::string encoding =
       fmt::format("{}{}", name_of(f.encoding), f.byte_order_mark ? " with a byte order mark" : "");
@@ -148,18 +124,19 @@ std::string to_string(const TableFormat& f) {
                      f.header ? "with a header" : "without a header");
 }
 
-TableFormat find_format(const Source& source, const FormatWishes& wishes) {
+TableFormat find_format(const SourcePtr& given, const FormatWishes& wishes) {
+  const Encoding encoding = wishes.encoding.value_or(find_encoding(text_of(*given)));
+  const SourcePtr whole = encoding == Encoding::utf16 ? as_utf8(given, encoding) : given;
+  const Source& source = *whole;
   const std::string_view text = text_of(source);
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
-    bad_input("{}: this is UTF-16; convert it: iconv -f UTF-16 -t UTF-8", source.name());
   if (const auto zero = text.find('\0'); zero != std::string_view::npos)
     corrupt(source, zero, "text", "a byte of zero (is it a table in text?)");
   TableFormat f;
   f.byte_order_mark = text.starts_with(utf8_mark);
-  const bool utf8 = is_utf8(text);
-  if (wishes.encoding == Encoding::utf8 && !utf8)
-    bad_input("{}: this is not UTF-8; set encoding = \"latin-1\", or leave it to be found", source.name());
-  f.encoding = wishes.encoding.value_or(utf8 ? Encoding::utf8 : Encoding::latin1);
+  if (wishes.encoding == Encoding::utf8 && !is_utf8(text))
+    bad_input("{}: this is not UTF-8; set encoding = \"latin-1\" or \"utf-16\", or leave it to be found",
+              source.name());
+  f.encoding = encoding;
   const std::string_view content = f.byte_order_mark ? text.substr(utf8_mark.size()) : text;
   const auto begin = content.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) bad_input("{}: the file is empty", source.name());
@@ -173,22 +150,6 @@ TableFormat find_format(const Source& source, const FormatWishes& wishes) {
   return f;
 }
 
-SourcePtr as_utf8(const SourcePtr& source, const TableFormat& format) {
-  if (format.encoding == Encoding::utf8) return source;
-  const std::string_view text = text_of(*source);
-  std::vector<std::byte> out;
-  out.reserve(text.size() + static_cast<std::size_t>(std::ranges::count_if(
-                                text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; })));
-  for (const char c : text) {
-    const auto point = static_cast<unsigned char>(c);
-    if (point < 0x80) {
-      out.push_back(static_cast<std::byte>(point));
-    } else {
-      out.push_back(static_cast<std::byte>(0xC0 | point >> 6));
-      out.push_back(static_cast<std::byte>(0x80 | (point & 0x3F)));
-    }
-  }
-  return memory_source(source->name(), std::move(out));
-}
+SourcePtr as_utf8(const SourcePtr& source, const TableFormat& format) { return as_utf8(source, format.encoding); }
 
 }  // namespace echelon::data

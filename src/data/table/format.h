@@ -5,12 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "data/source.h"
+#include "data/encoding.h"
 
 namespace echelon::data {
-
-enum class Encoding : std::uint8_t { utf8, latin1 };
-std::string_view name_of(Encoding encoding);
 
 struct TableFormat {
   bool json_lines = false;  // one JSON object a line; nothing below but `encoding` matters then
@@ -36,11 +33,8 @@ struct FormatWishes {
 };
 
 // Looks at all bytes for the encoding, and at the first 1,000 rows for the rest. BadInput for what is no text (bytes of
-// zero, UTF-16), an empty file, or a file too large to lie in memory.
-TableFormat find_format(const Source& source, const FormatWishes& wishes = {});
-
-// Whether all of it is UTF-8, without code points that are written too long or do not exist.
-bool is_utf8(std::string_view text);
+// zero), an empty file, or a file too large to lie in memory.
+TableFormat find_format(const SourcePtr& source, const FormatWishes& wishes = {});
 
 // The source's text as UTF-8: itself, or a copy of what was in another encoding.
 SourcePtr as_utf8(const SourcePtr& source, const TableFormat& format);

@@ -31,8 +31,9 @@ FormatWishes read_format_wishes(OptionReader& table) {
     table.problem("decimal", "is the same character as data.delimiter");
   const std::string header = table.choice("header", "automatic", {"automatic", "yes", "no"});
   if (header != "automatic") w.header = header == "yes";
-  const std::string encoding = table.choice("encoding", "automatic", {"automatic", "utf-8", "latin-1"});
-  if (encoding != "automatic") w.encoding = encoding == "utf-8" ? Encoding::utf8 : Encoding::latin1;
+  const std::string encoding = table.choice("encoding", "automatic", {"automatic", "utf-8", "latin-1", "utf-16"});
+  if (encoding != "automatic")
+    w.encoding = encoding == "utf-8" ? Encoding::utf8 : encoding == "latin-1" ? Encoding::latin1 : Encoding::utf16;
   return w;
 }
 

@@ -164,7 +164,7 @@ class EncodedPart : public Dataset {
 }  // namespace
 
 TableFilePtr read_table_file(const SourcePtr& given, const TableOptions& options) {
-  const TableFormat format = find_format(*given, options.format);
+  const TableFormat format = find_format(given, options.format);
   const SourcePtr source = as_utf8(given, format);
   const TableProfile profile = profile_table(*source, format, options.missing_values);
   TableSchema schema = make_schema(profile, options);
@@ -191,7 +191,7 @@ TableFilePtr read_table_file(const SourcePtr& given, const TableOptions& options
 TableFilePtr read_table_file_like(const SourcePtr& given, const TableFilePtr& train) {
   FormatWishes wishes = train->options.format;
   if (!wishes.header && !train->table.format.json_lines) wishes.header = train->table.format.header;
-  const TableFormat format = find_format(*given, wishes);
+  const TableFormat format = find_format(given, wishes);
   const SourcePtr source = as_utf8(given, format);
   const auto wanted = wanted_by(train->schema);
   Table table = read_table(*source, format, wanted, train->options.missing_values);

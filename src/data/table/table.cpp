@@ -55,7 +55,8 @@ class ColumnReader {
       return refuse(cell, line, "true, false, yes, no, 1 or 0");
     }
     if (wanted_.type == ColumnType::date) {
-      const auto date = cell_date(cell, wanted_.date_order);
+      auto date = cell_date(cell, wanted_.date_order);
+      if (!date) date = cell_date(cell, DateOrder::year_first);  // which cannot be taken for another
       if (!date) return refuse(cell, line, fmt::format("a date, {}", name_of(wanted_.date_order)));
       column_.times = column_.times || date->has_time;
       return date->days;
@@ -110,7 +111,7 @@ const TableColumn* Table::find(std::string_view name) const {
 }
 
 Table read_table(const Source& source, const TableFormat& format, std::span<const WantedColumn> wanted,
-                 std::span<const std::string> missing_values) {
+                 std::span<const std::string> missing_values, std::uint64_t added_lines) {
   const auto rows = read_rows(source, format);
   check_table_memory(source, wanted.size());
   Table table{.file = source.name(), .format = format, .fingerprint = fingerprint_of(source)};
@@ -127,11 +128,22 @@ Table read_table(const Source& source, const TableFormat& format, std::span<cons
         if (wanted[w].name == rows->names()[known]) places[w] = known;
   };
   const auto check_places = [&] {
-    std::vector<std::string> lacking;
-    for (std::size_t w = 0; w < wanted.size(); ++w)
-      if (places[w] == absent) lacking.push_back(wanted[w].name);
+    std::vector<std::string> lacking, others = rows->names();
+    std::erase_if(others, [&](const std::string& name) {
+      return std::ranges::find(wanted, name, &WantedColumn::name) != wanted.end();
+    });
+    const bool all = std::ranges::all_of(places, [](std::size_t place) { return place == absent; });
+    std::string guesses;
+    for (std::size_t w = 0; w < wanted.size(); ++w) {
+      if (places[w] != absent) continue;
+      const std::string guess = did_you_mean(wanted[w].name, others);
+      if (format.json_lines && wanted[w].may_lack && guess.empty() && !all) continue;
+      lacking.push_back(wanted[w].name);
+      if (!guess.empty()) guesses += fmt::format("{} for '{}'", guess.substr(0, guess.size() - 1), wanted[w].name);
+    }
     if (!lacking.empty())
-      bad_input("{}: there is no column {}; it has: {}", source.name(), listed(lacking), listed(rows->names()));
+      bad_input("{}: there {} {}; it has: {}{}", source.name(), lacking.size() == 1 ? "is no column" : "are no columns",
+                listed(lacking), listed(rows->names()), guesses.empty() ? "" : guesses + "?");
   };
   find_places();
   if (!format.json_lines) check_places();
@@ -149,9 +161,9 @@ Table read_table(const Source& source, const TableFormat& format, std::span<cons
       continue;
     }
     for (std::size_t w = 0; w < wanted.size(); ++w)
-      readers[w].add(missing[w] ? std::string_view() : cells[places[w]], missing[w], rows->line());
+      readers[w].add(missing[w] ? std::string_view() : cells[places[w]], missing[w], rows->line() - added_lines);
     if (problems.size() >= most_problems) refuse_cells(source, problems, false);
-    table.lines.push_back(static_cast<std::uint32_t>(rows->line()));
+    table.lines.push_back(static_cast<std::uint32_t>(rows->line() - added_lines));
     ++table.rows;
   }
   check_places();

@@ -40,11 +40,15 @@ struct WantedColumn {
   ColumnType type = ColumnType::number;
   DateOrder date_order = DateOrder::year_first;
   bool target = false;  // rows without it are left out
+  // JSON lines may lack it in every row, as a key that some objects lack is missing there; but a key that looks like a
+  // slip of it is refused.
+  bool may_lack = false;
 };
 
-// Reads the wanted columns of a source in UTF-8. BadInput naming line and column for a cell that does not have the
+// Reads the wanted columns of a source in UTF-8, before whose own lines stand `added_lines` that messages do not count.
+// BadInput naming line and column for a cell that does not have the
 // column's type, for columns that are not there, and for a table that would not fit into memory.
 Table read_table(const Source& source, const TableFormat& format, std::span<const WantedColumn> wanted,
-                 std::span<const std::string> missing_values);
+                 std::span<const std::string> missing_values, std::uint64_t added_lines = 0);
 
 }  // namespace echelon::data
