@@ -81,15 +81,22 @@ void draw(Dots& dots, const Series& s, const PlotAxes& axes, bool log_y, int own
   }
 }
 
-std::string legend(std::span<const Series> series, bool colour, bool letters) {
-  std::string text;
+// The series and their marks, and what they are over, in lines of at most `columns`.
+std::vector<std::string> legend(std::span<const Series> series, const std::string& over, int columns, bool colour,
+                                bool letters) {
+  std::vector<std::string> lines{""};
+  const auto add = [&](const std::string& entry) {
+    if (!lines.back().empty() && display_width(lines.back()) + 3 + display_width(entry) > columns) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : "   ") + entry;
+  };
   for (std::size_t i = 0; i < series.size(); ++i) {
     const std::string mark = letters  ? std::string(1, static_cast<char>('a' + i % 26))
                              : colour ? fmt::format("\033[{}m━━\033[0m", colours[i % colours.size()])
                                       : "━━";
-    text += fmt::format("{}{} {}", i ? "   " : "", mark, series[i].name);
+    add(fmt::format("{} {}", mark, series[i].name));
   }
-  return text;
+  if (!over.empty()) add("over " + over);
+  return lines;
 }
 
 // The labels of the x axis, centred below their marks, none over another.
@@ -111,7 +118,10 @@ std::string x_labels(const Axis& axis, int columns) {
 
 std::string plot_text(std::span<const Series> series, const PlotOptions& options, int columns, int rows, bool colour) {
   const bool letters = !colour && series.size() > 1;
-  const int extra = 2 + !options.title.empty() + !series.empty();  // axis, labels, title, legend
+  constexpr int usual_margin = 10;  // the labels of the y axis are hardly ever wider
+  std::vector<std::string> names;
+  if (!series.empty()) names = legend(series, options.x_label, std::max(4, columns - usual_margin), colour, letters);
+  const int extra = 2 + !options.title.empty() + static_cast<int>(names.size());  // axis, labels, title, legend
   const int plot_rows = std::max(2, rows - extra);
   PlotAxes axes = axes_of(series, options.log_y, std::max(2, columns / 12), std::max(2, plot_rows / 3));
   std::size_t margin = 1;
@@ -144,9 +154,7 @@ std::string plot_text(std::span<const Series> series, const PlotOptions& options
   for (const char mark : marked) bottom += mark ? "┬" : "─";
   add(bottom);
   add(fmt::format("{:{}}  {}", "", margin, axes.empty ? "no points" : x_labels(axes.x, plot_columns)));
-  if (!series.empty())
-    add(fmt::format("{:{}}  {}{}", "", margin, legend(series, colour, letters),
-                    options.x_label.empty() ? "" : "   over " + options.x_label));
+  for (const std::string& line : names) add(fmt::format("{:{}}  {}", "", margin, line));
   return text;
 }
 

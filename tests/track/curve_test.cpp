@@ -32,6 +32,15 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+TEST(Plot, EverySeriesIsNamedHoweverManyThereAre) {
+  std::vector<Series> many;
+  for (int i = 0; i < 9; ++i) many.push_back(falling("run-" + std::to_string(i) + " train_loss", 20));
+  const std::string text = plot_text(many, {"", "step", "", false}, 60, 12, false);
+  for (const Series& s : many) EXPECT_TRUE(says(text, s.name));
+  EXPECT_TRUE(says(text, "over step"));
+  for (const std::string& line : lines_of(text)) EXPECT_LE(display_width(line), 60);
+}
+
 TEST(Axis, ShowsTheWholeRangeWithRoundMarks) {
   for (const auto& [low, high] :
        {std::pair{0.0, 1.0}, {0.013, 2.7}, {-5.0, 3.0}, {1e-7, 3e-7}, {0.0, 123456.0}, {7.0, 7.0}}) {
