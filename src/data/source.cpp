@@ -9,6 +9,7 @@
 #include "data/fingerprint.h"
 #include "data/hash_cache.h"
 #include "data/inflate.h"
+#include "tensor/buffer.h"
 #include "world/os/host.h"
 
 namespace echelon::data {
@@ -30,21 +31,20 @@ class MemorySource : public Source {
   std::vector<std::byte> bytes_;
 };
 
-// A whole file, read into memory that nobody cleared first.
+// A whole file. A large one lies on huge pages: with small ones, most of the time of reading it would go into them.
 class LoadedSource : public Source {
  public:
-  LoadedSource(std::string name, std::uint64_t size, File& file)
-      : Source(std::move(name), size), bytes_(std::make_unique_for_overwrite<std::byte[]>(size + 1)) {
-    if (file.read_at(0, {bytes_.get(), size}) != size)
+  LoadedSource(std::string name, std::uint64_t size, File& file) : Source(std::move(name), size), bytes_(size + 1) {
+    if (file.read_at(0, {bytes_.data(), size}) != size)
       bad_input("{}: the file became shorter while it was read", this->name());
-    set_memory(bytes_.get());
+    set_memory(bytes_.data());
   }
 
  private:
   void do_read(std::uint64_t offset, std::span<std::byte> into) const override {
-    std::copy_n(bytes_.get() + offset, into.size(), into.begin());
+    std::copy_n(bytes_.data() + offset, into.size(), into.begin());
   }
-  std::unique_ptr<std::byte[]> bytes_;
+  Buffer bytes_;
 };
 
 class FileSource : public Source {

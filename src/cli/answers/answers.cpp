@@ -1,10 +1,10 @@
 #include "cli/answers/answers.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -54,14 +54,16 @@ std::vector<std::size_t> ranked(std::span<const float> probabilities, std::size_
 template <class Number>
 void add_number(std::string& out, Number x) {
   std::array<char, 32> text;
-  out.append(text.data(), std::to_chars(text.data(), text.data() + text.size(), x).ptr);
+  out.append(text.data(), fmt::format_to(text.data(), FMT_COMPILE("{}"), x));
 }
 
 // Names come from files: whatever is no UTF-8 in them is replaced.
-std::string json_text(const std::string& text) {
+void add_json_text(std::string& out, const std::string& text) {
   const auto plain = [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; };
-  if (std::ranges::all_of(text, plain)) return '"' + text + '"';
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (std::ranges::all_of(text, plain))
+    out += '"', out += text, out += '"';
+  else
+    out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 template <class Number>
@@ -76,7 +78,10 @@ void add_json_number(std::string& out, Number x) {
 
 AnswerText::AnswerText(AnswerFormat format, AnswerMeaning meaning, std::function<std::string(std::uint64_t)> input_name)
     : format_(format), meaning_(std::move(meaning)), input_name_(std::move(input_name)) {
-  for (const std::string& name : meaning_.names) json_names_.push_back(json_text(name));
+  for (const std::string& name : meaning_.names) {
+    add_json_text(json_names_.emplace_back(), name);
+    json_keys_.push_back((json_keys_.empty() ? "" : ",") + json_names_.back() + ':');
+  }
 }
 
 double AnswerText::number(std::size_t i, std::span<const float> numbers) const {
@@ -159,9 +164,7 @@ void AnswerText::add_json_numbers(std::string& out, const char* key, std::span<c
   out += key;
   out += "\":{";
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    out += i ? "," : "";
-    out += json_names_[i];
-    out += ':';
+    out += json_keys_[i];
     if (is(Kind::numbers))
       add_json_number(out, number(i, numbers));
     else
@@ -172,7 +175,7 @@ void AnswerText::add_json_numbers(std::string& out, const char* key, std::span<c
 
 void AnswerText::add_json(std::string& out, std::uint64_t sample, std::span<const float> numbers) const {
   out += "{\"input\":";
-  out += json_text(input_name_(sample));
+  add_json_text(out, input_name_(sample));
   if (is(Kind::numbers)) {
     add_json_numbers(out, "prediction", numbers);
   } else if (is(Kind::labels)) {

@@ -46,6 +46,7 @@ class AnswerText {
   AnswerFormat format_;
   AnswerMeaning meaning_;
   std::vector<std::string> json_names_;  // in quotes
+  std::vector<std::string> json_keys_;   // the same as keys of one object: with a colon behind, and a comma before
   std::function<std::string(std::uint64_t)> input_name_;
 };
 
