@@ -113,10 +113,10 @@ void print_result(std::ostream& out, const PreparedRun& p, const std::optional<P
   out << fmt::format("  echelon runs show {}\n", run);
   out << "  echelon board\n";
   const models::Task task = p.model->task();
-  if (!stopped && (task == models::Task::classify || task == models::Task::regress) && p.test)
-    out << fmt::format("  echelon eval {} --errors\n", run);
-  if (!stopped &&
-      (task == models::Task::classify || task == models::Task::regress || task == models::Task::multi_label))
+  const bool answers =
+      task == models::Task::classify || task == models::Task::regress || task == models::Task::multi_label;
+  if (!stopped && answers && p.test) out << fmt::format("  echelon eval {} --errors\n", run);
+  if (!stopped && answers)
     out << fmt::format("  echelon predict {} {} -o answers.csv\n", run,
                        p.plain.table                         ? "NEW.csv"
                        : p.plain.fields[0].shape.rank() == 3 ? "PICTURES/"

@@ -153,6 +153,36 @@ class OwnData(unittest.TestCase):
         self.assertEqual(price, whole)
         self.assertIn("area, rooms, city", run("predict", "a", "120,4", cwd=self.at, ok=False).stderr)
 
+    def test_json_rows_may_lack_keys_but_not_misspell_them(self):
+        chance = random.Random(9)
+        rows = [{"size": chance.random(), "colour": chance.choice(["red", "blue"]), "day": f"{chance.randint(10, 28)}.03.2024"} for _ in range(80)]
+        self.write("things.jsonl", "".join(json.dumps({**row, "price": 5 * row["size"]}) + "\n" for row in rows))
+        run("init", "things.jsonl", "--label", "price", cwd=self.at)
+        run("train", "things.toml", "--run", "a", "--set", "train.epochs=1", cwd=self.at)
+        lacking = run("predict", "a", '{"size": 0.5, "colour": "red"}', cwd=self.at)
+        self.assertIn("column 'day': 1 of 1 rows have no value", lacking.stderr)
+        slip = run("predict", "a", '{"size": 0.5, "color": "red", "day": "11.03.2024"}', cwd=self.at, ok=False)
+        self.assertEqual(slip.returncode, 2)
+        self.assertIn("did you mean 'color' for 'colour'?", slip.stderr)
+        same = [run("predict", "a", json.dumps({"size": 0.5, "colour": "red", "day": day}), "--json", cwd=self.at).stdout
+                for day in ("11.03.2024", "2024-03-11")]
+        self.assertEqual(*[json.loads(text)["prediction"] for text in same])
+        wrong = run("predict", "a", "0.5,red,soon", cwd=self.at, ok=False)
+        self.assertIn("line 1, column 'day'", wrong.stderr)
+        gone = run("predict", "a", "nothing.csv", cwd=self.at, ok=False)
+        self.assertEqual(gone.returncode, 2)
+        self.assertIn("there is no such file or folder", gone.stderr)
+
+    def test_a_text_in_another_encoding_is_read_as_characters(self):
+        for name, encoding in (("wide", "utf-16"), ("old", "latin-1")):
+            pathlib.Path(self.at, f"{name}.txt").write_bytes(("Gr\u00fc\u00dfe aus Z\u00fcrich. " * 300).encode(encoding))
+            run("data", "info", f"{name}.txt", cwd=self.at)
+            run("init", f"{name}.txt", cwd=self.at)
+            recipe = pathlib.Path(self.at, f"{name}.toml").read_text()
+            self.assertIn(f'encoding = "{encoding}"', recipe)
+            run("train", f"{name}.toml", "--run", name, "--set", "train.steps=1", "--set", "data.length=16", cwd=self.at)
+            self.assertIn("U+00FC", pathlib.Path(self.at, name, "tokens.txt").read_text())
+
     def test_errors_of_labels_and_rows_of_the_table(self):
         self.write("points.csv", self.labels())
         run("init", "points.csv", "--label", "above,left", cwd=self.at)
@@ -164,6 +194,18 @@ class OwnData(unittest.TestCase):
             x, y, above, left = rows[mistake["row"]].split(",")  # the header is row 0
             self.assertEqual(mistake["is"], ["above"] * int(above) + ["left"] * int(left))
         self.assertIn("wrongly said", run("eval", "a", "--errors", cwd=self.at).stdout)
+
+    def test_the_end_of_a_run_shows_its_curve_and_suggests_nothing_that_was_done(self):
+        self.write("points.csv", self.labels())
+        run("init", "points.csv", "--label", "above,left", cwd=self.at)
+        said = run("train", "points.toml", "--run", "a", "--resume=auto", "--set", "train.epochs=3", cwd=self.at).stdout
+        self.assertIn("train_loss", said)
+        self.assertIn("over step", said)
+        self.assertIn("echelon eval a --errors", said)
+        self.assertNotIn("--cores 1", said)  # so small a network runs on one core by itself
+        refused = run("train", "points.toml", "--run", "a", "--resume", "--set", "train.epochs=6", cwd=self.at, ok=False)
+        self.assertEqual(refused.returncode, 2)
+        self.assertNotIn("--cores", refused.stderr)
 
 
 class Mistakes(unittest.TestCase):
@@ -231,7 +273,8 @@ class Mistakes(unittest.TestCase):
         whole = {name: pathlib.Path(at, "train", "3", name).read_bytes() for name in names}
         for name, content in whole.items():
             pathlib.Path(at, "train", "3", name).write_bytes(content[:-20])
-        self.refused("train", "pets.toml", says=[f"{name}: a corrupt PNG picture" for name in names])
+        for words in (["train", "pets.toml"], ["init", "pets", "-o", "again.toml"], ["data", "info", "pets"]):
+            self.refused(*words, says=[f"{name}: a corrupt PNG picture" for name in names] + ["take them out of the folder"])
         for name in os.listdir(os.path.join(at, "train")):
             if name != "3":
                 shutil.rmtree(os.path.join(at, "train", name))
@@ -245,6 +288,11 @@ class Mistakes(unittest.TestCase):
         run("init", "two.csv", "--label", "small,large", cwd=self.at)
         result = json.loads(run("train", "two.toml", "--set", "train.epochs=2", "--json", cwd=self.at).stdout.splitlines()[-1])
         self.assertGreater(result["test_mae[large]"], 50 * result["test_mae[small]"])
+        where = result["run_dir"]
+        errors = json.loads(run("eval", where, "--errors", "--by", "x", "--json", cwd=self.at).stdout)["errors"]
+        self.assertIn(errors["worst"][0]["target"], ("small", "large"))
+        self.assertGreater(errors["by"]["values"][0]["mae[large]"], errors["by"]["values"][0]["mae[small]"])
+        self.assertIn("furthest off", run("eval", where, "--errors", cwd=self.at).stdout)
         self.assertNotIn("test_mae", result)
         self.assertIn("test_r2", result)
 

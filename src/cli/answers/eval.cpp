@@ -46,8 +46,9 @@ void judge_numbers(std::span<const float> output, std::span<const float> target,
   for (std::size_t i = 0; i < output.size(); ++i) {
     const double off = static_cast<double>(output[i]) - static_cast<double>(target[i]);
     s.loss += off * off;
+    s.off.push_back(std::abs(original(i, output[i]) - original(i, target[i])));
     if (std::abs(off) > most)
-      most = std::abs(off), s.target = original(i, target[i]), s.output = original(i, output[i]);
+      most = std::abs(off), s.target = original(i, target[i]), s.output = original(i, output[i]), s.furthest = i;
   }
 }
 
@@ -102,7 +103,8 @@ Evaluator::Look looking(const LoadedRun& run, const data::Dataset& data, ErrorRe
   };
 }
 
-std::vector<std::string> label_names_of(const LoadedRun& run) {
+// Of labels and numbers: the columns that are predicted.
+std::vector<std::string> target_names_of(const LoadedRun& run) {
   std::vector<std::string> names;
   for (const data::TargetColumn& t : run.prepared.train->info().targets) names.push_back(t.name);
   const auto& target = run.prepared.model->inputs().target.type;
@@ -130,7 +132,8 @@ void eval(const EvalSettings& s) {
   ErrorReport::Meaning meaning;
   const models::Task task = run.prepared.model->task();
   if (task == models::Task::classify) meaning.classes = class_names_of(data->info());
-  if (task == models::Task::multi_label) meaning.labels = label_names_of(run);
+  if (task == models::Task::multi_label) meaning.labels = target_names_of(run);
+  if (task == models::Task::regress) meaning.numbers = target_names_of(run);
   if (const auto file = data->info().table_file)  // rows may have been left out, or put in another order
     meaning.row = [&data, file](std::uint64_t index) {
       const data::TableFormat& format = file->table.format;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/answers/metric_text.h"
 #include "cli/runs/run_table.h"
 
 namespace echelon::cli {
@@ -22,7 +23,11 @@ ErrorReport::Share& ErrorReport::group_of(const std::string& value) {
 }
 
 void ErrorReport::add(const JudgedSample& s) {
-  const auto count = [&](Share& share) { ++share.samples, share.right += s.right, share.loss += s.loss; };
+  const auto count = [&](Share& share) {
+    ++share.samples, share.right += s.right, share.loss += s.loss;
+    share.off.resize(s.off.size());
+    for (std::size_t i = 0; i < s.off.size(); ++i) share.off[i] += s.off[i];
+  };
   if (has_classes()) {
     Share& own = class_of(s.is);
     count(own);
@@ -71,18 +76,28 @@ std::string ErrorReport::text() const {
     out += "\nby label\n" + table.text();
   }
   if (!groups_.empty()) {
-    TextTable table(has_classes() || has_labels()
-                        ? std::vector<std::string>{by_.column, "samples", "right %", "mean loss"}
-                        : std::vector<std::string>{by_.column, "samples", "mean loss"});
+    std::vector<std::string> titles{by_.column, "samples"};
+    if (has_classes() || has_labels()) titles.emplace_back("right %");
+    for (const std::string& name : number_errors()) titles.push_back(name);
+    titles.emplace_back("mean loss");
+    TextTable table(titles);
     for (const Share& s : groups_) {
       std::vector<std::string> cells{s.name, std::to_string(s.samples)};
       if (has_classes() || has_labels()) cells.push_back(share(s));
+      for (const double off : s.off) cells.push_back(number_text(off / static_cast<double>(s.samples)));
       cells.push_back(mean(s));
       table.add(cells);
     }
     out += fmt::format("\nby {}\n", by_.column) + table.text();
   }
   return out + worst_text();
+}
+
+std::vector<std::string> ErrorReport::number_errors() const {
+  if (numbers_.size() == 1) return {"mae"};
+  std::vector<std::string> names;
+  for (const std::string& name : numbers_) names.push_back(fmt::format("mae[{}]", name));
+  return names;
 }
 
 std::string ErrorReport::labels_text(const std::vector<bool>& which) const {
@@ -101,6 +116,8 @@ std::string ErrorReport::worst_text() const {
     titles.insert(titles.end(), {"is", "said", "loss"});
   else
     titles.insert(titles.end(), {"is", "said", "off by", "loss"});
+  const bool several = numbers_.size() > 1;
+  if (several) titles.insert(titles.begin() + 1, "furthest off");
   TextTable table(titles);
   for (const JudgedSample& s : worst_) {
     const std::string name = std::to_string(row_ ? row_(s.index) : s.index);
@@ -109,9 +126,12 @@ std::string ErrorReport::worst_text() const {
                  fmt::format("{:.1f}", 100 * s.confidence), fmt::format("{:.4f}", s.loss)});
     else if (has_labels())
       table.add({name, labels_text(s.holds), labels_text(s.claimed), fmt::format("{:.4f}", s.loss)});
-    else
-      table.add({name, fmt::format("{:.7g}", s.target), fmt::format("{:.7g}", s.output),
-                 fmt::format("{:.7g}", s.output - s.target), fmt::format("{:.4g}", s.loss)});
+    else {
+      std::vector<std::string> cells{name, fmt::format("{:.7g}", s.target), fmt::format("{:.7g}", s.output),
+                                     fmt::format("{:.7g}", s.output - s.target), fmt::format("{:.4g}", s.loss)};
+      if (several) cells.insert(cells.begin() + 1, numbers_[s.furthest]);
+      table.add(cells);
+    }
   }
   return fmt::format("\nthe {} worst mistakes ({})\n", worst_.size(),
                      row_ ? "row: of the table, from 1" : "sample: its number in the split, from 0") +
@@ -133,6 +153,7 @@ Json ErrorReport::to_json() const {
       one["is"] = classes_[static_cast<std::size_t>(s.is)], one["said"] = classes_[static_cast<std::size_t>(s.said)];
       one["confidence"] = s.confidence;
     } else {
+      if (numbers_.size() > 1) one["target"] = numbers_[s.furthest];
       one["is"] = s.target, one["said"] = s.output;
     }
     j["worst"].push_back(one);
@@ -144,6 +165,8 @@ Json ErrorReport::to_json() const {
       Json one{{"name", s.name}, {"samples", s.samples}, {"loss", s.loss / static_cast<double>(s.samples)}};
       if (has_classes() || has_labels())
         one["accuracy"] = static_cast<double>(s.right) / static_cast<double>(s.samples);
+      const std::vector<std::string> names = number_errors();
+      for (std::size_t i = 0; i < s.off.size(); ++i) one[names[i]] = s.off[i] / static_cast<double>(s.samples);
       all.push_back(one);
     }
     return all;

@@ -21,6 +21,8 @@ struct JudgedSample {
   std::int64_t is = 0, said = 0;  // classes
   double confidence = 0;          // in what it said
   double target = 0, output = 0;  // numbers: the first target that is furthest off, in its own units
+  std::size_t furthest = 0;       // numbers: which target that is
+  std::vector<double> off = {};   // numbers: how far off each target is, in its own units
   std::vector<bool> holds = {}, claimed = {};  // labels: what is true, and what was said, of each
 };
 
@@ -32,14 +34,15 @@ class ErrorReport {
     std::string column;
     std::function<std::string(std::uint64_t index)> value;
   };
-  // What the answers are, and where a sample comes from. With neither classes nor labels they are numbers.
+  // What the answers are, and where a sample comes from: the names of classes, of labels, or of numbers.
   struct Meaning {
-    std::vector<std::string> classes = {}, labels = {};
+    std::vector<std::string> classes = {}, labels = {}, numbers = {};
     std::function<std::uint64_t(std::uint64_t index)> row = {};  // of a table, from 1; empty: no table
   };
   ErrorReport(Meaning meaning, std::size_t worst, Grouping by)
       : classes_(std::move(meaning.classes)),
         labels_(std::move(meaning.labels)),
+        numbers_(std::move(meaning.numbers)),
         row_(std::move(meaning.row)),
         worst_count_(worst),
         by_(std::move(by)) {}
@@ -53,6 +56,7 @@ class ErrorReport {
     std::string name;
     std::int64_t samples = 0, right = 0;
     double loss = 0;
+    std::vector<double> off = {};                     // of numbers: the sum for each
     std::vector<std::int64_t> said = {};              // how often each class, of a class
     std::int64_t holds = 0, missed = 0, wrongly = 0;  // of a label: true; not said though true; said though not true
   };
@@ -63,8 +67,9 @@ class ErrorReport {
   bool has_labels() const { return !labels_.empty(); }
   std::string labels_text(const std::vector<bool>& which) const;  // "spam;ad", or "-"
   std::string worst_text() const;
+  std::vector<std::string> number_errors() const;  // names: "mae", or "mae[price]" of several numbers
 
-  std::vector<std::string> classes_, labels_;
+  std::vector<std::string> classes_, labels_, numbers_;
   std::function<std::uint64_t(std::uint64_t)> row_;
   std::size_t worst_count_;
   Grouping by_;

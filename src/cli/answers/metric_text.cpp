@@ -10,7 +10,14 @@ namespace echelon::cli {
 std::string metric_text(const std::string& name, double value) {
   if (name.find("accuracy") != std::string::npos || name.starts_with("top_"))
     return fmt::format("{} {:.2f} %", name, 100 * value);
-  return std::abs(value) < 1000 ? fmt::format("{} {:.4f}", name, value) : fmt::format("{} {:.6g}", name, value);
+  return fmt::format("{} {}", name, number_text(value));
+}
+
+std::string number_text(double value) {
+  constexpr double small = 0.01, large = 1000;  // beyond them four places say too little, or too much
+  const double size = std::abs(value);
+  if (size > 0 && size < small) return fmt::format("{:.3g}", value);
+  return size < large ? fmt::format("{:.4f}", value) : fmt::format("{:.6g}", value);
 }
 
 MetricValues named_values(const Evaluation& e, const std::string& prefix) {

@@ -9,6 +9,7 @@
 namespace echelon::cli {
 
 std::string metric_text(const std::string& name, double value);  // "accuracy 98.33 %", "f1 0.9812", "mae 20134"
+std::string number_text(double value);                           // "0.9812", "7.14e-05", "20134"
 
 // "loss 0.0712  accuracy 98.33 %  f1 0.9812"
 std::string in_words(const Evaluation& evaluation);

@@ -17,17 +17,16 @@ namespace echelon::cli {
 
 namespace {
 
-// The command that trains the same weights once more, where that is the recipe's doing alone (exact training) and not
-// the command that was just given; else empty. A run that went on is repeated by its folder's recipe.
+// The command that trains the same weights once more on one core, where that is the recipe's doing alone (exact
+// training) and not what was just done; else empty. A run that went on is repeated by its folder's recipe.
 std::string command_to_repeat(const TrainSettings& s, const RunFolder& folder, bool resumed, bool exact) {
   if (!exact) return "";
+  if (s.world.cores == 1 && s.world.workers == 1 && s.world.world.empty() && s.plan.empty()) return "";
   TrainSettings again;
   again.recipe = resumed ? folder.recipe() : s.recipe;
   if (!resumed) again.system = s.system, again.overrides = s.overrides;
   again.world.cores = 1;
-  TrainSettings given = s;
-  given.run.clear();
-  return again.command() == given.command() ? "" : again.command() + "        the same weights, bit for bit";
+  return again.command() + "        the same weights, bit for bit";
 }
 
 double epochs_of(const PreparedRun& prepared) {
@@ -163,9 +162,8 @@ void RunReporter::try_to_write(const std::string& path, const Json& json) {
   }
 }
 
-// The loss as a picture, where somebody looks at a terminal.
+// The loss as a picture.
 std::string RunReporter::curve() {
-  if (!is_terminal(1)) return "";
   const auto points = read_metrics(disk_, folder_.metrics()).points;
   std::vector<Series> all;
   for (const char* metric : {"train_loss", "val_loss", "test_loss"})
@@ -173,7 +171,7 @@ std::string RunReporter::curve() {
       all.push_back(std::string(metric) == "train_loss" ? smoothed(s, 8) : std::move(s));
   if (all.empty()) return "";
   return plot_text(all, {.title = "loss", .x_label = "step", .y_label = "", .log_y = true},
-                   std::min(100, terminal_columns(1)), 14, true);
+                   std::min(100, terminal_columns(1)), 14, is_terminal(1));
 }
 
 // Whoever asks the registry brings it up to date first, so nothing is lost if this does not succeed.

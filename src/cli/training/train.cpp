@@ -77,7 +77,7 @@ void train(const TrainSettings& s, std::int64_t folds, const std::vector<std::st
         [&](World& world, const TrainSettings& now) { train_rank(world, now, prepared, job); });
   TrainSettings chosen = s;
   if (s.world.cores == 0 && s.world.world != "sim" && !plan.splits_model() && is_small_step(prepared))
-    chosen.world.cores = 1;
+    chosen.world.cores = 1, chosen.world.cores_chosen = true;
   try {
     run_on_world(chosen.world, launch, [&](World& world) { train_rank(world, chosen, prepared, job); });
   } catch (const Error&) {

@@ -101,7 +101,7 @@ std::string WorldFlags::command() const {
   if (!world.empty()) text += " --world " + world;
   if (nodes != "1") text += fmt::format(" --nnodes {} --rdzv-endpoint {}", nodes, tcp.endpoint);
   if (!cluster.empty()) text += " --cluster " + cluster;
-  if (cores > 0) text += fmt::format(" --cores {}", cores);
+  if (cores > 0 && !cores_chosen) text += fmt::format(" --cores {}", cores);
   if (tcp.silence_seconds != TcpOptions().silence_seconds) text += fmt::format(" --lost-after {}", tcp.silence_seconds);
   if (stopped_after != WorldFlags().stopped_after) text += fmt::format(" --stopped-after {}", stopped_after);
   if (!link_text.empty()) text += " --link " + link_text;

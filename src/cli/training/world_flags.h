@@ -15,11 +15,12 @@ namespace echelon::cli {
 
 struct WorldFlags {
   int workers = 1;
-  int usual_workers = 1;    // what the verb takes if nobody says anything
-  std::string world;        // threads, processes, tcp, mpi, sim; empty: chosen
-  int cores = 0;            // of each worker; 0: the machine's, shared out
-  std::string cluster;      // sim: a file that describes the cluster
-  std::string nodes = "1";  // tcp: N or MIN:MAX
+  int usual_workers = 1;      // what the verb takes if nobody says anything
+  std::string world;          // threads, processes, tcp, mpi, sim; empty: chosen
+  int cores = 0;              // of each worker; 0: the machine's, shared out
+  bool cores_chosen = false;  // `cores` is the program's choice, not a flag's
+  std::string cluster;        // sim: a file that describes the cluster
+  std::string nodes = "1";    // tcp: N or MIN:MAX
   TcpOptions tcp;
   double stopped_after = 900;  // seconds: how long a worker that lives, but does not get on, is waited for
   std::string link_text;       // as it was written; empty: as fast as the world is

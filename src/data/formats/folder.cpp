@@ -52,7 +52,8 @@ std::string hash_of_files(Disk& disk, const std::vector<Picture>& pictures) {
     const std::size_t more = damaged.size() > shown ? damaged.size() - shown : 0;
     if (more > 0) damaged.resize(shown);
     if (!damaged.empty())
-      bad_input("{}{}", fmt::join(damaged, "\n"), more > 0 ? fmt::format("\nand {} more pictures", more) : "");
+      bad_input("{}{}\nput whole pictures in their place, or take them out of the folder", fmt::join(damaged, "\n"),
+                more > 0 ? fmt::format("\nand {} more pictures", more) : "");
     return hash.hex();
   });
 }
@@ -132,6 +133,7 @@ std::shared_ptr<const Dataset> open_image_folder(Disk& disk, const std::string& 
   }
   if (pictures.empty())
     bad_input("{}: no class in it: expected one directory for each class, with PNG or JPEG pictures", root);
+  const std::string content = hash_of_files(disk, pictures);
   ImageOptions resolved = options;
   if (!resolved.extent) {
     const std::string first =
@@ -144,7 +146,7 @@ std::shared_ptr<const Dataset> open_image_folder(Disk& disk, const std::string& 
   info.classes = static_cast<std::int64_t>(info.class_names.size());
   info.fields = {{"image", DType::f32, Shape{options.channels, resolved.extent->height, resolved.extent->width}},
                  {"label", DType::i32, Shape{}}};
-  info.fingerprint = print.add(to_string(info.fields[0])).add(hash_of_files(disk, pictures)).hex();
+  info.fingerprint = print.add(to_string(info.fields[0])).add(content).hex();
   return std::make_shared<ImageFolder>(std::move(info), disk, std::move(pictures), resolved);
 }
 
