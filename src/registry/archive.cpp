@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::string_view magic = "ECHSNAP1";
 constexpr std::uint64_t largest_header = 64u << 10, largest_file = std::uint64_t{1} << 36;
+// Numbers that were trained hardly get smaller; what claims more is made to fill the memory.
+constexpr std::uint64_t most_unpacked = 1000, smallest_bomb = 16u << 20;
 constexpr int longest_chain = 64;  // differences in a row; then one is stored whole
 constexpr std::string_view suffix = ".snapshot";
 
@@ -101,6 +103,10 @@ SnapshotHeader read_snapshot_header(std::span<const std::byte> packed, const std
       header.files.push_back(std::move(e));
     }
     if (rest != 0) bad_input("{}: has {} bytes too many", where, rest);
+    std::uint64_t whole = 0;  // a difference is as long as what it differs from
+    for (const SnapshotHeader::Entry& e : header.files) whole += e.delta ? 0 : e.bytes;
+    if (whole / most_unpacked > packed.size() + smallest_bomb / most_unpacked)
+      bad_input("{}: {} bytes claim to unpack to {}, which no weights do", where, packed.size(), whole);
   } catch (const Json::exception& problem) {
     bad_input("{}: its header is damaged ({})", where, problem.what());
   }
@@ -178,9 +184,15 @@ ArchiveResult archive_checkpoints(Disk& disk, const RunFolder& folder) {
   SnapshotFiles base;
   for (const CheckpointEntry& entry : entries) {
     const auto next = std::ranges::lower_bound(there, entry.step);
-    if (next != there.end() && *next == entry.step) continue;
     open_checkpoint(disk, entry.path);  // damaged ones do not become part of the archive
     SnapshotFiles files = checkpoint_files(disk, entry.path);
+    if (next != there.end() && *next == entry.step) {
+      // The checkpoint will be removed, so the archive has to have it.
+      if (read_archived(disk, folder, entry.step) != files)
+        bad_input("{}: holds another checkpoint than {}: remove one of them", snapshot_path(folder, entry.step),
+                  entry.path);
+      continue;
+    }
     // The difference to the newest one before it.
     const auto before = next - there.begin();
     const bool whole = before % longest_chain == 0;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "world/os/folder_disk.h"
 
 namespace echelon {
 
@@ -32,7 +33,20 @@ const char* const names_that_all_know[]{"name",  "model",     "state",   "starte
 
 }  // namespace
 
-Registry::Registry(const std::string& root) : database_(root + "/" + file_name) {
+namespace {
+
+// SQLite would follow a link, and wait for a pipe.
+std::string plain_file(const std::string& root, const char* name) {
+  const std::string path = root + "/" + name;
+  const auto disk = make_folder_disk(root);
+  for (const char* part : {"", "-wal", "-shm"})
+    if (disk->exists(path + part)) disk->open(path + part);
+  return path;
+}
+
+}  // namespace
+
+Registry::Registry(const std::string& root) : database_(plain_file(root, file_name)) {
   const auto version = [this] {
     Statement s = database_.prepare("PRAGMA user_version");
     s.step();

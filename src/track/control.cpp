@@ -25,6 +25,17 @@ void check_control(const ControlRequest& request) {
     bad_input("the rate is multiplied by more than 0 and at most {}, not by {}", largest_rate_factor, request.value);
 }
 
+ControlRequest parse_control(std::string_view text) {
+  try {
+    const Json json = parse_json(text, "control.json", {.depth = 2, .values = 16});
+    ControlRequest request{.action = json.at("action").get<std::string>(), .value = json.value("value", 1.0)};
+    check_control(request);
+    return request;
+  } catch (const Json::exception& problem) {
+    bad_input("control.json: is no request ({})", problem.what());
+  }
+}
+
 void send_control(Disk& disk, const RunFolder& folder, const ControlRequest& request) {
   check_control(request);
   if (disk.exists(folder.control()))
@@ -52,13 +63,13 @@ std::optional<ControlRequest> ControlReader::take() {
   there_ = false;
   try {
     if (!disk_.exists(folder_.control())) return std::nullopt;
-    const std::string text = read_text(disk_, folder_.control(), longest_request);
+    std::optional<ControlRequest> request;
+    try {
+      request = parse_control(read_text(disk_, folder_.control(), longest_request));
+    } catch (const BadInput&) {  // no request, and so nothing that another one has to wait for
+    }
     disk_.remove_all(folder_.control());
-    const Json json = parse_json(text, folder_.control(), {.depth = 2, .values = 16});
-    ControlRequest request{.action = json.at("action").get<std::string>(), .value = json.value("value", 1.0)};
-    check_control(request);
     return request;
-  } catch (const Json::exception&) {
   } catch (const Error&) {
   }
   return std::nullopt;

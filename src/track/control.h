@@ -19,6 +19,7 @@ struct ControlRequest {
 
 constexpr int most_workers_asked = 1024;
 void check_control(const ControlRequest& request);
+ControlRequest parse_control(std::string_view text);  // as control.json has it
 
 // BadInput while another request waits.
 void send_control(Disk& disk, const RunFolder& folder, const ControlRequest& request);

@@ -192,6 +192,23 @@ std::pair<std::optional<MetricPoint>, std::optional<MetricPoint>> ends_of_metric
 
 }  // namespace
 
+namespace {
+
+// What is asked of a summary by name has the type that it was written with; anything else may stand beside it.
+void check_summary(const Json& summary, const std::string& path) {
+  if (!summary.is_object()) bad_input("{}: is no JSON object", path);
+  const auto expect = [&](const Json& table, const char* key, bool (Json::*is)() const noexcept, const char* what) {
+    if (table.contains(key) && !(table[key].*is)()) bad_input("{}: '{}' is not {}", path, key, what);
+  };
+  for (const char* key : {"steps", "workers"}) expect(summary, key, &Json::is_number_integer, "a whole number");
+  expect(summary, "best", &Json::is_number, "a number");
+  for (const char* key : {"stopped_by", "weights_sha256", "monitor"}) expect(summary, key, &Json::is_string, "a text");
+  if (summary.contains("init") && summary["init"].is_object())
+    for (const char* key : {"from", "sha256"}) expect(summary["init"], key, &Json::is_string, "a text");
+}
+
+}  // namespace
+
 RunInfo read_run(Disk& disk, const RunFolder& folder) {
   auto [first, last] = ends_of_metrics(disk, folder.metrics());
   RunInfo info{folder, folder.name(), std::move(first), std::move(last), nullptr};
@@ -206,7 +223,12 @@ std::vector<RunInfo> list_runs(Disk& disk, const std::string& root) {
   const std::string parent = without_slashes(root);
   std::vector<RunInfo> runs;
   for (const auto& name : run_names(disk, parent)) {
-    runs.push_back(read_run(disk, {parent + "/" + name}));
+    const RunFolder folder{parent + "/" + name};
+    try {
+      runs.push_back(read_run(*make_folder_disk(folder.path), folder));
+    } catch (const Error&) {  // one that cannot be read does not hide the others
+      runs.push_back({folder, "", {}, {}, nullptr});
+    }
     runs.back().name = name;
   }
   std::ranges::stable_sort(runs, {}, [](const RunInfo& r) { return r.first ? r.first->time : 0.0; });
@@ -219,7 +241,9 @@ void write_summary(Disk& disk, const RunFolder& folder, const Json& summary) {
 
 Json read_summary(Disk& disk, const RunFolder& folder) {
   if (!disk.exists(folder.summary())) return nullptr;
-  return parse_json(read_text(disk, folder.summary()), folder.summary());
+  Json summary = parse_json(read_text(disk, folder.summary()), folder.summary());
+  check_summary(summary, folder.summary());
+  return summary;
 }
 
 }  // namespace echelon

@@ -80,11 +80,11 @@ struct RunInfo {
 RunInfo read_run(Disk& disk, const RunFolder& folder);
 // "demo-1", and in a folder that is no run itself "compare-1/bsp". Hidden names are none.
 std::vector<std::string> run_names(Disk& disk, const std::string& root);
-// Those in `root` and in its folders that hold several (of `echelon compare`, of a sweep). Oldest first; damaged
-// summaries count as none.
+// Those in `root` (of the real disk) and in its folders that hold several (of `echelon compare`, of a sweep). Oldest
+// first; damaged summaries count as none, and of a run that cannot be read there is its name.
 std::vector<RunInfo> list_runs(Disk& disk, const std::string& root);
 
 void write_summary(Disk& disk, const RunFolder& folder, const Json& summary);
-Json read_summary(Disk& disk, const RunFolder& folder);  // null if there is none
+Json read_summary(Disk& disk, const RunFolder& folder);  // null if there is none; BadInput if it is damaged
 
 }  // namespace echelon

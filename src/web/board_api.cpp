@@ -212,7 +212,7 @@ Json BoardApi::changes(std::map<std::string, std::string>& seen) {
 void BoardApi::with_registry(const std::function<void(Registry&, Disk&, const std::string& root)>& f) {
   mutex_.take([&] {
     refresh();  // a run may be asked for something before anybody has looked at the table
-    f(registry_, *disk_, root_);
+    f(registry_, *inside_, root_);
   });
 }
 

@@ -29,6 +29,17 @@ seed = 1
 keep = 9
 """
 STEPS = (2, 4, 6)
+# Verbs that look after runs: they read and change what is in a folder as well.
+KEEPERS = {
+    "tag": lambda base: ["runs", "tag", "run", "x"],
+    "star": lambda base: ["runs", "star", "run"],
+    "archive": lambda base: ["runs", "archive", "run"],
+    "register": lambda base: ["models", "register", "run", "--name", "m"],
+    "show": lambda base: ["runs", "show", "run"],
+    "list": lambda base: ["runs", "list"],
+    "find": lambda base: ["runs", "find", "steps > 0"],
+    "html": lambda base: ["runs", "export", "run", "--html", os.path.join(base.work, "run.html")],
+}
 
 
 def answer(verb, outcome):
@@ -95,6 +106,8 @@ class BaseRuns:
             return ["eval", self.run, "--checkpoint", which, "--cores", 1, "--json"]
         if name == "predict":
             return ["predict", self.run, self.picture, "--checkpoint", which, "--json"]
+        if name in KEEPERS:
+            return [*KEEPERS[name](self), "--root", self.work, "--json"]
         return ["sample", self.run, "--prompt", "the", "--length", 8, "--checkpoint", which, "--json"]
 
     def reference(self, kind, verb):

@@ -14,7 +14,7 @@ import typing
 
 import data_sets
 import mutations
-from base_runs import STEPS
+from base_runs import KEEPERS, STEPS
 
 READERS = ("eval-last", "eval-best", "eval-4", "predict-last")
 
@@ -243,10 +243,41 @@ def linked_folders():
                        (os.path.basename(name), "link"), lambda base, dice, n=name: folder_out(base, n))
 
 
+def file_out(base, name):
+    """A file that the program would write, or write beside and rename, is a link to somebody else's."""
+    target = os.path.join(base.outside, "keep.txt")
+    path = os.path.join(base.run, name)
+    if os.path.lexists(path):
+        os.unlink(path)
+    os.symlink(target, path)
+    return f"{name} is a link to a file elsewhere"
+
+
+def odd_summary(base, dice):
+    key = dice.choice(["steps", "stopped_by", "weights_sha256", "workers", "init", "test_accuracy"])
+    value = dice.choice([{"a": 1}, [], "x", 1e300, None, -2**63, {"from": 3}])
+    mutations.write(os.path.join(base.run, "summary.json"), json.dumps({key: value}).encode())
+    return f"{key} of summary.json is {value}"
+
+
+def kept_runs():
+    """The verbs that look after runs: no link is followed, nothing outside is touched, and no file ends them."""
+    for verb in KEEPERS:
+        for name in ("checkpoints", "checkpoints/step-4"):
+            yield Case(f"{verb}: a folder is a link out of the run", 4, "digits", verb, "calm", (),
+                       lambda base, dice, n=name: folder_out(base, n))
+        for name in ("labels.json.new", "labels.json", "metrics.jsonl", "summary.json", "checkpoints/kept.new"):
+            yield Case(f"{verb}: a file is a link out of the run", 4, "digits", verb, "calm", (),
+                       lambda base, dice, n=name: file_out(base, n))
+        for how in mutations.STRANGE.values():
+            yield Case(f"{verb}: strange metrics", 4, "digits", verb, "calm", (), on_file("metrics.jsonl", how))
+        yield Case(f"{verb}: a summary of other types", 12, "digits", verb, "calm", (), odd_summary)
+
+
 def all_cases():
     """Every case, those of different kinds mixed, so that the first hundred are a sample of all."""
     groups = [list(group()) for group in (checkpoint_files, other_files, whole_checkpoints, edited_recipes, other_settings,
-                                          data, linked_folders)]
+                                          data, linked_folders, kept_runs)]
     for group in groups:
         random.Random(0).shuffle(group)
     places = [(index / len(group), number, case) for number, group in enumerate(groups)

@@ -140,6 +140,25 @@ TEST_F(Archive, DamageIsNamedAndNothingIsRestored) {
   EXPECT_THROW(restore_checkpoint(*disk, run, 20), BadInput);
 }
 
+TEST_F(Archive, ACheckpointIsNotRemovedForASnapshotThatIsAnother) {
+  for (const std::int64_t step : {1, 2, 3}) save(step, 0.1 * static_cast<double>(step));
+  archive_checkpoints(*disk, run);
+  const std::string path = restore_checkpoint(*disk, run, 1), snapshot = archive_folder(run) + "/step-1.snapshot";
+  std::vector<std::byte> packed = read_file(*disk, snapshot, 1u << 30);
+  packed.back() ^= std::byte{1};
+  write_file_atomically(*disk, snapshot, packed);
+  EXPECT_THROW(archive_checkpoints(*disk, run), BadInput);
+  EXPECT_NO_THROW(open_checkpoint(*disk, path));
+}
+
+TEST_F(Archive, WhatClaimsToUnpackToFarMoreThanItIsIsNotUnpacked) {
+  const std::size_t many = 64u << 20;
+  const SnapshotFiles zeros{{model_file, std::vector<std::byte>(many)}};
+  const std::vector<std::byte> packed = pack_snapshot(1, zeros, -1, nullptr);
+  ASSERT_LT(packed.size(), many / 2000);
+  EXPECT_TRUE(test::says(test::complaint_of([&] { unpack_snapshot(packed, nullptr, "bomb"); }), "claim to unpack"));
+}
+
 TEST_F(Archive, ADifferenceOfModelsNamesTensorsShapesAndDistance) {
   const auto file = [&](const std::string& name, std::vector<float> numbers, Shape shape, const char* tensor) {
     const TensorView v{tensor, DType::f32, shape, std::as_bytes(std::span(numbers))};

@@ -120,5 +120,30 @@ TEST(Run, ListsRunsWithTheirEndsAndSummaries) {
   EXPECT_TRUE(list_runs(*disk, dir.path("absent")).empty());
 }
 
+TEST(Run, ASummaryOfOtherTypesCountsAsNone) {
+  const test::TempDir dir;
+  const auto disk = make_real_disk();
+  const RunFolder run = create_run(*disk, dir.path(), "a", "r");
+  for (const char* text : {R"([1])", R"({"steps": {"a": 1}})", R"({"steps": 1e300})", R"({"stopped_by": 7})",
+                           R"({"weights_sha256": []})", R"({"init": {"from": 3}})", R"({"workers": "x"})"}) {
+    write_file_atomically(*disk, run.summary(), text);
+    EXPECT_THROW(read_summary(*disk, run), BadInput) << text;
+    EXPECT_TRUE(read_run(*disk, run).summary.is_null()) << text;
+  }
+}
+
+TEST(Run, OneThatCannotBeReadDoesNotHideTheOthers) {
+  const test::TempDir dir;
+  const auto disk = make_real_disk();
+  const RunFolder good = create_run(*disk, dir.path(), "a", "r"), bad = create_run(*disk, dir.path(), "b", "r");
+  write_file_atomically(*disk, good.metrics(), to_jsonl({1, 0, 5, {{"train_loss", 1.0}}}));
+  disk->make_directories(bad.metrics());
+  const auto runs = list_runs(*disk, dir.path());
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].name, "b-1");
+  EXPECT_FALSE(runs[0].first);
+  EXPECT_EQ(runs[1].last->step, 1);
+}
+
 }  // namespace
 }  // namespace echelon

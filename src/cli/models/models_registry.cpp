@@ -10,6 +10,7 @@
 #include "cli/verbs.h"
 #include "recipe/differences.h"
 #include "registry/model_diff.h"
+#include "world/os/folder_disk.h"
 
 namespace echelon::cli {
 
@@ -35,12 +36,13 @@ TrainedModel open_model(OpenRegistry& open, const std::string& text) {
     for (const RegisteredVersion& v : open.registry->versions(model))
       if (std::to_string(v.version.version) == number) {
         const RunFolder folder{open.root + "/" + v.run};
-        return {folder, open_checkpoint(*open.disk, fmt::format("{}/step-{}", folder.checkpoints(), v.version.step))};
+        const auto disk = make_folder_disk(folder.path);
+        return {folder, open_checkpoint(*disk, fmt::format("{}/step-{}", folder.checkpoints(), v.version.step))};
       }
     bad_input("there is no version {} of a model '{}'; `echelon models versions` lists them", number, model);
   }
   const RunFolder folder = open.folder(text);
-  CheckpointSearch search = best_valid(*open.disk, folder.checkpoints());
+  CheckpointSearch search = best_valid(*make_folder_disk(folder.path), folder.checkpoints());
   if (!search.found) bad_input("{}: has no checkpoint", folder.path);
   return {folder, std::move(*search.found)};
 }
@@ -108,13 +110,12 @@ void diff_models(const ModelSettings& s) {
   OpenRegistry open = open_registry(s.root);
   TrainedModel a = open_model(open, s.two.at(0)), b = open_model(open, s.two.at(1));
   const ModelDifference weights = compare_weights(a.checkpoint.weights, b.checkpoint.weights);
-  const RunFacts first = run_facts(*open.disk, read_run(*open.disk, a.folder)),
-                 second = run_facts(*open.disk, read_run(*open.disk, b.folder));
+  const RunFacts first = run_facts(a.folder), second = run_facts(b.folder);
   const std::vector<DifferingKey> settings = differing_keys({first.recipe, second.recipe});
   Json metrics = Json::object();
   for (const auto& [key, value] : first.info.summary.items())
-    if (value.is_number() && second.info.summary.is_object() && second.info.summary.contains(key))
-      metrics[key] = {value, second.info.summary[key]};
+    if (value.is_number() && second.info.summary.is_object())
+      if (const Json other = second.info.summary.value(key, Json()); other.is_number()) metrics[key] = {value, other};
   if (s.json) {
     Json all = to_json(weights);
     all["metrics"] = metrics;

@@ -13,6 +13,7 @@
 #include "recipe/prepare.h"
 #include "recipe/toml.h"
 #include "web/server.h"
+#include "world/os/folder_disk.h"
 #include "world/os/signals.h"
 #include "world/transport/tcp/secret.h"
 
@@ -27,9 +28,10 @@ struct BoardSettings {
 };
 
 // The network of a run as one core runs it.
-Json network_of_run(Disk& disk, const RunFolder& folder) {
+Json network_of_run(const RunFolder& folder) {
+  const auto disk = make_folder_disk(folder.path);
   Problems problems;
-  const PreparedRun run = prepare_run(disk, folder.recipe(), with_kept_encoder(disk, folder), problems);
+  const PreparedRun run = prepare_run(*disk, folder.recipe(), with_kept_encoder(*disk, folder), problems);
   problems.throw_if_any(folder.recipe());
   const TrainSpec& train = run.recipe.train;
   Json json =
@@ -48,11 +50,12 @@ int workers_of(Disk& disk, const RunFolder& folder) {
   return ranks != cluster.end() && ranks->is_array() ? std::max(1, static_cast<int>(ranks->size())) : 1;
 }
 
-Json system_of(Disk& disk, const RunFolder& folder) {
-  const Options recipe = parse_toml(read_text(disk, folder.recipe(), TomlLimits{}.bytes), folder.recipe());
+Json system_of(const RunFolder& folder) {
+  const auto disk = make_folder_disk(folder.path);
+  const Options recipe = parse_toml(read_text(*disk, folder.recipe(), TomlLimits{}.bytes), folder.recipe());
   const auto at = recipe.items.find("composed_from");
   const auto* name = at == recipe.items.end() ? nullptr : std::get_if<std::string>(&at->second.value);
-  const int workers = workers_of(disk, folder);
+  const int workers = workers_of(*disk, folder);
   Json json = name ? Json(system_json(*name, std::max(2, workers), 64)) : Json::object();
   json["workers"] = workers;
   return json;
@@ -69,12 +72,8 @@ void serve_board(const BoardSettings& s) {
         "--certificate and --key",
         s.host);
   OpenRegistry open = open_registry(s.root);
-  Disk& disk = *open.disk;
   const auto clock = make_real_clock();
-  web::BoardApi api(open.root, *clock,
-                    {.read = open.reader(),
-                     .graph = [&](const RunFolder& folder) { return network_of_run(disk, folder); },
-                     .system = [&](const RunFolder& folder) { return system_of(disk, folder); }});
+  web::BoardApi api(open.root, *clock, {.read = run_record, .graph = network_of_run, .system = system_of});
   StopSignals signals;
   const std::string token = token_of(s);
   web::BoardServer server(api,

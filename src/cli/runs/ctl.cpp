@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/verbs.h"
 #include "track/control.h"
+#include "world/os/folder_disk.h"
 #include "world/os/folder_lock.h"
 #include "world/os/tasks.h"
 
@@ -38,8 +39,8 @@ ControlRequest request_of(const CtlSettings& s) {
 
 void ask(const CtlSettings& s) {
   const ControlRequest request = request_of(s);
-  const auto disk = make_real_disk();
-  const RunFolder folder = open_run(*disk, s.root, s.run);
+  const RunFolder folder = open_run(*make_real_disk(), s.root, s.run);
+  const auto disk = make_folder_disk(folder.path);
   if (lock_folder(folder.path)) bad_input("{}: nobody trains in it now, so there is nobody to ask", folder.path);
   send_control(*disk, folder, request);
   double waited = 0;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/answers/metric_text.h"
 #include "recipe/toml.h"
+#include "world/os/folder_disk.h"
 #include "world/os/folder_lock.h"
 
 namespace echelon::cli {
@@ -71,12 +72,13 @@ std::optional<BestScore> best_of(const std::vector<MetricPoint>& points, const s
 
 }  // namespace
 
-RunFacts run_facts(Disk& disk, RunInfo info) {
-  RunFacts facts{.info = std::move(info), .recipe = {}, .model = "", .state = "", .best = {}};
-  facts.recipe = recipe_of(disk, facts.info.folder);
+RunFacts run_facts(const RunFolder& folder) {
+  const auto disk = make_folder_disk(folder.path);
+  RunFacts facts{.info = read_run(*disk, folder), .recipe = {}, .model = "", .state = "", .best = {}};
+  facts.recipe = recipe_of(*disk, folder);
   facts.model = model_of(facts.recipe);
   facts.state = state_of(facts.info);
-  facts.best = best_of(read_evaluations(disk, facts.info.folder.metrics()), monitor_of(facts.recipe));
+  facts.best = best_of(read_evaluations(*disk, folder.metrics()), monitor_of(facts.recipe));
   return facts;
 }
 

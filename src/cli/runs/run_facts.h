@@ -25,7 +25,8 @@ struct RunFacts {
   std::optional<BestScore> best;
 };
 
-RunFacts run_facts(Disk& disk, RunInfo info);
+// Read without following links out of the folder (world/os/folder_disk.h).
+RunFacts run_facts(const RunFolder& folder);
 
 std::string started_text(const RunFacts& facts);  // "2026-11-17 05:38" in UTC, or "-"
 std::string best_text(const RunFacts& facts);     // "accuracy 98.30 %", "loss 1.2345", or "-"

@@ -11,6 +11,7 @@
 #include "cli/verbs.h"
 #include "recipe/differences.h"
 #include "track/curve.h"
+#include "world/os/folder_disk.h"
 #include "world/os/host.h"
 
 namespace echelon::cli {
@@ -20,8 +21,12 @@ namespace {
 void list_all(const std::string& root, bool json) {
   const auto disk = make_real_disk();
   std::vector<RunFacts> runs;
-  if (disk->is_directory(root))
-    for (RunInfo& info : list_runs(*disk, root)) runs.push_back(run_facts(*disk, std::move(info)));
+  for (RunInfo& info : list_runs(*disk, root)) try {
+      runs.push_back(run_facts(info.folder));
+      runs.back().info.name = info.name;
+    } catch (const Error&) {  // `runs show` says why; the others are listed all the same
+      runs.push_back({.info = std::move(info), .recipe = {}, .model = "-", .state = "unreadable", .best = {}});
+    }
   if (json) {
     Json all = Json::array();
     for (const RunFacts& r : runs) all.push_back(to_json(r));
@@ -43,11 +48,11 @@ void list_all(const std::string& root, bool json) {
 }
 
 // The curves worth showing: training and test loss of each run; of many runs the latter only.
-std::vector<Series> loss_curves(Disk& disk, const std::vector<RunFacts>& runs) {
+std::vector<Series> loss_curves(const std::vector<RunFacts>& runs) {
   constexpr std::size_t many = 3;
   std::vector<Series> all;
   for (const RunFacts& r : runs) {
-    const auto points = read_metrics(disk, r.info.folder.metrics()).points;
+    const auto points = read_metrics(*make_folder_disk(r.info.folder.path), r.info.folder.metrics()).points;
     std::vector<Series> own;
     for (const char* metric : {"train_loss", "val_loss", "test_loss"}) {
       Series s = series_of(points, metric);
@@ -136,14 +141,14 @@ void show_runs(const std::string& root, const std::vector<std::string>& names, c
   std::string missing;
   std::vector<RunFacts> runs;
   for (const std::string& n : names) try {
-      RunInfo info = read_run(*disk, open_run(*disk, root, n));
+      runs.push_back(run_facts(open_run(*disk, root, n)));
+      RunInfo& info = runs.back().info;
       if (info.folder.path.starts_with(root + "/")) info.name = info.folder.path.substr(root.size() + 1);
-      runs.push_back(run_facts(*disk, std::move(info)));
     } catch (const BadInput& problem) {
       missing += (missing.empty() ? "" : "\n") + std::string(problem.what());
     }
   if (!missing.empty()) throw BadInput(missing);
-  const std::vector<Series> curves = loss_curves(*disk, runs);
+  const std::vector<Series> curves = loss_curves(runs);
   const PlotOptions options{.title = "loss", .x_label = "step", .y_label = "", .log_y = true};
   if (!svg.empty()) write_named_file(*disk, svg, plot_svg(curves, options));
   std::vector<Options> recipes;

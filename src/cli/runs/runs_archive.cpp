@@ -9,6 +9,7 @@
 #include "cli/runs/run_table.h"
 #include "cli/verbs.h"
 #include "registry/archive.h"
+#include "world/os/folder_disk.h"
 #include "world/os/folder_lock.h"
 
 namespace echelon::cli {
@@ -48,10 +49,10 @@ void restore_snapshots(const ArchiveSettings& s, Disk& disk, const RunFolder& fo
 }
 
 void archive_run(const ArchiveSettings& s) {
-  const auto disk = make_real_disk();
-  const RunFolder folder = open_run(*disk, s.root, s.run);
+  const RunFolder folder = open_run(*make_real_disk(), s.root, s.run);
   const auto lock = lock_folder(folder.path);
   if (!lock) bad_input("{}: a process trains in it; stop that first", folder.path);
+  const auto disk = make_folder_disk(folder.path);
   if (!s.restore.empty()) return restore_snapshots(s, *disk, folder);
   const ArchiveResult r = archive_checkpoints(*disk, folder);
   const double weights =
@@ -80,7 +81,7 @@ void export_run(const ArchiveSettings& s) {
   const auto disk = make_real_disk();
   const RunFolder folder = open_run(*disk, s.root, s.run);
   const std::string path = s.html.empty() ? folder.name() + ".html" : s.html;
-  write_named_file(*disk, path, run_html(*disk, run_facts(*disk, read_run(*disk, folder))));
+  write_named_file(*disk, path, run_html(*make_folder_disk(folder.path), run_facts(folder)));
   if (s.json)
     fmt::print("{}\n", Json{{"run_dir", folder.path}, {"html", path}}.dump());
   else

@@ -74,7 +74,7 @@ void find_runs(const RegistrySettings& s) {
 
 void index_runs(const RegistrySettings& s) {
   OpenRegistry open = open_registry(s.root, false);
-  const IndexCounts counts = refresh_index(*open.disk, open.root, *open.registry, open.reader(), true);
+  const IndexCounts counts = refresh_index(*open.disk, open.root, *open.registry, run_record, true);
   if (s.json)
     fmt::print("{}\n", Json{{"file", open.root + "/" + Registry::file_name}, {"runs", counts.runs}}.dump());
   else
@@ -105,7 +105,7 @@ void trash_runs(const RegistrySettings& s) {
   for (const std::string& run : s.runs) names.push_back(open.name_of(open.folder(run)));
   Json moved = Json::array();
   for (const std::string& name : names) moved.push_back(throw_away(*open.disk, open.root, name));
-  refresh_index(*open.disk, open.root, *open.registry, open.reader());
+  refresh_index(*open.disk, open.root, *open.registry, run_record);
   if (s.json)
     fmt::print("{}\n", moved.dump());
   else
@@ -117,7 +117,7 @@ void restore_runs(const RegistrySettings& s) {
   OpenRegistry open = open_registry(s.root);
   Json moved = Json::array();
   for (const std::string& run : s.runs) moved.push_back(take_back(*open.disk, open.root, run));
-  refresh_index(*open.disk, open.root, *open.registry, open.reader());
+  refresh_index(*open.disk, open.root, *open.registry, run_record);
   if (s.json)
     fmt::print("{}\n", moved.dump());
   else

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "cli/runs/run_facts.h"
 #include "track/checkpoint.h"
+#include "world/os/folder_disk.h"
 
 namespace echelon::cli {
 
@@ -54,8 +55,9 @@ void add_checkpoints(Disk& disk, RunRecord& record, const RunFolder& folder) {
 
 }  // namespace
 
-RunRecord run_record(Disk& disk, const RunFolder& folder, const std::string& name) {
-  const RunFacts facts = run_facts(disk, read_run(disk, folder));
+RunRecord run_record(const RunFolder& folder, const std::string& name) {
+  const RunFacts facts = run_facts(folder);
+  const auto disk = make_folder_disk(folder.path);
   RunRecord record{.name = name, .stamp = "", .values = {}, .labels = {}, .checkpoints = {}};
   for (const auto& [key, option] : facts.recipe.items) flatten_setting(option, key, record.values);
   if (facts.info.summary.is_object()) add_results(facts.info.summary, record.values);
@@ -72,9 +74,9 @@ RunRecord run_record(Disk& disk, const RunFolder& folder, const std::string& nam
     record.values["best_metric"] = facts.best->metric;
     record.values["best_step"] = static_cast<double>(facts.best->step);
   }
-  add_checkpoints(disk, record, folder);
+  add_checkpoints(*disk, record, folder);
   try {
-    record.labels = read_labels(disk, folder);
+    record.labels = read_labels(*disk, folder);
   } catch (const Error&) {  // the verbs that change labels say so
   }
   return record;
@@ -86,12 +88,8 @@ OpenRegistry open_registry(const std::string& root, bool refresh) {
   if (!open.disk->is_directory(open.root))
     bad_input("{}: there is no such folder. Train something first, or name the folder of runs with --root", open.root);
   open.registry = std::make_unique<Registry>(open.root);
-  if (refresh) refresh_index(*open.disk, open.root, *open.registry, open.reader());
+  if (refresh) refresh_index(*open.disk, open.root, *open.registry, run_record);
   return open;
-}
-
-ReadRecord OpenRegistry::reader() {
-  return [d = disk.get()](const RunFolder& folder, const std::string& name) { return run_record(*d, folder, name); };
 }
 
 std::string OpenRegistry::name_of(const RunFolder& folder) const {
@@ -105,14 +103,15 @@ RunFolder OpenRegistry::folder(const std::string& run) { return open_run(*disk, 
 Labels OpenRegistry::change(const std::string& run, const std::function<void(Labels&)>& f) {
   const RunFolder where = folder(run);
   const std::string name = name_of(where);
+  const auto inside = make_folder_disk(where.path);
   Labels labels;
   // Under the registry's lock, so that two programs do not undo each other's changes.
   registry->in_transaction([&] {
-    labels = read_labels(*disk, where);
+    labels = read_labels(*inside, where);
     f(labels);
-    write_labels(*disk, where, labels);
+    write_labels(*inside, where, labels);
   });
-  refresh_run(*disk, root, *registry, reader(), name);
+  refresh_run(*disk, root, *registry, run_record, name);
   return labels;
 }
 
@@ -126,8 +125,7 @@ std::string tell_registry(const RunFolder& folder) try {
     root = folder.path.substr(0, slash);
   if (root.empty()) return "";
   Registry registry(root);
-  const auto read = [&](const RunFolder& f, const std::string& name) { return run_record(*disk, f, name); };
-  refresh_run(*disk, root, registry, read, folder.path.substr(root.size() + 1));
+  refresh_run(*disk, root, registry, run_record, folder.path.substr(root.size() + 1));
   return "";
 } catch (const std::exception& problem) {
   return problem.what();

@@ -10,15 +10,14 @@
 
 namespace echelon::cli {
 
-RunRecord run_record(Disk& disk, const RunFolder& folder, const std::string& name);
+RunRecord run_record(const RunFolder& folder, const std::string& name);  // follows no link out of the folder
 
 // The registry of a folder of runs, brought up to date.
 struct OpenRegistry {
-  std::unique_ptr<Disk> disk;
+  std::unique_ptr<Disk> disk;  // for the folder of runs; what is in a run's folder is read by world/os/folder_disk.h
   std::string root;
   std::unique_ptr<Registry> registry;
 
-  ReadRecord reader();
   RunFolder folder(const std::string& run);  // by name, or by its path below the root; BadInput if there is none
   std::string name_of(const RunFolder& folder) const;
   // Changes what people say about a run, in its folder and in the registry.
