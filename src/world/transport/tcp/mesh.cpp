@@ -122,15 +122,19 @@ void Mesh::expect_neighbours() {
 }
 
 void Mesh::join() {
-  bool decided = false;
   int known_for = 0;  // looks; what a neighbour has said before its end is given some time to arrive
-  for (double waited = 0; !decided && waited < config_.mesh_seconds + 1; waited += neighbour_poll_seconds) {
-    decided = wait_for(neighbour_poll_seconds, [&] { return whole_ || failure_.known(); });
-    if (!decided && config_.neighbours && config_.neighbours->known() && ++known_for > 2) expect_neighbours();
-  }
+  const auto wait_with_neighbours = [&](double seconds, auto condition) {
+    bool fulfilled = false;
+    for (double waited = 0; !fulfilled && waited < seconds; waited += neighbour_poll_seconds) {
+      fulfilled = wait_for(neighbour_poll_seconds, condition);
+      if (!fulfilled && config_.neighbours && config_.neighbours->known() && ++known_for > 2) expect_neighbours();
+    }
+    return fulfilled;
+  };
+  const bool decided = wait_with_neighbours(config_.mesh_seconds + 1, [&] { return whole_ || failure_.known(); });
   // A rank that has failed may have joined before: its program ran, so this rank's program runs too, and hears of the
   // failure where it waits.
-  if (failure_.known() && wait_for(1, [&] { return whole_; })) return;
+  if (failure_.known() && wait_with_neighbours(1, [&] { return whole_; })) return;
   if (failure_.known()) failure_.throw_peer_lost("joining");
   if (decided) return;
   for (std::size_t i = 0; i < links_.size(); ++i) {
