@@ -8,13 +8,13 @@ namespace {
 using test::complaint_of;
 using test::says;
 
-SourcePtr encoded(std::string_view text) {
+SourcePtr bytes_source(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return memory_source("t.txt", {bytes.begin(), bytes.end()});
 }
 
 std::string decoded(std::string_view text, Encoding encoding) {
-  const SourcePtr source = as_utf8(encoded(text), encoding);
+  const SourcePtr source = as_utf8(bytes_source(text), encoding);
   return {reinterpret_cast<const char*>(source->at(0, source->size())), source->size()};
 }
 
