@@ -17,6 +17,8 @@ namespace {
 
 using Kind = AnswerMeaning::Kind;
 
+constexpr std::size_t most_written = 100;  // classes; more would make rows that nobody reads
+
 // More likely than not, as the metrics of labels count them.
 std::vector<std::size_t> labels_that_hold(std::span<const float> probabilities) {
   std::vector<std::size_t> all;
@@ -66,13 +68,46 @@ void add_json_text(std::string& out, const std::string& text) {
     out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-template <class Number>
-void add_json_number(std::string& out, Number x) {
+void add_json_number(std::string& out, double x) {
   if (std::isfinite(x))
     add_number(out, x);
   else
     out += "null";  // JSON has no other text for it
 }
+
+// The probabilities of a row as text, each made once however often it is written.
+class ProbabilityTexts {
+ public:
+  ProbabilityTexts(std::span<const float> all, bool json) : all_(all), json_(json), kept_(all.size() <= most_written) {
+    if (!kept_) return;
+    char* end = text_.data();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      begins_[i] = static_cast<std::uint16_t>(end - text_.data());
+      end = write(end, all[i]);
+    }
+    begins_[all.size()] = static_cast<std::uint16_t>(end - text_.data());
+  }
+  void add(std::string& out, std::size_t i) const {
+    std::array<char, longest> one;
+    if (kept_)
+      out.append(text_.data() + begins_[i], text_.data() + begins_[i + 1]);
+    else
+      out.append(one.data(), write(one.data(), all_[i]));
+  }
+
+ private:
+  static constexpr std::size_t longest = 16;  // -1.17549435e-38
+
+  char* write(char* to, float x) const {
+    if (json_ && !std::isfinite(x)) return std::ranges::copy(std::string_view("null"), to).out;
+    return fmt::format_to(to, FMT_COMPILE("{}"), x);
+  }
+
+  std::span<const float> all_;
+  bool json_, kept_;
+  std::array<char, most_written * longest> text_;
+  std::array<std::uint16_t, most_written + 1> begins_;
+};
 
 }  // namespace
 
@@ -88,6 +123,8 @@ double AnswerText::number(std::size_t i, std::span<const float> numbers) const {
   const auto value = static_cast<double>(numbers[i]);
   return meaning_.original ? meaning_.original(i, value) : value;
 }
+
+bool AnswerText::all_classes() const { return meaning_.names.size() <= most_written; }
 
 std::string AnswerText::header(std::uint64_t samples) const {
   if (format_ == AnswerFormat::npy) return data::npy_header("<f4", {samples, meaning_.names.size()});
@@ -137,48 +174,45 @@ void AnswerText::add_line(std::string& out, std::uint64_t sample, std::span<cons
 }
 
 void AnswerText::add_csv(std::string& out, std::uint64_t sample, std::span<const float> numbers) const {
-  const auto to = std::back_inserter(out);
   add_cell(out, input_name_(sample));
+  if (is(Kind::numbers)) {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      fmt::format_to(std::back_inserter(out), ",{:.9g}", number(i, numbers));
+    out += '\n';
+    return;
+  }
+  const ProbabilityTexts texts(numbers, false);
   if (is(Kind::classes)) {
     const auto best = static_cast<std::size_t>(std::ranges::max_element(numbers) - numbers.begin());
     out += ',';
     add_cell(out, meaning_.names[best]);
     out += ',';
-    add_number(out, numbers[best]);
-  } else if (is(Kind::labels)) {
+    texts.add(out, best);
+  } else {
     std::string all;
     for (const std::size_t i : labels_that_hold(numbers)) all += (all.empty() ? "" : ";") + meaning_.names[i];
     out += ',';
     add_cell(out, all);
   }
-  if (is(Kind::numbers))
-    for (std::size_t i = 0; i < numbers.size(); ++i) fmt::format_to(to, ",{:.9g}", number(i, numbers));
-  else if (all_classes())
-    for (const float p : numbers) out += ',', add_number(out, p);
+  if (all_classes())
+    for (std::size_t i = 0; i < numbers.size(); ++i) out += ',', texts.add(out, i);
   out += '\n';
-}
-
-// The numbers by name: a JSON object.
-void AnswerText::add_json_numbers(std::string& out, const char* key, std::span<const float> numbers) const {
-  out += ",\"";
-  out += key;
-  out += "\":{";
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    out += json_keys_[i];
-    if (is(Kind::numbers))
-      add_json_number(out, number(i, numbers));
-    else
-      add_json_number(out, numbers[i]);
-  }
-  out += '}';
 }
 
 void AnswerText::add_json(std::string& out, std::uint64_t sample, std::span<const float> numbers) const {
   out += "{\"input\":";
   add_json_text(out, input_name_(sample));
   if (is(Kind::numbers)) {
-    add_json_numbers(out, "prediction", numbers);
-  } else if (is(Kind::labels)) {
+    out += ",\"prediction\":{";
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      out += json_keys_[i];
+      add_json_number(out, number(i, numbers));
+    }
+    out += "}}\n";
+    return;
+  }
+  const ProbabilityTexts texts(numbers, true);
+  if (is(Kind::labels)) {
     out += ",\"labels\":[";
     for (const char* between = ""; const std::size_t i : labels_that_hold(numbers))
       out += between + json_names_[i], between = ",";
@@ -190,18 +224,22 @@ void AnswerText::add_json(std::string& out, std::uint64_t sample, std::span<cons
     out += ",\"label\":";
     add_number(out, best[0]);
     out += ",\"confidence\":";
-    add_json_number(out, numbers[best[0]]);
+    texts.add(out, best[0]);
     if (best.size() > 1) out += ",\"others\":[";
     for (std::size_t i = 1; i < best.size(); ++i) {
       out += i > 1 ? ",{\"class\":" : "{\"class\":";
       out += json_names_[best[i]];
       out += ",\"confidence\":";
-      add_json_number(out, numbers[best[i]]);
+      texts.add(out, best[i]);
       out += '}';
     }
     if (best.size() > 1) out += ']';
   }
-  if (!is(Kind::numbers) && all_classes()) add_json_numbers(out, "probabilities", numbers);
+  if (all_classes()) {
+    out += ",\"probabilities\":{";
+    for (std::size_t i = 0; i < numbers.size(); ++i) out += json_keys_[i], texts.add(out, i);
+    out += '}';
+  }
   out += "}\n";
 }
 

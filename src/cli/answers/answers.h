@@ -38,10 +38,9 @@ class AnswerText {
   void add_csv(std::string& out, std::uint64_t sample, std::span<const float> numbers) const;
   void add_json(std::string& out, std::uint64_t sample, std::span<const float> numbers) const;
   void add_npy(std::string& out, std::span<const float> numbers) const;
-  void add_json_numbers(std::string& out, const char* key, std::span<const float> numbers) const;
   bool is(AnswerMeaning::Kind kind) const { return meaning_.kind == kind; }
   double number(std::size_t i, std::span<const float> numbers) const;
-  bool all_classes() const { return meaning_.names.size() <= 100; }  // more would make rows that nobody reads
+  bool all_classes() const;  // whether rows have the probabilities of all
 
   AnswerFormat format_;
   AnswerMeaning meaning_;

@@ -1,6 +1,7 @@
 #pragma once
-// What a model says about samples whose targets nobody knows: its prediction graph on batches, on all cores. The answer
-// to a sample does not depend, to the bit, on the samples beside it, nor on how many there are or how many cores
+// What a model says about samples whose targets nobody knows: its prediction graph on batches, on all cores. A core
+// makes its samples (decoding a picture often costs more than looking at it) in the memory that the graph reads. The
+// answer to a sample does not depend, to the bit, on the samples beside it, nor on how many there are or how many cores
 // (models/answer_batch.h).
 
 #include <functional>
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.h"
+#include "data/decorators.h"
 #include "graph/program.h"
 #include "models/model.h"
 #include "parallel/step/shard_runner.h"
@@ -35,15 +36,18 @@ class Predictor {
   // the caller's thread when all shards of a batch are done, with the samples done so far.
   void run(const std::function<void(int shard, const Answers&)>& each,
            const std::function<void(std::uint64_t done)>& after);
-  int shards() const { return static_cast<int>(loader_.shards()); }
+  int shards() const { return shards_; }
 
  private:
   std::string output_;
-  data::Loader loader_;
+  data::DatasetPtr data_;
   Cores& cores_;
   MicroBatchPlans plans_;
+  std::uint64_t batch_ = 0;           // samples at a time, on all cores
+  int shards_ = 0;                    // of a batch
   std::vector<ShardRunner> runners_;  // by core
-  std::int64_t width_;
+  std::vector<data::Sample> unread_;  // by core: fields that the graph does not read
+  std::int64_t width_ = 0;
 };
 
 }  // namespace echelon
