@@ -19,7 +19,7 @@ void Training::run_steps(data::Loader& loader, const StopFlag& stop) try {
   std::string text = problem.what();
   if (const auto& sample = problem.sample())
     text += fmt::format(": '{}' of sample {} of the training data (counted from 0)", sample->field,
-                        job_.train->origin(sample->index, {.seed = job_.seed, .epoch = sample->epoch}));
+                        loader.dataset().origin(sample->index, {.seed = job_.seed, .epoch = sample->epoch}));
   if (team_.world().size() > 1) text = fmt::format("rank {}: {}", team_.world().rank(), text);
   team_.world().abort(text, FailureKind::bad_input);
   throw BadInput(text);

@@ -137,7 +137,7 @@ def a_machine_that_comes_late_makes_no_second_job(folder):
 def the_cause_of_a_nan_is_the_last_line(folder):
     suite = nan.NotANumber(process.Program(PROGRAM, SOURCE, 0), folder, Table())
     for system, world in (("bsp", "processes"), ("ssp", "threads"), ("dgc", "sim"), ("horovod", "processes"), ("dc_asgd", "tcp"),
-                          ("fixed16", "threads"), ("easgd", "sim")):
+                          ("fixed16", "threads"), ("easgd", "sim"), ("gossip_learning", "threads")):
         done = run("train", suite.recipes["sample"], "--system", system, "--workers", 4, "--world", world, "--cores", 1, "--run",
                    f"{folder}/nan-{system}", code=2)
         line = last_line(done.stderr)
