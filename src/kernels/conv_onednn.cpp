@@ -102,21 +102,25 @@ std::function<void()> sequence(onednn::Call first, onednn::Call second) {
   };
 }
 
-// Where oneDNN has nothing but its reference (hundreds of times slower) for a change of layout, the output's gradient
-// is made plain first, into the beginning of the scratch; `make` binds what follows.
-template <typename Make>
-std::function<void()> on_plain_output(const ConvShape& s, ConvLayouts layouts, const float* dy, std::byte* scratch,
-                                      Make make) {
-  float* plain = reinterpret_cast<float*>(scratch);
-  return [shape = s.out_shape(), from = layouts.out, dy, plain,
-          conv = std::function<void()>(make(plain, scratch + plain_bytes(s.out_shape())))] {
-    relayout(shape, from, dy, Layout::plain, plain);
-    conv();
-  };
-}
+// Where oneDNN has nothing but its reference (hundreds of times slower) for these layouts, what is not plain is made
+// plain first, into the scratch, which it moves past what it took.
+struct MadePlain {
+  std::function<void()> relayout;  // empty if the tensor is plain already
+  const float* plain;
 
-bool by_plain_output(const dnnl::convolution_backward_weights::primitive_desc& pd, ConvLayouts layouts) {
-  return layouts.in != layouts.out && std::string_view(pd.impl_info_str()).starts_with("ref");
+  MadePlain(const Shape& shape, Layout from, const float* x, std::byte*& scratch) : plain(x) {
+    if (from == Layout::plain) return;
+    float* to = reinterpret_cast<float*>(scratch);
+    plain = to;
+    relayout = [shape, from, x, to] { kernels::relayout(shape, from, x, Layout::plain, to); };
+    scratch += plain_bytes(shape);
+  }
+  static std::size_t bytes(const Shape& shape, Layout from) { return from == Layout::plain ? 0 : plain_bytes(shape); }
+};
+
+// Plain activations have a matrix product instead of the reference for every shape.
+bool by_plain(const dnnl::convolution_backward_weights::primitive_desc& pd, ConvLayouts layouts) {
+  return layouts != ConvLayouts{} && std::string_view(pd.impl_info_str()).starts_with("ref");
 }
 
 }  // namespace
@@ -161,10 +165,10 @@ std::size_t conv_onednn_backward_data_scratch(const ConvShape& s, ConvLayouts la
 
 std::function<void()> make_conv_onednn_backward_data(const ConvShape& s, ConvLayouts layouts, const float* dy,
                                                      const float* w, float* dx, std::byte* scratch) {
-  if (layouts.in != layouts.out)  // plain dx from channel8 dy: oneDNN has only its slow reference for that
-    return on_plain_output(s, layouts, dy, scratch, [&](const float* plain, std::byte* rest) {
-      return make_conv_onednn_backward_data(s, {}, plain, w, dx, rest);
-    });
+  if (layouts.in != layouts.out) {  // plain dx from channel8 dy: oneDNN has only its slow reference for that
+    const MadePlain out(s.out_shape(), layouts.out, dy, scratch);
+    return [out, conv = make_conv_onednn_backward_data(s, {}, out.plain, w, dx, scratch)] { out.relayout(), conv(); };
+  }
   const auto engine = onednn::cpu();
   const auto pd = backward_data_pd(engine, s, layouts);
   const Descs d(s, layouts);
@@ -188,8 +192,9 @@ std::size_t conv_onednn_backward_weights_scratch(const ConvShape& s, ConvLayouts
   for (const bool bias : {false, true}) {
     const auto pd = backward_weights_pd(engine, s, layouts, bias);
     const std::size_t bytes =
-        by_plain_output(pd, layouts)
-            ? plain_bytes(s.out_shape()) + conv_onednn_backward_weights_scratch(s, ConvLayouts{})
+        by_plain(pd, layouts)
+            ? MadePlain::bytes(s.in_shape(), layouts.in) + MadePlain::bytes(s.out_shape(), layouts.out) +
+                  conv_onednn_backward_weights_scratch(s, ConvLayouts{})
             : Scratch(pd.diff_weights_desc(), Descs(s, layouts).w_plain, pd.scratchpad_desc()).total;
     most = std::max(most, bytes);
   }
@@ -200,10 +205,14 @@ std::function<void()> make_conv_onednn_backward_weights(const ConvShape& s, Conv
                                                         const float* dy, float* dw, float* db, std::byte* scratch) {
   const auto engine = onednn::cpu();
   const auto pd = backward_weights_pd(engine, s, layouts, db != nullptr);
-  if (by_plain_output(pd, layouts))
-    return on_plain_output(s, layouts, dy, scratch, [&](const float* plain, std::byte* rest) {
-      return make_conv_onednn_backward_weights(s, {}, x, plain, dw, db, rest);
-    });
+  if (by_plain(pd, layouts)) {
+    const MadePlain in(s.in_shape(), layouts.in, x, scratch), out(s.out_shape(), layouts.out, dy, scratch);
+    return [in, out, conv = make_conv_onednn_backward_weights(s, {}, in.plain, out.plain, dw, db, scratch)] {
+      if (in.relayout) in.relayout();
+      if (out.relayout) out.relayout();
+      conv();
+    };
+  }
   const Descs d(s, layouts);
   const Scratch plan(pd.diff_weights_desc(), d.w_plain, pd.scratchpad_desc());
   onednn::Call conv(engine, dnnl::convolution_backward_weights(pd),
