@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "world/os/disk.h"
@@ -38,6 +39,14 @@ FileMemory::FileMemory(const std::string& folder, std::size_t bytes) : bytes_(by
   ::close(fd);
   if (data == MAP_FAILED) throw DiskError("map memory in", folder, error);
   data_ = static_cast<std::byte*>(data);
+}
+
+void FileMemory::will_need(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size();
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);  // NOLINT: whole pages; advice that may fail
 }
 
 FileMemory::FileMemory(FileMemory&& other) noexcept

@@ -24,6 +24,9 @@ class FileMemory {
     return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};
   }
 
+  // Some of its bytes will be read soon: the system begins to fetch them from the disk, and nobody waits for it.
+  static void will_need(std::span<const std::byte> bytes);
+
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;

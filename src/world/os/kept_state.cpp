@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "base/error.h"
 
@@ -36,8 +37,11 @@ struct KeptState::Slot {
 struct KeptState::Header {
   std::atomic<std::int32_t> parts;
   std::atomic<std::int32_t> asked_workers;
-  std::atomic<std::uint32_t> folder_bytes;
-  char folder[longest_path];
+  std::atomic<bool> change_wanted, outdated;
+  std::atomic<double> valid_until;
+  std::atomic<std::int64_t> furthest;
+  std::atomic<std::uint32_t> folder_bytes, wish_bytes;
+  char folder[longest_path], wish[KeptState::longest_wish];
   Slot slots[2];
 };
 
@@ -47,6 +51,7 @@ KeptState::KeptState(std::size_t most_bytes)
   if (at == MAP_FAILED) fail("cannot keep the state of a training in memory (mmap: {})", std::strerror(errno));
   base_ = static_cast<std::byte*>(at);
   new (base_) Header{};
+  set_valid_until(std::numeric_limits<double>::infinity());
 }
 
 KeptState::~KeptState() { munmap(base_, mapped_); }
@@ -80,6 +85,7 @@ void KeptState::begin(int parts) {
   for (Slot& s : header.slots)
     for (std::atomic<std::uint64_t>& p : s.parts) p.store(0, std::memory_order_relaxed);
   header.parts.store(parts, std::memory_order_relaxed);
+  header.change_wanted = header.outdated = false;
   if (whole > 0)
     for (int p = 0; p < parts; ++p) slot(whole).parts[p].store(whole, std::memory_order_release);
   next_ = whole + 1;
@@ -93,6 +99,14 @@ std::int64_t KeptState::step() const {
   const std::uint64_t number = newest();
   return number > 0 ? slot(number).position.step : 0;
 }
+
+void KeptState::count_step(std::int64_t step) {
+  std::atomic<std::int64_t>& most = reinterpret_cast<Header*>(base_)->furthest;
+  for (std::int64_t was = most.load(std::memory_order_relaxed); step > was && !most.compare_exchange_weak(was, step);) {
+  }
+}
+
+std::int64_t KeptState::furthest() const { return reinterpret_cast<const Header*>(base_)->furthest; }
 
 void KeptState::set_folder(std::string_view path) {
   Header& header = *reinterpret_cast<Header*>(base_);
@@ -113,6 +127,27 @@ void KeptState::ask_for_workers(int workers) {
 int KeptState::take_asked_workers() {
   return reinterpret_cast<Header*>(base_)->asked_workers.exchange(0, std::memory_order_acq_rel);
 }
+
+void KeptState::set_wish(std::string_view text) {
+  Header& header = *reinterpret_cast<Header*>(base_);
+  if (text.size() > longest_wish) fail("a request of {} bytes is too long for the launcher", text.size());
+  std::ranges::copy(text, header.wish);
+  header.wish_bytes.store(static_cast<std::uint32_t>(text.size()), std::memory_order_release);
+}
+
+std::string KeptState::take_wish() {
+  Header& header = *reinterpret_cast<Header*>(base_);
+  return std::string(header.wish, header.wish_bytes.exchange(0, std::memory_order_acq_rel));
+}
+
+void KeptState::want_change(bool wanted) { reinterpret_cast<Header*>(base_)->change_wanted = wanted; }
+bool KeptState::change_wanted() const {
+  return reinterpret_cast<const Header*>(base_)->change_wanted.load(std::memory_order_relaxed);
+}
+void KeptState::set_valid_until(double time) { reinterpret_cast<Header*>(base_)->valid_until = time; }
+double KeptState::valid_until() const { return reinterpret_cast<const Header*>(base_)->valid_until; }
+void KeptState::set_outdated() { reinterpret_cast<Header*>(base_)->outdated = true; }
+bool KeptState::outdated() const { return reinterpret_cast<const Header*>(base_)->outdated; }
 
 void KeptState::write(int part, const Position& position, std::string_view text, std::span<const StateSpan> tensors) {
   const std::uint64_t number = next_++;
@@ -167,6 +202,19 @@ void KeptState::read(std::span<const StateSpan> tensors) const {
     std::memcpy(t.bytes.data(), from, t.bytes.size());
     from += t.bytes.size();
   }
+}
+
+std::size_t KeptState::bytes() const {
+  const std::uint64_t number = newest();
+  return number > 0 ? slot(number).tensor_bytes : 0;
+}
+
+void KeptState::read_end(std::span<std::byte> last) const {
+  const std::uint64_t number = newest();
+  if (number == 0) fail("no state is kept");
+  if (slot(number).tensor_bytes < last.size())
+    fail("a state of {} bytes is kept, and {} are wanted", slot(number).tensor_bytes, last.size());
+  std::memcpy(last.data(), bytes(number) + (slot(number).tensor_bytes - last.size()), last.size());
 }
 
 }  // namespace echelon

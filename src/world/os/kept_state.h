@@ -46,14 +46,36 @@ class KeptState {
   void begin(int parts);
   int parts() const;
   bool has_state() const;
-  std::int64_t step() const;  // of the newest whole state; 0 if there is none
+  std::int64_t step() const;                          // of the newest whole state; 0 if there is none
+  std::uint64_t version() const { return newest(); }  // another one for each whole state; 0: there is none
+
+  // The most steps that were ever done, kept or not; told by the ranks.
+  void count_step(std::int64_t step);
+  std::int64_t furthest() const;
 
   // The run's folder, told by rank 0 once it is there; empty before that.
   void set_folder(std::string_view path);
   std::string folder() const;
-  // How many workers shall go on, told by rank 0 before all ranks end; 0: nobody has asked.
+  // How many workers shall go on, told by the ranks before they end; 0: nobody has asked. `same_workers`: as many as
+  // there are, of other nodes perhaps.
+  static constexpr int same_workers = -1;
   void ask_for_workers(int workers);
   int take_asked_workers();  // and forgets it
+  // What else the launcher is asked for, told by rank 0 before that. Failure if it is longer than that.
+  static constexpr std::size_t longest_wish = std::size_t{1} << 20;
+  void set_wish(std::string_view text);
+  std::string take_wish();  // and forgets it
+
+  // Told by the launcher: the ranks are to end after a step, and hand over.
+  void want_change(bool wanted);
+  bool change_wanted() const;
+  // Told by the launcher: after this time (of the machine's steady clock) the ranks do no step. For ever, if it says
+  // nothing.
+  void set_valid_until(double time);
+  double valid_until() const;
+  // Told by a rank that has ended for that reason; and forgotten by begin().
+  void set_outdated();
+  bool outdated() const;
 
   // One part of the next state; all parts are given the same things. Allocates nothing. Skipped where it would destroy
   // the newest whole state, because another rank is that far behind. Failure if it is larger than `most_bytes`.
@@ -63,6 +85,8 @@ class KeptState {
   Position read_position(std::string& text) const;
   // Into places of the same sizes as it was written from; Failure if they are not.
   void read(std::span<const StateSpan> tensors) const;
+  std::size_t bytes() const;                       // of all tensors
+  void read_end(std::span<std::byte> last) const;  // the last bytes of the tensors
 
  private:
   struct Header;
