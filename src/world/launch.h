@@ -27,6 +27,10 @@ struct LaunchOptions {
   bool hears_signals = false;
   // processes, tcp: called in the launcher for a rank whose process was killed, not by the launcher itself.
   std::function<void(int rank, int signal)> on_death = {};
+  // processes, tcp: asked in the launcher about the first signal that it would pass on to the ranks; true: it does not.
+  std::function<bool(int signal)> on_signal = {};
+  // processes, tcp: asked in the launcher some ten times a second while ranks live; false: they are killed.
+  std::function<bool()> go_on = {};
 };
 
 void run_in_threads(int ranks, const LaunchOptions& options, const Program& program);

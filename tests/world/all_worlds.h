@@ -27,6 +27,14 @@ struct WorldUnderTest {
 
 inline void PrintTo(const WorldUnderTest& world, std::ostream* out) { *out << world.name; }
 
+// All ranks on this machine. On a busy one a rank may be silent for seconds, and is not lost for that.
+inline TcpOptions tcp_options(int ranks) {
+  TcpOptions options;
+  options.per_node = ranks;
+  options.silence_seconds = 1e6;
+  return options;
+}
+
 inline const std::vector<WorldUnderTest>& all_worlds() {
   static const std::vector<WorldUnderTest> worlds{
       {"threads", [](int ranks, const Program& program) { run_in_threads(ranks, {.seed = 7}, program); }},
@@ -44,25 +52,17 @@ inline const std::vector<WorldUnderTest>& all_worlds() {
          run_in_simulation(SimCluster::uniform(ranks, 1e-5, 1e9), options, program).throw_if_failed();
        },
        false, false},
-      {"tcp",
-       [](int ranks, const Program& program) {
-         TcpOptions options;
-         options.per_node = ranks;
-         run_on_tcp(options, {.seed = 7}, program);
-       },
-       true},
+      {"tcp", [](int ranks, const Program& program) { run_on_tcp(tcp_options(ranks), {.seed = 7}, program); }, true},
       {"tcp_sockets",
        [](int ranks, const Program& program) {
-         TcpOptions options;
-         options.per_node = ranks;
+         TcpOptions options = tcp_options(ranks);
          options.share_memory = false;
          run_on_tcp(options, {.seed = 7}, program);
        },
        true},
       {"tcp_with_tls",
        [](int ranks, const Program& program) {
-         TcpOptions options;
-         options.per_node = ranks;
+         TcpOptions options = tcp_options(ranks);
          options.share_memory = false;
          options.tls = true;
          run_on_tcp(options, {.seed = 7}, program);

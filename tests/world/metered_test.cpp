@@ -258,5 +258,33 @@ TEST_P(LinkOnAllWorlds, MessagesGoOverTheLink) {
   });
 }
 
+TEST(Metered, KeepsTheFirstMessagesForATraceIfAskedTo) {
+  run_metered(2, {}, [&](World& world) {
+    std::vector<std::byte> memory(100);
+    const Rank other = 1 - world.rank();
+    const auto exchange = [&](std::size_t bytes, OperationKind kind) {
+      Work send = world.send(other, 1, {.kind = kind}, std::span(memory).first(bytes));
+      std::vector<std::byte> into(bytes);
+      Work receive = world.receive(other, 1, {.kind = kind}, into);
+      require(send.wait(forever) && receive.wait(forever), "done");
+    };
+    exchange(7, OperationKind::plain);
+    require(kept_messages(world).empty(), "nobody asked");
+    keep_messages(world, 2);
+    world.sleep(0.5);
+    const double begin = world.now();
+    exchange(10, OperationKind::all_reduce);
+    world.sleep(0.5);
+    exchange(20, OperationKind::barrier);
+    exchange(30, OperationKind::barrier);
+    const std::vector<SentMessage> kept = kept_messages(world);
+    require(kept.size() == 2, "two at most");
+    require(kept[0].bytes == 10 && kept[0].kind == OperationKind::all_reduce && kept[0].to == other, "the first");
+    require(kept[1].bytes == 20 && kept[1].kind == OperationKind::barrier, "the second");
+    require_near(kept[0].at, begin, "the first");
+    require(kept[1].at >= begin + 0.5, "the second is sent half a second later");
+  });
+}
+
 }  // namespace
 }  // namespace echelon::test

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "tests/support/random_faults.h"
 #include "tests/support/temp_dir.h"
 #include "tests/world/sim_support.h"
 #include "world/sim/disk_with_room_of.h"
@@ -14,6 +15,7 @@ namespace echelon {
 namespace {
 
 using test::bytes_of;
+using test::random_faults;
 using test::tree_all_reduce;
 
 constexpr int ranks = 6, steps = 20, channels = 4;

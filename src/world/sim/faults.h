@@ -70,10 +70,6 @@ struct FiredFaults {
   explicit FiredFaults(const FaultPlan& plan = {});
 };
 
-// Some of the faults above, drawn from the seed, for a run of about that many seconds: mild enough that a run often
-// ends well. With `fatal`, also crashes and partitions that never heal.
-FaultPlan random_faults(std::uint64_t seed, int ranks, double seconds, bool fatal = true);
-
 // One line a fault, as in a cluster file's [faults].
 std::string to_text(const FaultPlan& plan);
 

@@ -30,4 +30,16 @@ std::unique_ptr<World> make_metered(World& inner, const LinkLimit& limit = {});
 constexpr int most_peers_counted = 64;
 std::vector<std::uint64_t> bytes_to_peers(const World& world);
 
+struct SentMessage {
+  double at = 0;  // when it was handed to the world, by the rank's clock
+  std::uint64_t bytes = 0;
+  Rank to = 0;
+  OperationKind kind = OperationKind::plain;
+};
+
+// From now on a metered world keeps what its rank sends, the first `most` messages, for a trace. Other worlds keep
+// nothing.
+void keep_messages(World& world, std::size_t most);
+std::vector<SentMessage> kept_messages(World& world);
+
 }  // namespace echelon

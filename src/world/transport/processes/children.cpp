@@ -118,6 +118,9 @@ class ChildProcesses {
       for (std::size_t i = 0; i < children_.size(); ++i)
         if (looks[i].revents != 0) bury(static_cast<int>(i));
 
+      if (options_.go_on && !options_.go_on())
+        for (RankProcess& child : children_)
+          if (child.descriptor >= 0) child.ended_here = true, kill(child.pid, SIGKILL);
       if (!segment_.failure().known()) continue;
       const double now = monotonic_seconds();
       if (broken_since < 0) broken_since = now;
@@ -134,12 +137,15 @@ class ChildProcesses {
   // one can tell whether another signal is a second request: then all end at once.
   void pass_on(int signal) {
     const double now = monotonic_seconds();
-    if (asked_since_ < 0) asked_since_ = now;
+    const bool first = asked_since_ < 0;
+    if (first) asked_since_ = now;
     if (now - asked_since_ > same_request_seconds) {
       for (RankProcess& child : children_)
         if (child.descriptor >= 0) end(child);
       _exit(128 + signal);
     }
+    if (first && options_.on_signal) kept_from_ranks_ = options_.on_signal(signal);
+    if (kept_from_ranks_) return;
     for (const RankProcess& child : children_)
       if (child.descriptor >= 0) kill(child.pid, signal);
   }
@@ -171,6 +177,7 @@ class ChildProcesses {
   const ChildOptions options_;
   std::vector<RankProcess> children_;
   double asked_since_ = -1;  // when the first signal came
+  bool kept_from_ranks_ = false;
 };
 
 }  // namespace

@@ -15,6 +15,8 @@ struct ChildOptions {
   double grace_seconds = 5;    // after a failure the other ranks have that long to end before they are killed
   bool hears_signals = false;  // as world/launch.h has it
   std::function<void(int rank, int signal)> on_death = {};  // as world/launch.h has it
+  std::function<bool(int signal)> on_signal = {};           // as world/launch.h has it
+  std::function<bool()> go_on = {};                         // as world/launch.h has it
   std::function<void()> started = {};  // called here once all children exist: what only they need can be closed
 };
 

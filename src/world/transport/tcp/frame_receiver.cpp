@@ -8,7 +8,7 @@ namespace echelon::tcp {
 namespace {
 
 constexpr std::size_t unparsed_bytes = std::size_t{64} << 10;
-constexpr std::size_t longest_note = 4096;
+constexpr std::size_t longest_control_frame = 4096;
 
 [[noreturn]] void refuse(const std::string& text) { throw BadFrame(FrameFault::length, text); }
 
@@ -162,7 +162,8 @@ void FrameReceiver::begin(const FrameHeader& header) {
   have_ = 0;
   channel_state_ = nullptr;
   if (header.kind == FrameKind::data) return begin_data();
-  if (header.payload_bytes > longest_note) refuse(fmt::format("a control frame of {} bytes", header.payload_bytes));
+  if (header.payload_bytes > longest_control_frame)
+    refuse(fmt::format("a control frame of {} bytes", header.payload_bytes));
   target_ = bounce_.data();
 }
 

@@ -2,15 +2,13 @@
 
 #include <unistd.h>
 
-#include <charconv>
-#include <optional>
-
 #include "world/os/host.h"
 #include "world/os/host_identity.h"
 #include "world/os/tasks.h"
 #include "world/transport/memory/segment.h"
 #include "world/transport/processes/children.h"
 #include "world/transport/rank_result.h"
+#include "world/transport/tcp/read_options.h"
 #include "world/transport/tcp/tcp_world.h"
 
 namespace echelon {
@@ -19,78 +17,6 @@ namespace {
 
 using asio::ip::tcp;
 using namespace echelon::tcp;  // NOLINT: this file is the interface of that namespace
-
-struct HostAndPort {
-  std::string host;
-  std::uint16_t port = 0;
-};
-
-HostAndPort parse_endpoint(const std::string& text) {
-  const auto colon = text.rfind(':');
-  HostAndPort e;
-  if (colon != std::string::npos) {
-    e.host = text.substr(0, colon);
-    if (e.host.size() > 2 && e.host.front() == '[' && e.host.back() == ']')
-      e.host = e.host.substr(1, e.host.size() - 2);
-    const char* end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data() + colon + 1, end, e.port);
-    if (parsed.ec == std::errc{} && parsed.ptr == end && e.port != 0 && !e.host.empty()) return e;
-  }
-  bad_input("the rendezvous endpoint '{}' is not of the form host:port", text);
-}
-
-bool is_loopback(const std::string& host) {
-  std::error_code error;
-  const auto address = asio::ip::make_address(host, error);
-  return error ? host == "localhost" : address.is_loopback();
-}
-
-asio::ip::address bind_address(const TcpOptions& options) {
-  std::error_code error;
-  const auto address = asio::ip::make_address(options.bind == "localhost" ? "127.0.0.1" : options.bind, error);
-  if (error) bad_input("'{}' is no address to listen at: give a number such as 10.0.0.2", options.bind);
-  return address;
-}
-
-void check(const TcpOptions& o, bool alone) {
-  std::string problems;
-  const auto complain = [&](const std::string& text) { problems += (problems.empty() ? "" : "; ") + text; };
-  if (o.min_nodes < 1 || o.max_nodes < o.min_nodes) {
-    complain(fmt::format("{}:{} nodes: expected 1 <= least <= most", o.min_nodes, o.max_nodes));
-  }
-  if (o.per_node < 1) complain(fmt::format("{} ranks on a node: at least 1", o.per_node));
-  if (o.node_rank >= o.max_nodes) complain(fmt::format("node rank {} of at most {} nodes", o.node_rank, o.max_nodes));
-  if (!alone && !is_loopback(parse_endpoint(o.endpoint).host) && bind_address(o).is_loopback()) {
-    complain(
-        fmt::format("the nodes meet at {}, but the ranks of this one would listen at {}, where no other machine can "
-                    "reach them: bind to this machine's address",
-                    o.endpoint, o.bind));
-  }
-  if (!problems.empty()) bad_input("{}", problems);
-}
-
-std::optional<Secret> given_secret(const TcpOptions& options) {
-  if (!options.secret_file.empty()) return read_secret_file(options.secret_file);
-  const std::string value = environment("ECHELON_SECRET");
-  if (value.empty()) return std::nullopt;
-  return parse_secret(value, "ECHELON_SECRET");
-}
-
-Credentials make_credentials(const TcpOptions& options, bool alone) {
-  const bool leaves =
-      !bind_address(options).is_loopback() || (!alone && !is_loopback(parse_endpoint(options.endpoint).host));
-  Credentials credentials;
-  const auto secret = given_secret(options);
-  if (!secret && !(alone && !leaves)) {
-    bad_input(
-        "the processes of this job need a common secret: `echelon secret job.secret` makes one; copy the "
-        "file to every machine and name it with --secret-file, or put its text into ECHELON_SECRET");
-  }
-  credentials.secret = secret ? *secret : make_secret();
-  credentials.job = sha256(options.job_id);
-  if (options.tls || (leaves && !options.insecure)) credentials.tls = std::make_shared<const Tls>();
-  return credentials;
-}
 
 // A socket bound to a port of its own, for a rank that will listen there; nobody can connect to it before. Whoever gets
 // the number must close it.
@@ -109,27 +35,30 @@ int bind_anywhere(const asio::ip::address& address, std::uint16_t& port) {
 struct Node {
   JobTable table;
   Credentials credentials;
+  NodeOffer offer;
   std::vector<int> listeners;
   HeldAddress held;
 };
 
-Node gather_node(const TcpOptions& options, const LaunchOptions& launch, bool alone) {
-  check(options, alone);
+Node bind_node(const TcpOptions& options, const LaunchOptions& launch, bool alone) {
+  check_options(options, alone);
   Node node;
   node.credentials = make_credentials(options, alone);
   const auto address = bind_address(options);
-  NodeOffer offer;
-  offer.host_id = host_identity();
-  offer.seed = launch.seed;
-  if (!address.is_unspecified()) offer.address = address.to_string();
+  node.offer.host_id = host_identity();
+  node.offer.seed = launch.seed;
+  if (!address.is_unspecified()) node.offer.address = address.to_string();
   for (int i = 0; i < options.per_node; ++i)
-    node.listeners.push_back(bind_anywhere(address, offer.ports.emplace_back()));
+    node.listeners.push_back(bind_anywhere(address, node.offer.ports.emplace_back()));
+  return node;
+}
+
+Node gather_node(const TcpOptions& options, const LaunchOptions& launch, bool alone) {
+  Node node = bind_node(options, launch, alone);
   if (alone) {
-    node.table.seed = launch.seed;
-    node.table.session = make_nonce();
-    for (const auto port : offer.ports) {
-      node.table.peers.push_back({0, address.is_unspecified() ? "127.0.0.1" : offer.address, port});
-    }
+    NodeOffer here = node.offer;
+    if (here.address.empty()) here.address = "127.0.0.1";
+    node.table = table_of({here}, 0, make_nonce());
     return node;
   }
   const HostAndPort endpoint = parse_endpoint(options.endpoint);
@@ -143,7 +72,7 @@ Node gather_node(const TcpOptions& options, const LaunchOptions& launch, bool al
   meeting.last_call_seconds = options.last_call_seconds;
   meeting.say = options.say;
   meeting.job_id = options.job_id;
-  Meeting met = meet(meeting, node.credentials, offer);
+  Meeting met = meet(meeting, node.credentials, node.offer);
   node.table = std::move(met.table);
   node.held = std::move(met.held);
   return node;
@@ -167,7 +96,7 @@ RankEnvironment place_of(const Node& node, const TcpOptions& options, int local)
   place.size = static_cast<int>(node.table.peers.size());
   place.local_rank = local;
   place.local_size = options.per_node;
-  if (options.max_nodes > 1) {
+  if (options.max_nodes > 1 && !options.etcd) {
     const HostAndPort endpoint = parse_endpoint(options.endpoint);
     place.master_address = endpoint.host;
     place.master_port = endpoint.port;
@@ -194,17 +123,15 @@ void live(Segment& status, int first_rank, int local, const std::function<void()
   status.rank(local).ended.store(1, std::memory_order_release);
 }
 
-}  // namespace
-
-void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Program& program) {
-  const bool alone = options.max_nodes == 1;
-  const Node node = gather_node(options, launch, alone);
+void run_node(const Node& node, const TcpOptions& options, const LaunchOptions& launch, const Program& program) {
   // Records the first failure on this machine; the ranks' messages do not go through it.
   const auto status = Segment::create(Segment::Reach::machine, options.per_node, 1 << 20);
   ChildOptions children{.first_rank = node.table.first_rank,
                         .grace_seconds = launch.grace_seconds,
                         .hears_signals = launch.hears_signals,
-                        .on_death = launch.on_death};
+                        .on_death = launch.on_death,
+                        .on_signal = launch.on_signal,
+                        .go_on = launch.go_on};
   // Each child has its own; a copy here would keep the port open when the child has closed it.
   children.started = [&] {
     for (const int s : node.listeners) ::close(s);
@@ -219,6 +146,37 @@ void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Pr
     live(*status, node.table.first_rank, local, [&] { run_rank(config, program); });
   });
   status->failure().throw_to_launcher();
+}
+
+}  // namespace
+
+void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Program& program) {
+  run_node(gather_node(options, launch, options.max_nodes == 1), options, launch, program);
+}
+
+struct TcpNode::State {
+  TcpOptions options;
+  LaunchOptions launch;
+  Node node;
+  bool closed = false;
+};
+
+TcpNode::TcpNode(const TcpOptions& options, const LaunchOptions& launch)
+    : state_(new State{options, launch, bind_node(options, launch, false)}) {
+  if (state_->node.offer.address.empty())
+    bad_input("nodes that come and go are found at one address: give --bind this machine's, not {}", options.bind);
+}
+TcpNode::~TcpNode() {
+  if (!state_->closed)
+    for (const int s : state_->node.listeners) ::close(s);
+}
+
+const NodeOffer& TcpNode::offer() const { return state_->node.offer; }
+
+void TcpNode::run(const JobTable& table, const Program& program) {
+  state_->node.table = table;
+  state_->closed = true;
+  run_node(state_->node, state_->options, state_->launch, program);
 }
 
 void join_tcp(const TcpOptions& given, const RankEnvironment& place, const LaunchOptions& launch,

@@ -14,10 +14,12 @@
 // as in world/launch.h.
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "world/launch.h"
 #include "world/os/environment.h"
+#include "world/transport/tcp/job_table.h"
 
 namespace echelon {
 
@@ -36,6 +38,8 @@ struct TcpOptions {
   double join_seconds = 300;                 // for min_nodes to join
   double last_call_seconds = 3;              // for more of them after that
   double silence_seconds = 2.2;              // after which a rank is lost
+  bool transient = false;                    // this machine may be taken away (src/member): others hold the servers
+  bool etcd = false;                         // the endpoint is an etcd's (src/member), not one of the nodes'
   std::function<void(const std::string&)> say = {};  // what a waiting node tells its user
 };
 
@@ -43,6 +47,21 @@ struct TcpOptions {
 // all ended. One node needs no rendezvous, and without a secret it makes a fresh one. The ranks have torchrun's
 // variables in their environment. SIGTERM and SIGINT are passed on to them; if this process dies, they are killed.
 void run_on_tcp(const TcpOptions& options, const LaunchOptions& launch, const Program& program);
+
+// A node of a job whose nodes come and go (src/member): it binds a port for each of its ranks and tells which; when
+// somebody has made the table of a generation, it runs the ranks, once. BadInput as run_on_tcp.
+class TcpNode {
+ public:
+  TcpNode(const TcpOptions& options, const LaunchOptions& launch);
+  ~TcpNode();
+  TcpNode(const TcpNode&) = delete;
+  const tcp::NodeOffer& offer() const;
+  void run(const tcp::JobTable& table, const Program& program);  // as run_on_tcp
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // This process becomes the rank that its environment says (started by torchrun, srun, a shell script). Unless
 // `options.endpoint` says otherwise, the ranks meet at MASTER_ADDR:MASTER_PORT (Slurm: the first node, port 29400).

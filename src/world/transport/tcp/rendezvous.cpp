@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <list>
-#include <map>
 #include <optional>
 
+#include "world/transport/tcp/endpoint.h"
+#include "world/transport/tcp/notes.h"
 #include "world/transport/tcp/rendezvous_messages.h"
 
 namespace echelon::tcp {
@@ -16,23 +17,6 @@ using asio::ip::tcp;
 namespace {
 
 constexpr std::uint32_t longest_answer = 4u << 20;  // a table of about fifty thousand ranks
-
-asio::awaitable<void> write_note(Wire& wire, std::string text) {
-  const auto size = static_cast<std::uint32_t>(text.size());
-  std::string note(reinterpret_cast<const char*>(&size), sizeof size);
-  note += text;
-  co_await wire.write_all(std::as_bytes(std::span(note)));
-}
-
-// What an authenticated peer says; a Failure if it is longer than `limit`.
-asio::awaitable<std::string> read_note(Wire& wire, std::uint32_t limit) {
-  std::uint32_t size = 0;
-  co_await wire.read_all(std::as_writable_bytes(std::span(&size, 1)));
-  if (size > limit) fail("a note of {} bytes, at most {} are allowed", size, limit);
-  std::string text(size, '\0');
-  co_await wire.read_all(std::as_writable_bytes(std::span(text)));
-  co_return text;
-}
 
 struct Guest {
   Wire wire;
@@ -139,19 +123,11 @@ class Server {
     for (auto& place : order) {
       if (!place) place = *next++;
     }
-    JobTable table;
-    table.seed = order.front()->offer.seed;
-    table.session = make_nonce();
-    std::map<std::string, int> hosts;
-    std::vector<int> first;
-    for (const auto& guest : order) {
-      const int host = hosts.emplace(guest->offer.host_id, static_cast<int>(hosts.size())).first->second;
-      first.push_back(static_cast<int>(table.peers.size()));
-      for (const auto port : guest->offer.ports) table.peers.push_back({host, guest->offer.address, port});
-    }
+    std::vector<NodeOffer> offers;
+    for (const auto& guest : order) offers.push_back(guest->offer);
+    const Bytes32 session = make_nonce();
     unanswered_ = nodes();
     for (std::size_t i = 0; i < order.size(); ++i) {
-      table.first_rank = first[i];
       asio::co_spawn(
           io_,
           [](std::shared_ptr<Guest> guest, std::string text) -> asio::awaitable<void> {
@@ -161,7 +137,7 @@ class Server {
               std::error_code ignored;
               guest->wire.socket().close(ignored);  // its reader counts it
             }
-          }(order[i], write_table(table)),
+          }(order[i], write_table(table_of(offers, i, session))),
           asio::detached);
     }
   }
@@ -188,27 +164,6 @@ asio::awaitable<JobTable> ask(tcp::endpoint endpoint, Credentials credentials, R
   const std::byte thanks{1};
   co_await wire.write_all({&thanks, 1});
   co_return table;
-}
-
-tcp::endpoint resolve(asio::io_context& io, const std::string& host, std::uint16_t port) {
-  std::error_code error;
-  const auto found = tcp::resolver(io).resolve(host, std::to_string(port), tcp::resolver::numeric_service, error);
-  if (error || found.empty()) bad_input("the host '{}' of the rendezvous is unknown: {}", host, error.message());
-  for (const auto& entry : found) {
-    if (entry.endpoint().address().is_v4()) return entry.endpoint();
-  }
-  return found.begin()->endpoint();
-}
-
-// A listener at the endpoint, if this machine has that address and no program listens there yet.
-std::optional<tcp::acceptor> try_listen(asio::io_context& io, const tcp::endpoint& at, std::error_code& error) {
-  tcp::acceptor acceptor(io);
-  acceptor.open(at.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor.bind(at, error);
-  if (!error) acceptor.listen(256, error);
-  if (error) return std::nullopt;
-  return acceptor;
 }
 
 // An address of this machine at which nobody answers, though somebody has it: for so long no job forms.

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "world/transport/tcp/held_address.h"
+#include "world/transport/tcp/job_table.h"
 #include "world/transport/tcp/listener.h"
 
 namespace echelon::tcp {
@@ -25,26 +25,6 @@ struct RendezvousOptions {
   double join_seconds = 300;                    // for min_nodes to join
   double last_call_seconds = 3;                 // for more, once min_nodes have joined
   std::function<void(const std::string&)> say;  // what is waited for, after some seconds and then less and less often
-};
-
-struct NodeOffer {                   // a node's ranks
-  std::string host_id;               // the same for processes that share memory
-  std::string address;               // of its ranks' listeners; empty: the one that the others see it come from
-  std::vector<std::uint16_t> ports;  // one for each rank
-  std::uint64_t seed = 0;            // that of the node with rank 0 counts
-};
-
-struct Peer {
-  int host = 0;  // numbered by first appearance
-  std::string address;
-  std::uint16_t port = 0;
-};
-
-struct JobTable {
-  int first_rank = 0;       // of this node
-  std::vector<Peer> peers;  // of every rank
-  std::uint64_t seed = 0;
-  Bytes32 session = {};  // a fresh number for this job: ranks of an earlier one are refused
 };
 
 struct Meeting {
