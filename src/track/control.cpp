@@ -10,25 +10,47 @@
 namespace echelon {
 
 namespace {
-constexpr std::array<std::string_view, 6> control_actions{"pause", "resume", "checkpoint", "stop", "rate", "resize"};
+constexpr std::array<std::string_view, 7> control_actions{"pause", "resume", "checkpoint", "stop",
+                                                          "rate",  "resize", "switch"};
 constexpr double largest_rate_factor = 1000;
 constexpr std::uint64_t longest_request = 4096;
 }  // namespace
 
 void check_control(const ControlRequest& request) {
   if (std::ranges::find(control_actions, request.action) == control_actions.end())
-    bad_input("'{}' is nothing that a run can be asked: pause, resume, checkpoint, stop, rate, resize", request.action);
+    bad_input("'{}' is nothing that a run can be asked: pause, resume, checkpoint, stop, rate, resize, switch",
+              request.action);
   if (request.action == "resize" &&
       !(request.value >= 1 && request.value <= most_workers_asked && request.value == std::floor(request.value)))
     bad_input("a run has 1 to {} workers, not {}", most_workers_asked, request.value);
+  const int parts = !request.system.empty() + !request.codec.empty() + !request.plan.empty();
+  if (request.action == "switch" && parts != 1)
+    bad_input("switch wants one of the three: --system NAME, --codec NAME or --plan PLAN");
   if (request.action == "rate" && !(request.value > 0 && request.value <= largest_rate_factor))
     bad_input("the rate is multiplied by more than 0 and at most {}, not by {}", largest_rate_factor, request.value);
 }
 
+Json to_json(const ControlRequest& request) {
+  Json json{{"action", request.action}, {"value", request.value}};
+  if (!request.system.empty()) json["system"] = request.system;
+  if (!request.codec.empty()) json["codec"] = request.codec;
+  if (!request.plan.empty()) json["plan"] = request.plan;
+  return json;
+}
+
+std::string in_words(const ControlRequest& request) {
+  if (!request.plan.empty()) return "plan " + request.plan;
+  return request.system.empty() ? "codec " + request.codec : "system " + request.system;
+}
+
 ControlRequest parse_control(std::string_view text) {
   try {
-    const Json json = parse_json(text, "control.json", {.depth = 2, .values = 16});
-    ControlRequest request{.action = json.at("action").get<std::string>(), .value = json.value("value", 1.0)};
+    const Json json = parse_json(text, "control.json", {.depth = 2, .values = 32});
+    ControlRequest request{.action = json.at("action").get<std::string>(),
+                           .value = json.value("value", 1.0),
+                           .system = json.value("system", ""),
+                           .codec = json.value("codec", ""),
+                           .plan = json.value("plan", "")};
     check_control(request);
     return request;
   } catch (const Json::exception& problem) {
@@ -40,7 +62,7 @@ void send_control(Disk& disk, const RunFolder& folder, const ControlRequest& req
   check_control(request);
   if (disk.exists(folder.control()))
     bad_input("the run has not taken the last request yet; it does so between two steps. Try again in a moment");
-  write_file_atomically(disk, folder.control(), Json{{"action", request.action}, {"value", request.value}}.dump());
+  write_file_atomically(disk, folder.control(), to_json(request).dump());
 }
 
 ControlReader::ControlReader(Disk& disk, Clock& clock, RunFolder folder)
@@ -75,9 +97,7 @@ std::optional<ControlRequest> ControlReader::take() {
   return std::nullopt;
 }
 
-void ControlReader::journal(std::int64_t step, const ControlRequest& request) {
-  journal(step, Json{{"action", request.action}, {"value", request.value}});
-}
+void ControlReader::journal(std::int64_t step, const ControlRequest& request) { journal(step, to_json(request)); }
 
 void ControlReader::journal(std::int64_t step, Json change) {
   change["time"] = clock_.unix_seconds();

@@ -12,10 +12,13 @@
 namespace echelon {
 
 struct ControlRequest {
-  std::string action;  // "pause", "resume", "checkpoint", "stop", "rate", "resize"
+  std::string action;  // "pause", "resume", "checkpoint", "stop", "rate", "resize", "switch"
   // "rate": from now on the schedule's rate is multiplied by it; 1: as the recipe says. "resize": so many workers
   double value = 1;
+  std::string system = {}, codec = {}, plan = {};  // "switch": one of them
 };
+Json to_json(const ControlRequest& request);
+std::string in_words(const ControlRequest& request);  // of "switch": "system easgd"
 
 constexpr int most_workers_asked = 1024;
 void check_control(const ControlRequest& request);

@@ -121,7 +121,10 @@ std::string draw_confusion(std::span<const std::int64_t> counts, const std::vect
   const int n = static_cast<int>(m.size()), name_width = std::min(m.widest_name(), 16);
   constexpr int margin = 12;  // the share that was right
   const auto largest = counts.empty() ? 0 : std::ranges::max(counts);
-  const int cell = std::max(static_cast<int>(fmt::formatted_size("{}", largest)), std::min(name_width, 6)) + 1;
+  const int digits = static_cast<int>(fmt::formatted_size("{}", largest));
+  const auto cell_for = [&](int name) { return std::max(digits, name) + 1; };
+  int cell = cell_for(name_width);  // whole names where there is room for them
+  if (name_width + n * cell + margin > columns) cell = cell_for(std::min(name_width, 6));
   if (name_width + n * cell + margin <= columns) return as_table(m, name_width, cell, colour);
   if (name_width + n * 2 + margin <= columns) return as_shades(m, name_width, colour);
   return as_list(m, columns);

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/svg.h"
 #include "track/curve.h"
 #include "track/plot_range.h"
 
@@ -11,21 +12,6 @@ namespace {
 
 // Colours that people with any kind of colour vision can tell apart (Okabe and Ito 2008), on light and dark ground.
 constexpr std::array palette{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default:
-        if (static_cast<unsigned char>(c) >= 0x20) out += c;  // XML has no other control characters
-    }
-  }
-  return out;
-}
 
 // Where colours begin again, lines are dashed.
 struct Stroke {
@@ -111,13 +97,13 @@ std::string grid(const PlotAxes& axes, const Frame& f) {
     const double y = f.bottom - axes.y.position(tick.value) * (f.bottom - f.top);
     svg += fmt::format("<path class=\"g\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>", f.left, y, f.right);
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", f.left - 8, y + 4,
-                       escaped(tick.label));
+                       svg_escaped(tick.label));
   }
   for (const auto& tick : axes.x.ticks) {
     const double x = f.left + axes.x.position(tick.value) * (f.right - f.left);
     svg += fmt::format("<path class=\"g\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>", x, f.top, f.bottom);
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", x, f.bottom + 18,
-                       escaped(tick.label));
+                       svg_escaped(tick.label));
   }
   svg += fmt::format("<path class=\"a\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n", f.left, f.top, f.bottom, f.right);
   return svg;
@@ -134,8 +120,8 @@ std::string legend(std::span<const Series> series, double left, double right, do
     const Stroke stroke(i);
     svg += fmt::format("<path d=\"M{:.1f} {:.1f}h18\" stroke=\"{}\" stroke-width=\"3\" stroke-linecap=\"round\"{}/>", x,
                        bottom - 4, stroke.colour, stroke.dashes);
-    svg +=
-        fmt::format("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 25, bottom, escaped(series[i].name));
+    svg += fmt::format("<text class=\"l\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 25, bottom,
+                       svg_escaped(series[i].name));
     x += width + 22;
   }
   return svg;
@@ -153,17 +139,7 @@ std::string plot_svg(std::span<const Series> series, const PlotOptions& options,
   double legend_ends = 0;
   const std::string labels = legend(series, f.left, f.right, title + names + 4, legend_ends);
   f.top = std::min(legend_ends + 12, f.bottom - 20);
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n"
-      "<title>{2}</title>\n"
-      "<style>text{{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#57606a}}"
-      ".t{{font-size:15px;font-weight:600;fill:#24292f}}.l{{fill:#24292f}}"
-      ".g{{stroke:#8c959f;stroke-opacity:.25;fill:none}}.a{{stroke:#8c959f;fill:none}}.b{{fill:#fff}}"
-      "@media(prefers-color-scheme:dark){{text{{fill:#9198a1}}.t,.l{{fill:#e6edf3}}.b{{fill:#0d1117}}}}</style>\n"
-      "<rect class=\"b\" width=\"{0}\" height=\"{1}\" rx=\"6\"/>\n",
-      width, height, escaped(options.title.empty() ? "curves" : options.title));
-  if (title > 0)
-    svg += fmt::format("<text class=\"t\" x=\"{:.1f}\" y=\"28\">{}</text>\n", f.left, escaped(options.title));
+  std::string svg = svg_begin(width, height, options.title, f.left);
   svg += labels;
   svg += grid(axes, f);
   for (std::size_t i = 0; i < series.size(); ++i) svg += curve(series[i], axes, f, options.log_y, Stroke(i));
@@ -172,10 +148,10 @@ std::string plot_svg(std::span<const Series> series, const PlotOptions& options,
                        (f.left + f.right) / 2, (f.top + f.bottom) / 2);
   if (!options.x_label.empty())
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (f.left + f.right) / 2,
-                       height - 14, escaped(options.x_label));
+                       height - 14, svg_escaped(options.x_label));
   if (!options.y_label.empty())
     svg += fmt::format("<text transform=\"translate(18 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
-                       (f.top + f.bottom) / 2, escaped(options.y_label));
+                       (f.top + f.bottom) / 2, svg_escaped(options.y_label));
   return svg + "</svg>\n";
 }
 

@@ -11,6 +11,7 @@
 //             trace.json               with --trace, track/trace.h
 //             summary.json             when the run has ended: how, and with what result
 //             evaluation.json          of a classifier, at its end: confusion matrix, some of its mistakes
+//             texts.jsonl, samples.png what `echelon sample --keep` has made with it
 //             histograms.jsonl         weights and their changes, at each evaluation
 //             cluster.json             with several workers: where each one is, and what the links between them cost
 //             control.json, journal.jsonl  what somebody asks of a live run, and what it has done of it
@@ -48,6 +49,8 @@ struct RunFolder {
   std::string cluster() const { return path + "/cluster.json"; }
   std::string control() const { return path + "/control.json"; }
   std::string journal() const { return path + "/journal.jsonl"; }
+  std::string texts() const { return path + "/texts.jsonl"; }
+  std::string pictures() const { return path + "/samples.png"; }
 };
 
 // A new folder `root`/STEM-N with a file in it, with the first N that is free.

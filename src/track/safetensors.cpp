@@ -231,7 +231,8 @@ void SafetensorsFile::read_header() {
   for (int i = 7; i >= 0; --i) header_bytes = header_bytes << 8 | static_cast<std::uint64_t>(length[i]);
   const std::uint64_t most = std::min(size - 8, max_header_bytes);
   if (header_bytes < 2 || header_bytes > most)
-    bad_input("{}: offset 0: expected a header of 2 to {} bytes, found a length of {}", path_, most, header_bytes);
+    bad_input("{} is no safetensors file (offset 0: expected a header of 2 to {} bytes, found a length of {})", path_,
+              most, header_bytes);
   std::string header(header_bytes, '\0');
   if (const auto n = file_->read_at(8, std::as_writable_bytes(std::span(header))); n != header_bytes)
     bad_input("{}: offset 8: expected {} bytes of header, found {}", path_, header_bytes, n);

@@ -18,13 +18,13 @@ using namespace echelon;
 
 constexpr std::size_t most_bytes = 300;
 
-struct SentMessage {
+struct HostileMessage {
   Label label;
   std::span<const std::byte> bytes;
 };
 
-std::vector<SentMessage> messages_in(std::span<const std::byte> input) {
-  std::vector<SentMessage> messages;
+std::vector<HostileMessage> messages_in(std::span<const std::byte> input) {
+  std::vector<HostileMessage> messages;
   std::uint32_t message = 0;
   while (input.size() >= 2) {
     const auto how = static_cast<unsigned>(input[0]);
@@ -41,7 +41,7 @@ std::vector<SentMessage> messages_in(std::span<const std::byte> input) {
 }  // namespace
 
 int fuzz_mailbox(const std::uint8_t* data, std::size_t size) {
-  const std::vector<SentMessage> messages = messages_in(std::as_bytes(std::span(data, size)));
+  const std::vector<HostileMessage> messages = messages_in(std::as_bytes(std::span(data, size)));
   const auto read = [](World& world) {
     Mailbox mailbox(world, most_bytes);
     for (int tag = 0; tag < Mailbox::tags; ++tag) {
@@ -55,7 +55,7 @@ int fuzz_mailbox(const std::uint8_t* data, std::size_t size) {
   };
   const auto write = [&](World& world) {
     std::vector<Work> sent;
-    for (const SentMessage& m : messages) sent.push_back(world.send(0, mailbox_channel, m.label, m.bytes));
+    for (const HostileMessage& m : messages) sent.push_back(world.send(0, mailbox_channel, m.label, m.bytes));
     for (Work& work : sent) work.wait(world.now() + 100);
   };
   run_in_simulation(SimCluster::uniform(2, 1e-6, 1e9), {.longest_seconds = 1e4},

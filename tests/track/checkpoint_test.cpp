@@ -298,7 +298,8 @@ TEST(Prune, KeepsTheLastAndTheBest) {
 TEST(Prune, OfEqualScoresTheLowestLossIsTheBestThenTheEarliest) {
   const test::TempDir dir;
   const auto disk = make_real_disk();
-  const std::vector<std::tuple<int, double, double>> saves{{10, 0.9, 0.5}, {20, 0.9, 0.3}, {30, 0.9, 0.4}, {40, 0.9, 0.3}};
+  const std::vector<std::tuple<int, double, double>> saves{
+      {10, 0.9, 0.5}, {20, 0.9, 0.3}, {30, 0.9, 0.4}, {40, 0.9, 0.3}};
   for (const auto& [step, score, loss] : saves) {
     TrainingPosition at = position(step, score);
     at.loss = loss;

@@ -56,6 +56,12 @@ TEST(Draw, AConfusionMatrixFitsOrSaysTheMistakes) {
   EXPECT_FALSE(draw_confusion(none, digits(), 80, true).empty());  // a class without samples divides nothing by zero
 }
 
+TEST(Draw, AConfusionMatrixCutsNoNameForWhichThereIsRoom) {
+  const std::vector<std::int64_t> right{7, 0, 0, 7};
+  EXPECT_TRUE(says(draw_confusion(right, {"versicolor", "virginica"}, 80, false), "versicolor  virginica"));
+  EXPECT_FALSE(says(draw_confusion(right, {"versicolor", "virginica"}, 40, false), "versicolor  virginica"));
+}
+
 TEST(Draw, AnImageIsHalfAsHighAsItIsWide) {
   std::vector<std::uint8_t> pixels(28 * 28, 0);
   pixels[0] = pixels[28] = 255;  // the two pixels of the first character
