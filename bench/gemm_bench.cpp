@@ -1,8 +1,11 @@
-// Matrix products of the reference networks' linear layers, all three directions, beside OpenBLAS:
+// Matrix products of the reference networks' linear layers, all three directions, beside OpenBLAS and beside the limit
+// of each shape: the longer of its multiply-adds at the core's peak and of reading its operands once, as quickly as
+// this core reads that many bytes again and again.
 //     bench_gemm [name part] [turns]
 #include <cblas.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -31,8 +34,22 @@ const Layer layers[] = {
 };
 
 struct Total {
-  double flops = 0, ours = 0, theirs = 0;
+  double flops = 0, ours = 0, theirs = 0, limit = 0;
 };
+
+__attribute__((target("avx2"), noinline)) void read_all(const float* from, std::size_t floats) {
+  __m256 seen[8] = {};
+  for (std::size_t i = 0; i < floats; i += 64)
+#pragma GCC unroll 8
+    for (std::size_t k = 0; k < 8; ++k) seen[k] = _mm256_or_ps(seen[k], _mm256_load_ps(from + i + 8 * k));
+  for (auto& v : seen) __asm__ volatile("" ::"x"(v));
+}
+
+// Seconds in which this core reads so many bytes that it has read just before.
+double reading_seconds(std::size_t bytes) {
+  Buffer memory((bytes + 255) / 256 * 256);
+  return bench::best_seconds([&] { read_all(memory.as<float>().data(), memory.bytes() / sizeof(float)); }, 0.01);
+}
 
 void measure(const std::string& name, const Gemm& g, double peak, int turns, Total& total) {
   const auto floats = [](std::int64_t n) { return Buffer(static_cast<std::size_t>(n) * sizeof(float)); };
@@ -52,11 +69,16 @@ void measure(const std::string& name, const Gemm& g, double peak, int turns, Tot
       },
       turns);
   const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
-  fmt::print("{:<16} {}{} {:>5} x {:>4} x {:>4}  ours {:5.1f} %  OpenBLAS {:5.1f} %  ratio {:.3f}\n", name,
-             g.trans_a ? 'T' : 'N', g.trans_b ? 'T' : 'N', g.m, g.n, g.k, flops / r.ours / peak * 1e-7,
-             flops / r.theirs / peak * 1e-7, r.ratio);
+  const double arithmetic = flops / peak * 1e-9;
+  const double reading = reading_seconds(static_cast<std::size_t>(g.m * g.k + g.k * g.n + g.m * g.n) * sizeof(float));
+  const double limit = std::max(arithmetic, reading);
+  fmt::print(
+      "{:<16} {}{} {:>5} x {:>4} x {:>4}  ours {:5.1f} %  OpenBLAS {:5.1f} %  ratio {:.3f}  of its limit {:5.1f} % "
+      "({})\n",
+      name, g.trans_a ? 'T' : 'N', g.trans_b ? 'T' : 'N', g.m, g.n, g.k, flops / r.ours / peak * 1e-7,
+      flops / r.theirs / peak * 1e-7, r.ratio, 100 * limit / r.ours, arithmetic >= reading ? "FMA" : "memory");
   std::fflush(stdout);
-  total.flops += flops, total.ours += r.ours, total.theirs += r.theirs;
+  total.flops += flops, total.ours += r.ours, total.theirs += r.theirs, total.limit += limit;
 }
 
 }  // namespace
@@ -77,6 +99,7 @@ int main(int argc, char** argv) {
     measure(name + " dx", {.m = l.rows, .n = l.in, .k = l.out}, peak, turns, total);
     measure(name + " dw", {.trans_a = true, .m = l.out, .n = l.in, .k = l.rows}, peak, turns, total);
   }
-  fmt::print("all together: ours {:.1f} %, OpenBLAS {:.1f} %\n", total.flops / total.ours / peak * 1e-7,
-             total.flops / total.theirs / peak * 1e-7);
+  fmt::print("all together: ours {:.1f} %, OpenBLAS {:.1f} %; ours {:.1f} % of the limits\n",
+             total.flops / total.ours / peak * 1e-7, total.flops / total.theirs / peak * 1e-7,
+             100 * total.limit / total.ours);
 }

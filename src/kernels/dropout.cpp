@@ -92,11 +92,11 @@ HWY_INLINE void for_each_word(const StreamId& id, std::uint32_t block, std::size
   if (i < n) f(Rest{i, n - i}, rest[k]);
 }
 
-HWY_FLATTEN void drop(const StreamId& id, std::uint32_t threshold, float scale, const float* x, float* y,
-                      std::size_t n) {
+HWY_FLATTEN void drop(const StreamId& id, std::uint32_t threshold, float scale, const float* x, float* y, std::size_t n,
+                      std::uint32_t block) {
   const VU limit = hn::Set(DU(), threshold);
   const V factor = set(scale);
-  for_each_word(id, 0, n, [&](auto at, VU words) HWY_ATTR {
+  for_each_word(id, block, n, [&](auto at, VU words) HWY_ATTR {
     at.store(hn::IfThenZeroElse(hn::RebindMask(D(), hn::Lt(words, limit)), hn::Mul(at.load(x), factor)), y);
   });
 }
@@ -123,10 +123,12 @@ namespace echelon::kernels {
 HWY_EXPORT(drop);
 HWY_EXPORT(uniform);
 
-void dropout(const Stream& stream, float p, const float* x, float* y, std::size_t n) {
-  invariant(p >= 0 && p < 1, "dropout's share is in [0, 1)");
+void dropout(const Stream& stream, float p, const float* x, float* y, std::size_t n, std::uint64_t first) {
+  invariant(p >= 0 && p < 1 && first % 4 == 0, "dropout's share is in [0, 1), and a part begins with a block of words");
   const auto threshold = static_cast<std::uint32_t>(static_cast<double>(p) * 0x1p32);
-  HWY_DYNAMIC_DISPATCH(drop)(stream.id(), threshold, static_cast<float>(1 / (1 - static_cast<double>(p))), x, y, n);
+  HWY_DYNAMIC_DISPATCH(drop)
+  (stream.id(), threshold, static_cast<float>(1 / (1 - static_cast<double>(p))), x, y, n,
+   static_cast<std::uint32_t>(first / 4));
 }
 
 void fill_uniform(const Stream& stream, std::uint64_t offset, std::span<float> out) {

@@ -1,22 +1,12 @@
 #include "kernels/gemm.h"
 
 #include <cblas.h>
-#include <hwy/targets.h>
-
-#include <algorithm>
 
 #include "kernels/gemm_packed.h"
 #include "kernels/reduce.h"
 
 namespace echelon::kernels {
 namespace {
-
-// Measured (bench/gemm_bench.cpp): with AVX2, our own product is as fast as OpenBLAS on large matrices or faster, and
-// far ahead on small and narrow ones. On a machine with AVX-512, which only OpenBLAS uses, large ones go there.
-bool own_is_faster(const Gemm& g) {
-  static const bool wider_vectors = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
-  return !wider_vectors || std::min({g.m, g.n, g.k}) <= 64;
-}
 
 void clear(const Gemm& g, float* c, std::int64_t ldc) {
   for (std::int64_t i = 0; i < g.m; ++i)
@@ -34,12 +24,8 @@ void gemm(const Gemm& g, const float* a, std::int64_t lda, const float* b, std::
   if (g.m == 0 || g.n == 0) return;
   if (g.k == 0) {
     clear(g, c, ldc);
-  } else if (own_is_faster(g)) {
-    packed_gemm(g, a, lda, b, ldb, c, ldc, nullptr, scratch);
   } else {
-    cblas_sgemm(CblasRowMajor, g.trans_a ? CblasTrans : CblasNoTrans, g.trans_b ? CblasTrans : CblasNoTrans,
-                static_cast<blasint>(g.m), static_cast<blasint>(g.n), static_cast<blasint>(g.k), g.alpha, a,
-                static_cast<blasint>(lda), b, static_cast<blasint>(ldb), g.beta, c, static_cast<blasint>(ldc));
+    packed_gemm(g, a, lda, b, ldb, c, ldc, nullptr, scratch);
   }
 }
 
@@ -49,7 +35,7 @@ std::size_t linear_scratch(const LinearShape& s) {
 
 void linear_forward(const LinearShape& s, const float* x, const float* w, const float* bias, float* y, void* scratch) {
   const Gemm g{.trans_b = true, .m = s.rows, .n = s.out, .k = s.in};
-  if (own_is_faster(g) && s.rows > 0 && s.in > 0) {
+  if (s.rows > 0 && s.in > 0) {
     packed_gemm(g, x, s.in, w, s.in, y, s.out, bias, scratch);
   } else {
     gemm(g, x, s.in, w, s.in, y, s.out, scratch);

@@ -20,11 +20,17 @@ constexpr std::int64_t panel_unit = 16;      // a multiple of every target's pan
 constexpr std::int64_t most_depth = 256;     // steps of k at a time: a panel of B takes half of the first-level cache
 constexpr std::int64_t most_rows = 192;      // of a packed block of A: it takes 192 KiB of the second level
 constexpr std::int64_t most_floats = 65536;  // of a packed block of B: 256 KiB, half of the second level ...
+constexpr std::int64_t most_floats_ahead = 32768;  // ... or 128 KiB, when the next block is fetched meanwhile ...
 constexpr std::int64_t most_floats_transposed = 2048 * 256;  // ... or, with A transposed, 2 MiB of the third
 
 constexpr std::int64_t depth_of_block(const Gemm& g) { return even_piece(g.k, most_depth, 8); }
+// Whether B comes from further away than the second-level cache, so that the next block is fetched during this one.
+constexpr bool fetches_ahead(const Gemm& g) { return !g.trans_a && g.k * g.n > 256 * 1024; }
 constexpr std::int64_t columns_of_block(const Gemm& g) {
-  const std::int64_t most = (g.trans_a ? most_floats_transposed : most_floats) / depth_of_block(g);
+  const std::int64_t most = (g.trans_a          ? most_floats_transposed
+                             : fetches_ahead(g) ? most_floats_ahead
+                                                : most_floats) /
+                            depth_of_block(g);
   return even_piece(g.n, most / panel_unit * panel_unit, panel_unit);
 }
 constexpr std::int64_t rows_of_block(const Gemm& g) { return even_piece(g.m, most_rows, 6); }

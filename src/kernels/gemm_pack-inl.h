@@ -62,13 +62,13 @@ HWY_INLINE void pack_panel(std::int64_t k, std::int64_t columns, const float* HW
 // One panel of B from b[columns, k]: columns become rows.
 HWY_INLINE void pack_panel_transposed(std::int64_t k, std::int64_t columns, const float* HWY_RESTRICT b,
                                       std::int64_t ldb, float* HWY_RESTRICT to) {
-  std::int64_t p = 0;
-  if (columns >= panel_width)
-    for (; p + 4 <= k; p += 4) {
-      transpose_block(b + p, ldb, to + p * panel_width, panel_width);
-      transpose_block(b + p + lanes * ldb, ldb, to + p * panel_width + lanes, panel_width);
-    }
-  for (; p < k; ++p)
+  // Rows that are a page apart push each other out of the first-level cache: of those, a whole line is used at a time.
+  const std::int64_t piece = ldb % 512 == 0 ? 16 : 4, whole = columns >= panel_width ? k / 4 * 4 : 0;
+  for (std::int64_t p = 0; p < whole; p += piece)
+    for (std::int64_t half = 0; half < panel_width; half += lanes)
+      for (std::int64_t q = p; q < std::min(p + piece, whole); q += 4)
+        transpose_block(b + half * ldb + q, ldb, to + q * panel_width + half, panel_width);
+  for (std::int64_t p = whole; p < k; ++p)
     for (std::int64_t j = 0; j < panel_width; ++j) to[p * panel_width + j] = j < columns ? b[j * ldb + p] : 0.0f;
 }
 

@@ -46,6 +46,30 @@ void pack(const Operands& o, const Block& block, std::int64_t j) {
   }
 }
 
+// Asks for the numbers of a block of B, a few cache lines at a time, while another block is worked on: without it the
+// core would wait for memory whenever a block begins, and memory for the core until it ends.
+class Ahead {
+ public:
+  // `moments` is how often fetch() will be called.
+  Ahead(const Operands& o, const Block& next, std::int64_t moments) {
+    if (next.n <= 0 || next.k <= 0) return;
+    at_ = o.g.trans_b ? o.b + next.n0 * o.ldb + next.k0 : o.b + next.k0 * o.ldb + next.n0;
+    rows_ = o.g.trans_b ? next.n : next.k, columns_ = o.g.trans_b ? next.k : next.n, distance_ = o.ldb;
+    lines_ = (rows_ * ((columns_ + line - 1) / line) + moments - 1) / moments;
+  }
+  HWY_INLINE void fetch() {
+    for (std::int64_t i = 0; i < lines_ && rows_ > 0; ++i) {
+      __builtin_prefetch(at_ + column_, 0, 2);  // into the second level
+      if ((column_ += line) >= columns_) column_ = 0, at_ += distance_, --rows_;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t line = 16;
+  const float* at_ = nullptr;
+  std::int64_t rows_ = 0, columns_ = 0, distance_ = 0, lines_ = 0, column_ = 0;
+};
+
 // What all tiles of panel j of the block have in common; the caller adds a and c's row.
 Product panel_product(const Operands& o, const Block& block, std::int64_t j) {
   const bool first = block.k0 == 0;
@@ -59,8 +83,9 @@ Product panel_product(const Operands& o, const Block& block, std::int64_t j) {
           .bias = first && o.bias ? o.bias + block.n0 + j : nullptr};
 }
 
-void multiply_block(const Operands& o, const Block& block) {
+void multiply_block(const Operands& o, const Block& block, const Block& next) {
   const Strips strips(o.g.m);
+  Ahead ahead(o, next, strips.count * ((block.n + panel_width - 1) / panel_width));
   for (std::int64_t s = 0, i = 0; s < strips.count; i += strips.rows(s++))
     for (std::int64_t j = 0; j < block.n; j += panel_width) {
       Product p = panel_product(o, block, j);
@@ -72,6 +97,7 @@ void multiply_block(const Operands& o, const Block& block) {
           pack(o, block, j);
         }
       }
+      ahead.fetch();
       run_strip(strips.rows(s), p);
     }
 }
@@ -99,13 +125,18 @@ void PackedGemm(const Gemm& g, const float* a, std::int64_t lda, const float* b,
                 std::int64_t ldc, const float* bias, float* scratch) {
   const Operands o{g, a, lda, b, ldb, c, ldc, bias};
   const std::int64_t depth = depth_of_block(g), columns = columns_of_block(g);
+  const auto block_at = [&](std::int64_t n0, std::int64_t k0) {
+    return Block{k0, std::min(depth, g.k - k0), n0, std::min(columns, g.n - n0), scratch};
+  };
   for (std::int64_t n0 = 0; n0 < g.n; n0 += columns)
     for (std::int64_t k0 = 0; k0 < g.k; k0 += depth) {
-      const Block block{k0, std::min(depth, g.k - k0), n0, std::min(columns, g.n - n0), scratch};
+      const Block block = block_at(n0, k0);
       if (g.trans_a) {
         multiply_block_transposed(o, block, scratch + packed_b_floats(g));
       } else {
-        multiply_block(o, block);
+        const bool below = k0 + depth < g.k;
+        multiply_block(o, block,
+                       fetches_ahead(g) ? block_at(below ? n0 : n0 + columns, below ? k0 + depth : 0) : Block{});
       }
     }
 }

@@ -105,13 +105,14 @@ HWY_INLINE void input_grad(const float* x, const float* gamma, const float* mean
 
 HWY_FLATTEN void layer_norm_grad(const float* x, const float* gamma, const float* mean, const float* rstd,
                                  const float* dy, float* dx, float* dgamma, float* dbeta, std::size_t rows,
-                                 std::size_t cols) {
-  if (dgamma != nullptr) {
+                                 std::size_t cols, bool go_on) {
+  if (dgamma != nullptr && !go_on) {
     std::fill_n(dgamma, cols, 0.0f);
     std::fill_n(dbeta, cols, 0.0f);
   }
   // A few rows at a time stay in the first-level cache between the two uses; dx comes last because it may be dy.
   constexpr std::size_t together = most_rows_together;
+  static_assert(together == layer_norm_rows, "what may be continued begins where a group of rows does");
   for (std::size_t r = 0; r < rows; r += together, x += together * cols, dy += together * cols) {
     const std::size_t count = std::min(together, rows - r);
     if (dgamma != nullptr) {
@@ -139,8 +140,8 @@ void layer_norm(const float* x, const float* gamma, const float* beta, float eps
   HWY_DYNAMIC_DISPATCH(layer_norm)(x, gamma, beta, eps, y, mean, rstd, rows, cols);
 }
 void layer_norm_grad(const float* x, const float* gamma, const float* mean, const float* rstd, const float* dy,
-                     float* dx, float* dgamma, float* dbeta, std::size_t rows, std::size_t cols) {
-  HWY_DYNAMIC_DISPATCH(layer_norm_grad)(x, gamma, mean, rstd, dy, dx, dgamma, dbeta, rows, cols);
+                     float* dx, float* dgamma, float* dbeta, std::size_t rows, std::size_t cols, bool go_on) {
+  HWY_DYNAMIC_DISPATCH(layer_norm_grad)(x, gamma, mean, rstd, dy, dx, dgamma, dbeta, rows, cols, go_on);
 }
 
 }  // namespace echelon::kernels

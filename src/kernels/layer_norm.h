@@ -12,9 +12,11 @@ void layer_norm(const float* x, const float* gamma, const float* beta, float eps
                 std::size_t rows, std::size_t cols);
 
 // dx (may be dy; null to skip), dgamma and dbeta (both or neither null) in one pass over x and dy; all are
-// overwritten, not added to.
+// overwritten, not added to. With `go_on`, dgamma and dbeta are those of the rows before these ones, a multiple of
+// layer_norm_rows of them, and become those of all: the same bits as in one call.
+inline constexpr std::size_t layer_norm_rows = 4;
 void layer_norm_grad(const float* x, const float* gamma, const float* mean, const float* rstd, const float* dy,
-                     float* dx, float* dgamma, float* dbeta, std::size_t rows, std::size_t cols);
+                     float* dx, float* dgamma, float* dbeta, std::size_t rows, std::size_t cols, bool go_on = false);
 
 void ref_layer_norm(const float* x, const float* gamma, const float* beta, float eps, float* y, float* mean,
                     float* rstd, std::size_t rows, std::size_t cols);

@@ -154,7 +154,7 @@ void lrn_forward(const LrnShape& s, Layout layout, const float* x, float* y, std
   float* squares = reinterpret_cast<float*>(scratch);
   std::fill_n(squares, scratch_floats(s, layout), 0.0f);
   for_each_chunk(s, layout, [&](const Chunk& chunk, std::int64_t at) {
-    HWY_DYNAMIC_DISPATCH(response::forward)(s, chunk, x + at, y + at, squares);
+    HWY_DYNAMIC_DISPATCH(forward)(s, chunk, x + at, y + at, squares);
   });
 }
 

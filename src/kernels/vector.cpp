@@ -34,6 +34,13 @@ HWY_FLATTEN void lerp(float* dst, const float* a, const float* b, float t, std::
   });
 }
 
+// A number times zero is zero, unless it is none.
+HWY_FLATTEN bool all_finite(const float* x, std::size_t n) {
+  V bad = set(0);
+  for_each_vector<4>(n, [&](auto at) HWY_ATTR { bad = hn::Or(bad, hn::Mul(at.load(x), set(0))); });
+  return hn::AllTrue(hn::ScalableTag<float>(), hn::Eq(bad, set(0)));
+}
+
 }  // namespace
 }  // namespace echelon::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -48,6 +55,7 @@ HWY_EXPORT(add);
 HWY_EXPORT(scale);
 HWY_EXPORT(axpy);
 HWY_EXPORT(lerp);
+HWY_EXPORT(all_finite);
 
 void fill(float* dst, float value, std::size_t n) { std::fill_n(dst, n, value); }
 
@@ -62,6 +70,7 @@ void axpy(float* dst, float c, const float* x, std::size_t n) { HWY_DYNAMIC_DISP
 void lerp(float* dst, const float* a, const float* b, float t, std::size_t n) {
   HWY_DYNAMIC_DISPATCH(lerp)(dst, a, b, t, n);
 }
+bool all_finite(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(all_finite)(x, n); }
 
 }  // namespace echelon::kernels
 #endif

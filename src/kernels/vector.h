@@ -15,9 +15,12 @@ void scale(float* dst, const float* src, float c, std::size_t n);               
 void axpy(float* dst, float c, const float* x, std::size_t n);                  // dst += c * x
 void lerp(float* dst, const float* a, const float* b, float t, std::size_t n);  // dst = a + t * (b - a)
 
+bool all_finite(const float* x, std::size_t n);
+
 void ref_add(float* dst, const float* a, const float* b, std::size_t n);
 void ref_scale(float* dst, const float* src, float c, std::size_t n);
 void ref_axpy(float* dst, float c, const float* x, std::size_t n);
 void ref_lerp(float* dst, const float* a, const float* b, float t, std::size_t n);
+bool ref_all_finite(const float* x, std::size_t n);
 
 }  // namespace echelon::kernels

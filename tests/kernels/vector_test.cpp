@@ -1,5 +1,8 @@
 #include "kernels/vector.h"
 
+#include <limits>
+#include <utility>
+
 #include "tests/kernels/simd_testing.h"
 
 namespace echelon::kernels {
@@ -26,6 +29,23 @@ TEST(Vector, EveryOperationGivesTheReferencesBits) {
       lerp(got.data(), a.data(), b.data(), 0.3f, n);
       ref_lerp(want.data(), a.data(), b.data(), 0.3f, n);
       expect_same(got, want);
+    }
+  });
+}
+
+TEST(Vector, OneNumberThatIsNotFiniteIsFoundWhereverItStands) {
+  on_every_target([] {
+    for (const std::size_t n : odd_sizes) {
+      Fenced x = fenced_values(n, 1);
+      EXPECT_TRUE(all_finite(x.data(), n));
+      for (std::size_t i = 0; i < n; i += 1 + n / 7)
+        for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+          const float was = std::exchange(x.data()[i], bad);
+          EXPECT_FALSE(all_finite(x.data(), n)) << i << " of " << n;
+          EXPECT_FALSE(ref_all_finite(x.data(), n));
+          x.data()[i] = was;
+        }
+      EXPECT_TRUE(ref_all_finite(x.data(), n));
     }
   });
 }
