@@ -88,6 +88,11 @@ class Op {
   virtual std::optional<SliceRule> slice_rule(const SliceQuestion& question) const {
     return (void)question, std::nullopt;
   }
+  // Whether each row of the outputs (all axes but the last) depends on the same row of those inputs that have as many,
+  // and on nothing else of them: then it can be computed a part of the rows at a time, with the same bits.
+  virtual bool works_by_rows() const { return false; }
+  // The op for rows that begin with that element of output 0, a multiple of 4; none: the same.
+  virtual std::shared_ptr<const Op> for_rows_from(std::int64_t element) const { return (void)element, nullptr; }
   // How many blocks stand beside each other along the last axis of an input, so that each must be cut by itself.
   virtual int blocks(int input) const { return (void)input, 1; }
 

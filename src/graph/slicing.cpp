@@ -7,6 +7,10 @@
 namespace echelon {
 
 Shape part_shape(Shape whole, const Cut& cut, int slices, int slice) {
+  if (cut.columns > 1) {
+    whole[0] /= slices / cut.columns, whole[1] /= cut.columns;
+    return whole;
+  }
   const std::int64_t block = whole[cut.axis] / cut.blocks;
   whole[cut.axis] = cut.blocks * (part_begin(block, slices, slice + 1) - part_begin(block, slices, slice));
   return whole;
@@ -21,6 +25,11 @@ std::optional<SliceRule> follow_cut(const SliceQuestion& q, std::size_t outputs)
 std::optional<SliceRule> follow_cut_except(const SliceQuestion& q, int axis, std::size_t outputs) {
   auto rule = follow_cut(q, outputs);
   if (rule && rule->in[0].axis == axis) return {};
+  return rule;
+}
+
+std::optional<SliceRule> row_by_row(std::optional<SliceRule> rule) {
+  if (rule) rule->strip = StripOp{};
   return rule;
 }
 

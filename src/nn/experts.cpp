@@ -21,30 +21,49 @@ Value Net::moe(Value x, const MoeOptions& o) {
   const double fair = static_cast<double>(rows) * o.top / static_cast<double>(experts);
   const auto capacity =
       std::min(rows, std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(fair * o.capacity))));
-  const Value flat = ops::reshape(graph_, x, {rows, width});
-
-  const Value router = parameter("router.weight", {experts, width}, start(o.init, width, experts));
-  const Value probabilities = ops::softmax(graph_, ops::matmul(graph_, flat, router, false, true));
-  const ops::Routes routes = ops::route(graph_, probabilities, o.top, capacity);
-
-  auto linear = [&](const std::string& name, Value in, std::int64_t out, const std::optional<Init>& init) {
-    const std::int64_t fan_in = shape(in)[2];
-    return ops::expert_linear(graph_, in, parameter(name + ".weight", {experts, out, fan_in}, start(init, fan_in, out)),
-                              parameter(name + ".bias", {experts, out}, bias_start(init, fan_in), false));
+  struct Weights {
+    Value weight, bias;
   };
-  Value y = ops::dispatch(graph_, flat, routes.slots, experts, capacity);
-  y = linear("down", ops::gelu(graph_, linear("up", y, hidden, o.init)), width, o.out_init ? o.out_init : o.init);
-  y = ops::combine(graph_, y, routes.slots, routes.gates);
+  const auto weights = [&](const std::string& name, std::int64_t in, std::int64_t out,
+                           const std::optional<Init>& init) {
+    return Weights{parameter(name + ".weight", {experts, out, in}, start(init, in, out)),
+                   parameter(name + ".bias", {experts, out}, bias_start(init, in), false)};
+  };
+  const Value router = parameter("router.weight", {experts, width}, start(o.init, width, experts));
+  const Weights up = weights("up", width, hidden, o.init);
+  const Weights down = weights("down", hidden, width, o.out_init ? o.out_init : o.init);
+
+  // Three layers in the eyes of a plan: rows leave from the first for the ranks that have their experts, and come back
+  // to the third.
+  const auto in_layer = [&](const char* name, const auto& make) {
+    const Graph::Scope part(graph_, name);
+    return make();
+  };
+  Value probabilities;
+  ops::Routes routes;
+  Value y = in_layer("route", [&] {
+    const Value flat = ops::reshape(graph_, x, {rows, width});
+    probabilities = ops::softmax(graph_, ops::matmul(graph_, flat, router, false, true));
+    routes = ops::route(graph_, probabilities, o.top, capacity);
+    return ops::dispatch(graph_, flat, routes.slots, experts, capacity);
+  });
+  y = in_layer("experts", [&] {
+    const Value h = ops::gelu(graph_, ops::expert_linear(graph_, y, up.weight, up.bias));
+    return ops::expert_linear(graph_, h, down.weight, down.bias);
+  });
+  y = in_layer("combine",
+               [&] { return ops::reshape(graph_, ops::combine(graph_, y, routes.slots, routes.gates), shape(x)); });
 
   // Switch: experts times the sum over them of (share of first choices) * (mean probability); one if all are alike.
   // The loss of a micro-batch is a sum over its rows, so the mean becomes a sum.
   if (training() && o.balance > 0) {
+    const Graph::Scope part(graph_, "route");
     const Value mass = ops::reshape(graph_, ops::sum_to_tail(graph_, probabilities, {experts}), {1, experts});
     const Value along = ops::matmul(graph_, mass, ops::reshape(graph_, routes.load, {experts, 1}));
     extra_losses_->push_back(
         ops::scale(graph_, ops::reshape(graph_, along, {1}), o.balance * static_cast<float>(experts)));
   }
-  return ops::reshape(graph_, y, shape(x));
+  return y;
 }
 
 }  // namespace echelon::nn

@@ -72,6 +72,7 @@ BuildLayer read_recurrent(OptionReader& o) {
                            .carry = o.flag("carry", false),
                            .init = start(o)};
   options.bidirectional = o.flag("bidirectional", false);
+  options.bias = o.flag("bias", true);
   const bool last = o.choice("output", "all", {"all", "last"}) == "last";
   return [=](Net& net, In x) {
     const Sequence s = (net.*cell)(x[0], hidden, options);
@@ -288,7 +289,7 @@ constexpr std::string_view conv_keys =
     "kernel = 3, stride = 1, padding = 0, dilation = 1, bias = true, weight_norm = false, init, init_value = 1";
 constexpr std::string_view pool_keys = "kernel = 2, stride = kernel, padding = 0, count_padding = true";
 constexpr std::string_view cell_keys =
-    "hidden, layers = 1, dropout = 0, carry = false, bidirectional = false, output = \"all\", init";
+    "hidden, layers = 1, dropout = 0, carry = false, bidirectional = false, bias = true, output = \"all\", init";
 constexpr int many = 1000;
 
 // The table. Name, keys, fewest and most inputs, how to read it.

@@ -95,9 +95,10 @@ struct ResponseNormOptions {
 
 struct RecurrentOptions {
   int layers = 1;
-  float dropout = 0;           // between layers
-  bool carry = false;          // truncated BPTT: the state flows into the next step, gradients do not
-  bool relu = false;           // rnn only: ReLU instead of tanh
+  float dropout = 0;   // between layers
+  bool carry = false;  // truncated BPTT: the state flows into the next step, gradients do not
+  bool relu = false;   // rnn only: ReLU instead of tanh
+  bool bias = true;
   bool bidirectional = false;  // a second cell reads from the end; features are twice `hidden`. Not with carry
   std::optional<Init> init{};
 };

@@ -6,6 +6,7 @@
 #include "graph/ops/lookup.h"
 #include "graph/ops/permute.h"
 #include "graph/ops/shape.h"
+#include "graph/ops/strips.h"
 #include "nn/layers.h"
 
 namespace echelon::nn {
@@ -100,10 +101,14 @@ Sequence Net::recurrent_pass(ops::Cell cell, Value x, std::int64_t hidden, const
     return o.init || init_ ? start(o.init, fan_in, hidden) : torch_default(hidden);
   };
   const std::int64_t rows = ops::gates(cell) * hidden, batch = shape(x)[0], in = shape(x)[2];
+  const auto bias = [&](const std::string& name) {
+    if (!o.bias) return ops::filled(graph_, {rows}, 0);
+    return parameter(name, {rows}, bias_start(o.init, hidden), false);
+  };
   const ops::RecurrentWeights weights{.w_ih = parameter("weight_ih" + suffix, {rows, in}, init(in)),
                                       .w_hh = parameter("weight_hh" + suffix, {rows, hidden}, init(hidden)),
-                                      .b_ih = parameter("bias_ih" + suffix, {rows}, bias_start(o.init, hidden), false),
-                                      .b_hh = parameter("bias_hh" + suffix, {rows}, bias_start(o.init, hidden), false)};
+                                      .b_ih = bias("bias_ih" + suffix),
+                                      .b_hh = bias("bias_hh" + suffix)};
   Value h0, c0;
   if (o.carry) {
     h0 = graph_.carry(graph_.layer() + ".h" + suffix, f32({batch, hidden}));

@@ -180,9 +180,9 @@ TEST(LayerTable, ProblemsInsideOfBlocksHaveTheirPlace) {
     {type = "block", repeat = 0, layers = []},
     {type = "block"},
     {type = "block", repeat = 4000, layers = [{type = "relu"}, {type = "relu"}]}])");
-  for (const char* part : {"recipe.toml:3: unknown key layers[0].layers[0].outs", "recipe.toml:4: ", "did you mean 'inside'",
-                           "recipe.toml:5: ", "no layer before this one", "recipe.toml:6: ", "repeat",
-                           "recipe.toml:7: ", "which layers", "more than 4096"})
+  for (const char* part : {"recipe.toml:3: unknown key layers[0].layers[0].outs",
+                           "recipe.toml:4: ", "did you mean 'inside'", "recipe.toml:5: ", "no layer before this one",
+                           "recipe.toml:6: ", "repeat", "recipe.toml:7: ", "which layers", "more than 4096"})
     EXPECT_TRUE(says(text, part));
   try {
     build(

@@ -12,6 +12,7 @@ namespace {
 class Send : public Op {
  public:
   explicit Send(int message) : message_(message) {}
+  int message() const { return message_; }
   std::string_view name() const override { return "send"; }
   std::string detail() const override { return fmt::format("message {}", message_); }
   std::vector<Type> infer(std::span<const Type>) const override { return {}; }
@@ -27,6 +28,7 @@ class Send : public Op {
 class Receive : public Op {
  public:
   Receive(const Type& type, int message) : type_(type), message_(message) {}
+  int message() const { return message_; }
   std::string_view name() const override { return "receive"; }
   std::string detail() const override { return fmt::format("message {}", message_); }
   std::vector<Type> infer(std::span<const Type>) const override { return {type_}; }
@@ -103,6 +105,12 @@ Value start_gather(Graph& g, const Type& type, int parameter) {
 
 Value finish_gather(Graph& g, Value started, int parameter) {
   return g.add_one(std::make_shared<FinishGather>(parameter), {started});
+}
+
+int message_of(const Op& op) {
+  if (const auto* send = dynamic_cast<const Send*>(&op)) return send->message();
+  const auto* receive = dynamic_cast<const Receive*>(&op);
+  return receive ? receive->message() : -1;
 }
 
 int contributes_to(const Op& op) {

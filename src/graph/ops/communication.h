@@ -15,6 +15,8 @@ Value start_gather(Graph& g, const Type& type, int parameter);
 Value finish_gather(Graph& g, Value started, int parameter);
 // A micro-batch's gradient of a parameter goes to the ranks that sum it up.
 void contribute(Graph& g, Value gradient, int parameter);
+// The message that an op sends or receives; -1: it is another op.
+int message_of(const Op& op);
 // The parameter whose gradient an op contributes; -1: it is another op.
 int contributes_to(const Op& op);
 

@@ -14,7 +14,7 @@ Stream stream_of(const StepContext& step, std::uint32_t layer) {
 
 class Dropout : public Op {
  public:
-  Dropout(float p, std::uint32_t layer) : p_(p), layer_(layer) {}
+  Dropout(float p, std::uint32_t layer, std::uint64_t first = 0) : p_(p), layer_(layer), first_(first) {}
   std::string_view name() const override { return "dropout"; }
   std::string detail() const override { return fmt::format("p {}", p_); }
   std::vector<Type> infer(std::span<const Type> in) const override {
@@ -24,7 +24,11 @@ class Dropout : public Op {
   // Linear in x with a mask that is a pure function of where we are: its gradient is itself.
   std::vector<Value> gradient(Graph& g, const Node&, std::span<const Value> d_out,
                               const std::vector<bool>&) const override {
-    return {g.add_one(std::make_shared<Dropout>(p_, layer_), {d_out[0]})};
+    return {g.add_one(std::make_shared<Dropout>(p_, layer_, first_), {d_out[0]})};
+  }
+  bool works_by_rows() const override { return true; }
+  std::shared_ptr<const Op> for_rows_from(std::int64_t element) const override {
+    return std::make_shared<Dropout>(p_, layer_, first_ + static_cast<std::uint64_t>(element));
   }
   // Every slice has a stream of its own, so that it need not know how large the whole is.
   std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
@@ -37,13 +41,14 @@ class Dropout : public Op {
   }
   int overwrites(int) const override { return 0; }
   Kernel compile(const Operands& o) const override {
-    return [p = p_, layer = layer_, x = o.in[0].f32(), y = o.out[0].f32(),
-            n = o.out[0].stored()](const StepContext& step) { kernels::dropout(stream_of(step, layer), p, x, y, n); };
+    return [p = p_, layer = layer_, first = first_, x = o.in[0].f32(), y = o.out[0].f32(), n = o.out[0].stored()](
+               const StepContext& step) { kernels::dropout(stream_of(step, layer), p, x, y, n, first); };
   }
 
  private:
   float p_;
   std::uint32_t layer_;
+  std::uint64_t first_;  // of the elements that it is for
 };
 
 class NormalNoise : public Op {

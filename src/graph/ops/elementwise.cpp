@@ -38,7 +38,8 @@ class Elementwise : public Op {
                               const std::vector<bool>& wanted) const override;
   Layouts layouts(std::span<const Type> in, std::span<const Type> out) const override { return follow_inputs(in, out); }
   int overwrites(int) const override { return preferred_victim_; }
-  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return follow_cut(q); }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return row_by_row(follow_cut(q)); }
+  bool works_by_rows() const override { return true; }
   double flops(std::span<const Type>, std::span<const Type>) const override { return 0; }
   Kernel compile(const Operands& o) const override {
     std::vector<const float*> in;
@@ -125,7 +126,7 @@ class ScaleBy : public Op {
 class Copy : public Op {
  public:
   std::string_view name() const override { return "copy"; }
-  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return follow_cut(q); }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return row_by_row(follow_cut(q)); }
   std::vector<Type> infer(std::span<const Type> in) const override { return {Type{in[0].dtype, in[0].shape}}; }
   std::vector<Value> gradient(Graph&, const Node&, std::span<const Value> d_out,
                               const std::vector<bool>&) const override {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "graph/attributes.h"
+#include "graph/ops/grid.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/slices.h"
 #include "kernels/elementwise.h"
@@ -54,6 +55,7 @@ class Linear : public Op {
   // Features that arrive cut meet their columns of the weights, and the products are added up. Whole features give each
   // slice some of the outputs.
   std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    if (auto grid = grid_rule(q)) return grid;
     const int features = q.in[0].shape.rank() - 1;
     const bool bias = q.in.size() > 2;
     const Cut x = q.arrives[0], w = q.arrives[1];  // weights that are cut already decide

@@ -1,5 +1,6 @@
 #include "graph/ops/norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -8,6 +9,8 @@
 #include "kernels/reduce.h"
 
 namespace echelon::ops {
+
+static_assert(layer_norm_rows_together == kernels::layer_norm_rows);
 
 namespace {
 
@@ -34,6 +37,43 @@ class LayerNormGrad : public Op {
   }
 };
 
+// (x, gamma, mean, rstd, dy) -> dx
+class LayerNormRowsGrad : public Op {
+ public:
+  std::string_view name() const override { return "layer_norm_rows_grad"; }
+  std::vector<Type> infer(std::span<const Type> in) const override { return {f32(in[0].shape)}; }
+  Kernel compile(const Operands& o) const override {
+    return [r = NormRows(o.in[0].type), x = o.in[0].f32(), gamma = o.in[1].f32(), mean = o.in[2].f32(),
+            rstd = o.in[3].f32(), dy = o.in[4].f32(), dx = o.out[0].f32()](const StepContext&) {
+      kernels::layer_norm_grad(x, gamma, mean, rstd, dy, dx, nullptr, nullptr, r.rows, r.cols);
+    };
+  }
+};
+
+// (x, mean, rstd, dy[, dgamma, dbeta of the rows before]) -> dgamma, dbeta
+class LayerNormParameterGrads : public Op {
+ public:
+  std::string_view name() const override { return "layer_norm_parameter_grad"; }
+  std::vector<Type> infer(std::span<const Type> in) const override {
+    const Shape width{in[0].shape[-1]};
+    return {f32(width), f32(width)};
+  }
+  Kernel compile(const Operands& o) const override {
+    const bool goes_on = o.in.size() > 4;
+    return
+        [r = NormRows(o.in[0].type), x = o.in[0].f32(), mean = o.in[1].f32(), rstd = o.in[2].f32(), dy = o.in[3].f32(),
+         before_gamma = goes_on ? o.in[4].f32() : nullptr, before_beta = goes_on ? o.in[5].f32() : nullptr,
+         dgamma = o.out[0].f32(), dbeta = o.out[1].f32()](const StepContext&) {
+          if (before_gamma != nullptr) {
+            std::copy_n(before_gamma, r.cols, dgamma);
+            std::copy_n(before_beta, r.cols, dbeta);
+          }
+          kernels::layer_norm_grad(x, nullptr, mean, rstd, dy, nullptr, dgamma, dbeta, r.rows, r.cols,
+                                   before_gamma != nullptr);
+        };
+  }
+};
+
 class LayerNorm : public Op, public WithAttributes {
  public:
   explicit LayerNorm(float eps) : eps_(eps) {}
@@ -52,6 +92,7 @@ class LayerNorm : public Op, public WithAttributes {
                               const std::vector<bool>&) const override {
     return g.add(std::make_shared<LayerNormGrad>(), {node.in[0], node.in[1], node.out[1], node.out[2], d_out[0]});
   }
+  bool works_by_rows() const override { return true; }
   std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
     const Cut cut = q.arrives[0];
     if (cut.axis < 0 || cut.axis == q.in[0].shape.rank() - 1) return {};
@@ -115,6 +156,20 @@ class WeightNorm : public Op {
 
 Value layer_norm(Graph& g, Value x, Value gamma, Value beta, float eps) {
   return g.add(std::make_shared<LayerNorm>(eps), {x, gamma, beta})[0];
+}
+
+bool is_layer_norm_grad(const Op& op) { return dynamic_cast<const LayerNormGrad*>(&op) != nullptr; }
+
+Value layer_norm_rows_grad(Graph& g, Value x, Value gamma, Value mean, Value rstd, Value dy) {
+  return g.add_one(std::make_shared<LayerNormRowsGrad>(), {x, gamma, mean, rstd, dy});
+}
+
+NormParameterGrads layer_norm_parameter_grads(Graph& g, Value x, Value mean, Value rstd, Value dy,
+                                              NormParameterGrads before) {
+  std::vector<Value> in{x, mean, rstd, dy};
+  if (before.gamma) in.insert(in.end(), {before.gamma, before.beta});
+  const auto out = g.add(std::make_shared<LayerNormParameterGrads>(), std::move(in));
+  return {out[0], out[1]};
 }
 
 Value weight_norm(Graph& g, Value v, Value gain) { return g.add_one(std::make_shared<WeightNorm>(), {v, gain}); }

@@ -56,7 +56,9 @@ class ResponseNorm : public ResponseNormBase, public WithAttributes {
                               const std::vector<bool>&) const override {
     return {g.add_one(std::make_shared<ResponseNormGrad>(settings_), {node.in[0], d_out[0]})};
   }
-  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override { return follow_cut_except(q, 1); }
+  std::optional<SliceRule> slice_rule(const SliceQuestion& q) const override {
+    return row_by_row(follow_cut_except(q, 1));
+  }
   Kernel compile(const Operands& o) const override {
     return [s = shape_of(o.in[0].type), layout = o.in[0].type.layout, x = o.in[0].f32(), y = o.out[0].f32(),
             scratch = o.scratch](const StepContext&) { kernels::lrn_forward(s, layout, x, y, scratch); };

@@ -25,32 +25,47 @@ class Filled : public Op, public WithAttributes {
   float value_;
 };
 
-// The rows (or columns) [begin, end) of an image that lies in strips, for `slice`; those outside the image are filled.
-Value borrow(Graph& g, const std::vector<Value>& strips, int axis, int slice, std::int64_t begin, std::int64_t end,
-             float outside) {
+}  // namespace
+
+Value filled(Graph& g, const Shape& shape, float value) {
+  return g.add_one(std::make_shared<Filled>(shape, value), {});
+}
+
+std::vector<RowRange> equal_strips(std::int64_t extent, int slices) {
+  std::vector<RowRange> rows;
+  for (int s = 0; s < slices; ++s) rows.push_back({part_begin(extent, slices, s), part_begin(extent, slices, s + 1)});
+  return rows;
+}
+
+Value rows_of(Graph& g, const std::vector<Value>& strips, const std::vector<RowRange>& have, int axis, int slice,
+              RowRange wanted, std::int64_t extent, float outside) {
+  const RowRange inside{std::max<std::int64_t>(wanted.begin, 0), std::min(wanted.end, extent)};
   std::vector<Value> pieces;
   auto fill = [&](std::int64_t rows) {
+    if (rows <= 0) return;
     Shape shape = g.type(strips[0]).shape;
     shape[axis] = rows;
     g.set_slice(slice);
-    pieces.push_back(g.add_one(std::make_shared<Filled>(shape, outside), {}));
+    pieces.push_back(filled(g, shape, outside));
   };
-  if (begin < 0) fill(std::min<std::int64_t>(0, end) - begin);
-  std::int64_t first = 0;  // of the strip
-  for (std::size_t s = 0; s < strips.size(); ++s) {
-    const std::int64_t rows = g.type(strips[s]).shape[axis];
-    const std::int64_t from = std::max(begin, first) - first, to = std::min(end, first + rows) - first;
-    first += rows;
-    if (from >= to) continue;
-    g.set_slice(static_cast<int>(s));
-    pieces.push_back(from == 0 && to == rows ? strips[s] : ops::slice(g, strips[s], axis, from, to));
-  }
-  if (end > first) fill(end - std::max(begin, first));
+  auto take = [&](std::size_t strip, RowRange rows, int where) {
+    const RowRange& of = have[strip];
+    const std::int64_t from = std::max(rows.begin, of.begin), to = std::min(rows.end, of.end);
+    if (from >= to) return;
+    g.set_slice(where);
+    const bool all = from == of.begin && to == of.end;
+    pieces.push_back(all ? strips[strip] : ops::slice(g, strips[strip], axis, from - of.begin, to - of.begin));
+  };
+  fill(std::min<std::int64_t>(0, wanted.end) - wanted.begin);
+  const std::size_t own = strips.size() == 1 ? 0 : static_cast<std::size_t>(slice);
+  if (have[own].begin <= inside.begin && inside.end <= have[own].end)
+    take(own, inside, slice);
+  else
+    for (std::size_t s = 0; s < strips.size(); ++s) take(s, inside, static_cast<int>(s));
+  fill(wanted.end - std::max(wanted.begin, extent));
   g.set_slice(slice);
   return pieces.size() == 1 ? pieces[0] : concat(g, pieces, axis);
 }
-
-}  // namespace
 
 std::optional<SliceRule> strips_rule(const SliceQuestion& q, const StripAxis& rows, const StripAxis& columns,
                                      std::size_t outputs, float outside) {
@@ -59,17 +74,18 @@ std::optional<SliceRule> strips_rule(const SliceQuestion& q, const StripAxis& ro
   if (along.out < q.slices || q.in[0].shape[axis] < q.slices) return {};
   SliceRule rule{.in = std::vector<Cut>(q.in.size()), .out = std::vector<Cut>(outputs, {axis})};
   rule.in[0] = {axis};
+  rule.strip = StripOp{along.window, along.op, outside};
   rule.build = [along, axis, outside](Graph& g, const std::vector<std::vector<Value>>& in) {
-    const StripWindow& w = along.window;
     const int slices = static_cast<int>(in.size());
     std::vector<Value> strips;
-    for (const auto& of_slice : in) strips.push_back(of_slice[0]);
+    std::int64_t extent = 0;
+    for (const auto& of_slice : in) strips.push_back(of_slice[0]), extent += g.type(of_slice[0]).shape[axis];
+    const auto have = equal_strips(extent, slices), wanted = equal_strips(along.out, slices);
     std::vector<std::vector<Value>> out;
     for (int s = 0; s < slices; ++s) {
-      const std::int64_t first = part_begin(along.out, slices, s), last = part_begin(along.out, slices, s + 1) - 1;
-      std::vector<Value> operands = in[static_cast<std::size_t>(s)];
-      operands[0] = borrow(g, strips, axis, s, first * w.stride - w.pad,
-                           last * w.stride - w.pad + (w.kernel - 1) * w.dilation + 1, outside);
+      const auto i = static_cast<std::size_t>(s);
+      std::vector<Value> operands = in[i];
+      operands[0] = rows_of(g, strips, have, axis, s, along.window.sees(wanted[i]), extent, outside);
       out.push_back(g.add(along.op, operands));
     }
     g.set_slice(-1);

@@ -110,6 +110,7 @@ class UnsharedConvolution : public Op {
         {w[1], {p_.kernel_w, p_.stride_w, p_.pad_w}, std::make_shared<UnsharedConvolution>(in_columns)}, 1, 0);
     // The weights of a row, or of a column, are its own.
     for (std::size_t i = 1; rule && i < rule->in.size(); ++i) rule->in[i] = {strip_axis(q) == rows_axis ? 0 : 1};
+    if (rule) rule->strip->widens = false;
     return rule;
   }
   double flops(std::span<const Type> in, std::span<const Type>) const override {

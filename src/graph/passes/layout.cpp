@@ -35,7 +35,11 @@ Graph choose_layouts(const Graph& graph) {
   now.set_layer("output");
   for (const auto& [name, v] : graph.outputs()) make_plain(v);
   for (Value v : graph.contributions()) make_plain(v);
-  for (const auto& c : graph.carries()) make_plain(c.to);
+  for (const auto& c : graph.carries()) {
+    if (const ValueInfo& next = graph.info(c.to); next.source == ValueInfo::Source::node)
+      now.set_layer(graph.nodes()[static_cast<std::size_t>(next.producer)].layer);  // a stage reads what it carried on
+    make_plain(c.to);
+  }
   return r.finish();
 }
 

@@ -57,7 +57,8 @@ class Quantise {
       std::vector<Value> in = r_.mapped(node.in);
       if (with_.weights) in[static_cast<std::size_t>(node.op->weights_input())] = weights(w);
       if (with_.activations) in[0] = activation(node.in[0]);
-      r_.emit(node, node.op, in);
+      const Value out = r_.emit(node, node.op, in).front();
+      if (with_.errors && r_.graph().training()) r_.map(node.out.front(), with_.errors(r_.graph(), out));
     }
     return r_.finish();
   }

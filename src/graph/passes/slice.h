@@ -42,13 +42,23 @@ struct Sliced {
 
 inline constexpr int most_slices = 64;
 
-// In how many parts, and whether convolutions and pooling are cut into strips, of rows or of columns, with whole
-// weights, instead of by channels. One number means channels.
+// In how many parts, whether convolutions and pooling are cut into strips, of rows or of columns, with whole weights,
+// instead of by channels, and whether matrices are cut in both dimensions. One number means channels, and matrices by
+// outputs or inputs.
+//
+// `overlap` (Muller and Gunzinger 1994): a slice does not borrow rows at the edge of its strip after every layer, but
+// computes them itself, from as many more rows of the first layer as the last one needs in the end. Neighbours compute
+// the same rows twice, and nothing travels between them until something needs the whole image, or its own strip alone
+// (a batch norm, whose statistics count every row once).
 struct Slicing {
-  Slicing(int slices, bool strips = false, bool columns = false)  // NOLINT: meant to convert
-      : slices(slices), strips(strips), columns(columns) {}
+  Slicing(int slices, bool strips = false, bool columns = false, bool grid = false,  // NOLINT: meant to convert
+          bool overlap = false)
+      : slices(slices), strips(strips), columns(columns), grid(grid), overlap(overlap) {}
   int slices;
-  bool strips, columns;
+  bool strips, columns, grid, overlap;
+
+  // Of a grid of slices that is as square as their number allows: no fewer than it has rows.
+  int grid_columns() const;
 };
 
 // Several graphs of one model share its parameters: `decided` says how those are cut that were met in another graph.
