@@ -17,6 +17,9 @@ void Codec::accepts(const CodecUse& use, Problems& problems) const {
                     "sends changes (param_mean, sma, grad_mean)",
                     use.codec, use.rule, use.candidate ? "leave it out of codec.candidates" : "take codec fp16 or none",
                     use.candidate ? "take " : ""));
+  if (use.in_parts && traits().whole)
+    problems.add({}, fmt::format("codec {} clips by the norm of the whole gradient, which is encoded in parts here: {}",
+                                 use.codec, "take exchange all_reduce with order whole, or set codec.clip=0"));
   if (use.optimizer_has_momentum && traits().momentum)
     problems.add({}, fmt::format("codec {} has {} momentum in it, and the optimizer has one too: {}", use.codec,
                                  use.candidate ? "a" : "the",
@@ -48,6 +51,13 @@ void Codec::clear_sent(std::span<const std::byte> bytes, std::span<float> out) c
   else
     each_sent(bytes, [&](std::size_t i, float) { out[i] = 0; });
 }
+
+std::span<float> Codec::first_round(std::span<const float>) {
+  invariant(false, "encodings that cannot be summed have no rounds");
+  return {};
+}
+std::span<float> Codec::second_round(std::span<float>) { return first_round({}); }
+void Codec::decode_rounds(std::span<float>) { first_round({}); }
 
 void Codec::each_sent(std::span<const std::byte>, const Sent&) const {
   invariant(false, "codecs that are not sparse send every number");

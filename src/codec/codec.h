@@ -40,6 +40,7 @@ struct CodecPiece {
 struct CodecStep {
   std::int64_t number = 0;  // of the exchange, from 0
   double epoch = 0;         // for warm-ups
+  double share = 1;         // a factor in the numbers already: the sender's part of the whole batch, 1 / n usually
   Stream random;            // for stochastic rounding: a different one in every call and for every sender
 };
 
@@ -50,6 +51,7 @@ struct CodecUse {
   std::string rule;        // the name of the rule whose contributions it encodes
   bool weights = false;    // which are weights, not changes of them
   bool optimizer_has_momentum = false;
+  bool in_parts = false;  // it gets parts of what a worker contributes, one by one
 };
 
 class Codec {
@@ -60,6 +62,7 @@ class Codec {
     bool sparse = false;    // most numbers are left out: a sum of n encodings takes more bytes than one
     bool matrices = false;  // compresses whole matrices only, not parts of them
     bool momentum = false;  // what it sends includes momentum
+    bool whole = false;     // looks at the whole gradient at once, so parts of it cannot be encoded one by one
     bool weights = false;   // precise enough for weights, not only for their changes
   };
   using State = StateSpan;
@@ -90,6 +93,16 @@ class Codec {
   // Sparse codecs only: f(i, decoded number i) for every number in the encoding, in rising order of i.
   using Sent = std::function<void(std::size_t i, float value)>;
   virtual void each_sent(std::span<const std::byte> bytes, const Sent& f) const;
+  // Codecs whose encodings are sums of numbers (PowerSGD): all senders encode together, in two rounds, and between
+  // their calls the caller sums the numbers of a round over all senders, in place. No numbers: it cannot.
+  struct Rounds {
+    std::size_t first = 0, second = 0;  // numbers
+  };
+  virtual Rounds rounds() const { return {}; }
+  virtual std::span<float> first_round(std::span<const float> values);
+  // After the first round's sum. Leaves what is not sent in `values`, the same run.
+  virtual std::span<float> second_round(std::span<float> values);
+  virtual void decode_rounds(std::span<float> out);  // after both sums: the sum over all senders
   // What it keeps between calls, for checkpoints: lives as long as the codec, always the same size.
   virtual std::vector<State> state() { return {}; }
 };

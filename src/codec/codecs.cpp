@@ -43,7 +43,8 @@ CodecPart codec_part(PartInfo info, ReadMaker make, const UsualWrappers& usual) 
          entropy,
          {"momentum", usual.momentum > 0 ? fmt::format("{}", usual.momentum) : "0",
           "taken before anything is left out, instead of the optimizer's"},
-         {"clip", "0", "with momentum: norm of the local gradient; 0: no limit"},
+         {"clip", "0",
+          "with momentum: the most that the norm of a worker's gradient may be, times n^-1/2; 0: no limit"},
          {"masking", "true", "with momentum: stop the velocity of what was sent"}});
   return part;
 }

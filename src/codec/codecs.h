@@ -46,7 +46,7 @@ std::unique_ptr<Codec> error_feedback(std::unique_ptr<Codec> inner, std::size_t 
 // The same, with the momentum of the optimizer taken before anything is left out (Lin et al. 2018).
 struct MomentumSettings {
   double momentum = 0.9;
-  double clip = 0;      // the largest norm that a sender's gradient may have; 0: any
+  double clip = 0;      // the largest norm that the gradient of one sender alone may have; 0: any
   bool masking = true;  // stop the velocity of what was sent
 };
 std::unique_ptr<Codec> momentum_correction(std::unique_ptr<Codec> inner, std::size_t numbers,

@@ -15,10 +15,7 @@ ShardRange shards_of(int index, int n, int shards) {
   return {at(index), at(index + 1)};
 }
 
-namespace {
-
-// Whether [first, last) are exactly the leaves of one node of the tree over [lo, hi).
-bool is_node(int lo, int hi, int first, int last) {
+bool is_tree_node(int lo, int hi, int first, int last) {
   while (lo != first || hi != last) {
     if (hi - lo <= 1) return false;
     const int mid = tree_split(lo, hi);
@@ -32,6 +29,8 @@ bool is_node(int lo, int hi, int first, int last) {
   return true;
 }
 
+namespace {
+
 // How contributions are added up as they come: with each the sums that it completes, smallest first.
 struct ReductionSchedule {
   struct Sum {
@@ -43,27 +42,34 @@ struct ReductionSchedule {
   std::vector<std::vector<std::size_t>> joins;  // by turn
   std::vector<std::size_t> kept;                // by turn: where it is put if it joins none
 
-  std::size_t free_place() const {
-    for (std::size_t p = 0;; ++p)
+  std::size_t free_place(std::size_t from) const {
+    for (std::size_t p = from;; ++p)
       if (std::ranges::find(sums, p, &Sum::place) == sums.end()) return p;
   }
 };
 
 ReductionSchedule reduction_schedule(int shards, int first, int last, std::span<const int> order) {
   ReductionSchedule f;
+  // In the shards' own order, a sum that is left at the end has a place of its own from its first shard on.
+  std::vector<int> firsts;
+  if (order.empty())
+    for_each_tree_node(0, shards, {first, last}, [&](ShardRange node) { firsts.push_back(node.first); });
   for (int turn = 0; turn < last - first; ++turn) {
     const int s = order.empty() ? first + turn : order[static_cast<std::size_t>(turn)];
     ReductionSchedule::Sum sum{s, s + 1, 0};
     auto& joins = f.joins.emplace_back();
     const auto sibling = [&](const ReductionSchedule::Sum& other) {
-      return (other.last == sum.first && is_node(0, shards, other.first, sum.last)) ||
-             (sum.last == other.first && is_node(0, shards, sum.first, other.last));
+      return (other.last == sum.first && is_tree_node(0, shards, other.first, sum.last)) ||
+             (sum.last == other.first && is_tree_node(0, shards, sum.first, other.last));
     };
     for (auto it = f.sums.begin(); (it = std::ranges::find_if(f.sums, sibling)) != f.sums.end(); f.sums.erase(it)) {
       joins.push_back(it->place);
       sum = {std::min(sum.first, it->first), std::max(sum.last, it->last), it->place};
     }
-    if (joins.empty()) sum.place = f.free_place();
+    if (joins.empty()) {
+      const auto own = std::ranges::find(firsts, s);
+      sum.place = own != firsts.end() ? static_cast<std::size_t>(own - firsts.begin()) : f.free_place(firsts.size());
+    }
     f.kept.push_back(sum.place);
     f.sums.push_back(sum);
     f.places = std::max(f.places, sum.place + 1);

@@ -7,6 +7,7 @@
 // over any range of elements; ranges are independent, so the cores share that work. Functions are thread-safe on
 // distinct ranges; a ShardReducer belongs to one core.
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -30,6 +31,8 @@ struct ShardRange {
   bool contains(int shard) const { return shard >= first && shard < last && (shard - first) % stride == 0; }
 };
 ShardRange shards_of(int index, int n, int shards);
+// Whether the shards [first, last) are exactly the leaves of one node of the tree over [lo, hi).
+bool is_tree_node(int lo, int hi, int first, int last);
 
 // Calls f(ShardRange) for each of the fewest tree nodes whose leaves are the shards `range`, from the left: at most two
 // per level.
@@ -53,7 +56,7 @@ class ShardReducer {
   static std::size_t memory_bytes(int shards, int first, int last, std::size_t floats, std::span<const int> order = {});
 
   // Where the next shard is to write its contribution.
-  std::span<float> contribution() { return contribution_; }
+  std::span<float> contribution() const { return contribution_; }
   void start_step() { next_ = 0; }
   void fold();  // the next shard's contribution is complete: adds it to the partial sums
   // The same in parts: fold_part for every range of elements, then end_shard.
@@ -66,6 +69,10 @@ class ShardReducer {
 
   // The sums after the last shard: always in the same places.
   std::span<const PartialSum> partial_sums() const { return partials_; }
+  // Places that hold none of them at the end, while shards come in their order: for sums on the way.
+  std::span<const std::span<float>> inner_places() const {
+    return std::span(levels_).subspan(std::min(levels_.size(), partials_.size()));
+  }
   // The memory of one of them: a place for the sum over all shards.
   std::span<float> total() { return levels_.empty() ? contribution_ : levels_[total_]; }
 

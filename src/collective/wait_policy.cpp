@@ -18,9 +18,10 @@ WaitPolicy::WaitPolicy(World& world, WaitOptions options) : world_(world), optio
   for (Rank r = 0; r < world.size() && world.size() <= 256; ++r) waited_[r] = 0;
 }
 
-void WaitPolicy::begin(const Label& label, std::string_view name) {
+void WaitPolicy::begin(const Label& label, std::string_view name, NameOf name_of) {
   label_ = label;
   name_ = name;
+  name_of_ = name_of;
   began_ = seen_ = world_.now();
 }
 
@@ -43,8 +44,7 @@ std::string WaitPolicy::text(double seconds, Rank peer) const {
   if (status.waiting_for >= 0) status.waiting_for = rank_in_job(world_, status.waiting_for);
   const Rank name = rank_in_job(world_, peer);
   const std::string does = status == RankStatus{} ? "" : fmt::format("; rank {} is in {}", name, to_text(status));
-  // A split model's ranks know whom they wait for by what it computes.
-  if (name_.starts_with("stage ")) return fmt::format("waiting {:.1f} s for {}{}", seconds, name_, does);
+  if (name_of_ == NameOf::peer) return fmt::format("waiting {:.1f} s for {}{}", seconds, name_, does);
   return fmt::format("waiting {:.1f} s for rank {}: {}{}", seconds, name, what, does);
 }
 

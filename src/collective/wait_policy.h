@@ -48,8 +48,10 @@ class WaitPolicy {
   const WaitOptions& options() const { return options_; }
   void set_options(WaitOptions options) { options_ = std::move(options); }
 
-  // An operation begins; `name` (may be empty) is the caller's word for it, and must stay until `end`.
-  void begin(const Label& label, std::string_view name);
+  // An operation begins; `name` (may be empty) is the caller's word for it, or for the peer that is waited for, and
+  // must stay until `end`.
+  enum class NameOf { operation, peer };
+  void begin(const Label& label, std::string_view name, NameOf name_of = NameOf::operation);
   void end();  // it has succeeded: what it took until its last wait was over is the measure for later ones
 
   // Throws TooLate, and what the wait itself throws (PeerLost, Mismatch).
@@ -76,6 +78,7 @@ class WaitPolicy {
   std::map<Rank, double> waited_;
   Label label_;
   std::string_view name_;
+  NameOf name_of_ = NameOf::operation;
   double began_ = 0, seen_ = 0;  // when the operation began, and when we last looked at the clock
 };
 

@@ -154,6 +154,19 @@ TEST(Collectives, NobodyLeavesABarrierBeforeAllHaveArrived) {
   run_in_simulation(SimCluster::uniform(5, 5e-6, 1.25e9), {}, late).throw_if_failed();
 }
 
+// A member may be seen while it moves on from a barrier to numbers: that is no other operation.
+TEST(Collectives, MembersThatMoveOnAreNotTakenForOthersInAnotherOperation) {
+  run_in_threads(2, {}, [](World& world) {
+    Group group = Group::everyone(world);
+    const auto numbers = group.allocate_span<float>(64);
+    for (int round = 0; round < 20000; ++round) {
+      barrier(group);
+      all_reduce(group, typed_span(numbers), Reduction::sum);
+      if (round % 100 == 0) std::ranges::fill(numbers, 0.0f);
+    }
+  });
+}
+
 TEST(PeerMemory, IsReadInPlaceWhereMembersShareMemory) {
   run_in_threads(3, {}, [](World& world) {
     Group group = Group::everyone(world);

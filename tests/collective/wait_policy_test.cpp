@@ -47,24 +47,29 @@ TEST(WaitPolicy, ALateRankIsNamedAtGrowingIntervalsWithWhatItIsDoing) {
 }
 
 TEST(WaitPolicy, AStageOfASplitModelIsNamedByWhatItComputes) {
-  std::vector<std::string> notices;
-  simulate_waits(3, [&](World& world) {
-    constexpr Channel channel = 77;
-    std::array<std::byte, 4> bytes{};
-    if (world.rank() == 2) {
-      world.set_status("backward of stage 2, micro-batch 4");
-      world.sleep(3.5);
-      world.send(1, channel, {}, bytes).wait(world.now() + 10);
-    }
-    if (world.rank() != 1) return;
-    WaitPolicy policy(world, {.notice = [&](const WaitNotice& late) { notices.push_back(late.text); }});
-    Work work = world.receive(2, channel, {}, bytes);
-    policy.begin({}, "stage 2, micro-batch 5");
-    policy.wait(work, 2);
-    policy.end();
-  }).throw_if_failed();
-  ASSERT_EQ(notices.size(), 1u);
-  EXPECT_EQ(notices[0], "waiting 2.0 s for stage 2, micro-batch 5; rank 2 is in backward of stage 2, micro-batch 4");
+  const auto notice = [](WaitPolicy::NameOf name_of) {
+    std::vector<std::string> notices;
+    simulate_waits(3, [&](World& world) {
+      constexpr Channel channel = 77;
+      std::array<std::byte, 4> bytes{};
+      if (world.rank() == 2) {
+        world.set_status("backward of stage 2, micro-batch 4");
+        world.sleep(3.5);
+        world.send(1, channel, {}, bytes).wait(world.now() + 10);
+      }
+      if (world.rank() != 1) return;
+      WaitPolicy policy(world, {.notice = [&](const WaitNotice& late) { notices.push_back(late.text); }});
+      Work work = world.receive(2, channel, {}, bytes);
+      policy.begin({}, "stage 2, micro-batch 5", name_of);
+      policy.wait(work, 2);
+      policy.end();
+    }).throw_if_failed();
+    return notices.at(0);
+  };
+  const std::string does = "; rank 2 is in backward of stage 2, micro-batch 4";
+  EXPECT_EQ(notice(WaitPolicy::NameOf::peer), "waiting 2.0 s for stage 2, micro-batch 5" + does);
+  const std::string of_operation = notice(WaitPolicy::NameOf::operation);
+  EXPECT_TRUE(of_operation.starts_with("waiting 2.0 s for rank 2: ")) << of_operation;
 }
 
 TEST(WaitPolicy, WhatIsUsuallySlowIsNotCalledLate) {

@@ -1,8 +1,9 @@
 // Low rank: of a matrix M the factors P and Q with M ~ P Q^T, by one step of subspace iteration from where the last
 // call ended (PowerSGD, Vogels et al. 2019; Konecny et al. 2016 send a low-rank update up a slow link): P =
-// orthonormal(M Q), Q = M^T P. What is no matrix, or would not become smaller, is sent as it is. Meant with error
-// feedback. Bytes: for every piece the columns of P, one after the other, and those of Q, or the numbers themselves;
-// float32.
+// orthonormal(M Q), Q = M^T P. Senders that encode together sum M Q before it is made orthonormal, and M^T P
+// afterwards: then P Q^T is of the sum of their matrices, in as many bytes as one's. What is no matrix, or would not
+// become smaller, is sent as it is. Meant with error feedback. Bytes: for every piece the columns of P, one after the
+// other, and those of Q, or the numbers themselves; float32.
 
 #include <algorithm>
 #include <cmath>
@@ -30,6 +31,8 @@ class LowRank : public Codec {
       part.whole = rank * (piece.rows + columns) >= piece.size;
       numbers_ += piece.size;
       bytes_ += (part.whole ? piece.size : rank * (piece.rows + columns)) * sizeof(float);
+      part.first = first_numbers_;
+      first_numbers_ += part.whole ? piece.size : rank * piece.rows;
       if (!part.whole) {
         part.q = start_.size();
         start_.resize(start_.size() + rank * columns);
@@ -60,6 +63,50 @@ class LowRank : public Codec {
     read(bytes, scale, 1, out);
   }
   void decode(std::span<const std::byte> bytes, std::span<float> out) const override { read(bytes, 1, 0, out); }
+
+  Rounds rounds() const override { return {first_numbers_, start_.size()}; }
+  // P = M Q of every matrix, and what is no matrix as it is.
+  std::span<float> first_round(std::span<const float> values) override {
+    invariant(values.size() == numbers_, "a codec encodes the run that it was made for");
+    first_.resize(first_numbers_);
+    for (const Part& part : parts_) {
+      const float* m = values.data() + part.begin;
+      float* to = first_.data() + part.first;
+      if (part.whole) {
+        kernels::copy(to, m, part.rows * part.columns);
+        continue;
+      }
+      refresh(part);
+      by_rows(part, [&](std::size_t i, const SomeRows& rows) {
+        rows_by_vectors(rows, m + i * part.columns, start_.data() + part.q, to + i);
+      });
+    }
+    return first_;
+  }
+  // The sum of all senders' P is the same for all, and so is what is made of it. Q = M^T P is each sender's own again.
+  std::span<float> second_round(std::span<float> values) override {
+    for (const Part& part : parts_) {
+      float *m = values.data() + part.begin, *p = first_.data() + part.first, *q = start_.data() + part.q;
+      if (!part.whole) {
+        orthonormalise(p, part.rows);
+        vectors_by_rows(all_of(part), m, p, q);
+      }
+      subtract(part, p, q, m);
+    }
+    return start_;
+  }
+  void decode_rounds(std::span<float> out) override {
+    for (const Part& part : parts_) {
+      float *to = out.data() + part.begin, *p = first_.data() + part.first;
+      kernels::copy(to, p, part.whole ? part.rows * part.columns : 0);
+      if (part.whole) continue;
+      kernels::fill(to, 0, part.rows * part.columns);
+      add_product(all_of(part), 1, p, start_.data() + part.q, to);
+    }
+    if (!warm_)
+      for (std::size_t i = 0; i < start_.size(); ++i) start_[i] = fresh(i);
+  }
+
   std::vector<State> state() override {
     if (!warm_) return {};
     return {{"low_rank", std::as_writable_bytes(std::span(start_))}};
@@ -67,7 +114,8 @@ class LowRank : public Codec {
 
  private:
   struct Part {
-    std::size_t begin = 0, rows = 1, columns = 0, q = 0;  // q: where its Q is in start_
+    std::size_t begin = 0, rows = 1, columns = 0;
+    std::size_t q = 0, first = 0;  // where its Q is in start_, and its P in first_
     bool whole = true;
   };
   SomeRows all_of(const Part& part) const {
@@ -184,10 +232,11 @@ class LowRank : public Codec {
     }
   }
 
-  std::size_t rank_, numbers_ = 0, bytes_ = 0;
+  std::size_t rank_, numbers_ = 0, bytes_ = 0, first_numbers_ = 0;
   bool warm_;
   std::vector<Part> parts_;
   std::vector<float> start_;  // every part's Q, where the next call begins
+  std::vector<float> first_;  // every part's P, or its numbers, between the rounds of senders that encode together
   mutable Buffer p_, q_;
 };
 

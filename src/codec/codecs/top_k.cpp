@@ -1,7 +1,8 @@
 // The largest numbers only (Aji, Heafield 2017): a share of them, by magnitude, in the whole run or in each parameter;
 // exactly that many, whatever the numbers are (zeros are never sent). Meant with error feedback. With a warm-up the
 // share falls from `warmup_share` to `share`, by the same factor every epoch (Lin et al. 2018 go from 25 % to 0.1 % in
-// 4). Bytes: sparse.h, with float32 or fp16 values.
+// 4). With `hold` places are chosen anew only every so many calls: an exchange that knows them need not send them
+// again. Bytes: sparse.h, with float32 or fp16 values.
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +21,7 @@ namespace {
 struct TopKSettings {
   double share = 0.01, warmup_share = 0.25;
   double warmup_epochs = 0;
+  std::int64_t hold = 1;
   bool layerwise = false;
   bool half = false;
 
@@ -43,7 +45,9 @@ class TopK : public Codec {
     for (const std::size_t part : parts_) {
       numbers_ += part;
       largest_part_ = std::max(largest_part_, part);
+      if (settings.hold > 1) held_.resize(held_.size() + count_of(settings.most_share(), part));
     }
+    if (settings.hold > 1) held_counts_.resize(parts_.size());
     if (numbers_ > 0) selector_ = Selector(largest_part_, count_of(settings.most_share(), largest_part_));
   }
   Traits traits() const override { return {.sparse = true}; }
@@ -61,6 +65,11 @@ class TopK : public Codec {
     each(bytes, [&](std::size_t i, float value) { out[i] += scale * value; });
   }
   void each_sent(std::span<const std::byte> bytes, const Sent& f) const override { each(bytes, f); }
+  std::vector<State> state() override {
+    if (settings_.hold == 1) return {};
+    return {{"held", std::as_writable_bytes(std::span(held_))},
+            {"held counts", std::as_writable_bytes(std::span(held_counts_))}};
+  }
 
  private:
   std::size_t bytes_at(double share) const {
@@ -81,14 +90,29 @@ class TopK : public Codec {
     in.done();
   }
 
+  // Chosen now, or held since some calls ago.
+  std::span<const std::uint32_t> places_in(std::span<const float> x, std::ptrdiff_t part, const CodecStep& step) {
+    const std::size_t count = count_of(settings_.share_at(step.epoch), x.size());
+    if (settings_.hold == 1) return selector_.places(x, count);
+    const auto index = static_cast<std::size_t>(part);
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < index; ++i) begin += count_of(settings_.most_share(), parts_[i]);
+    if (step.number % settings_.hold == 0) {
+      const auto places = selector_.places(x, count);
+      std::ranges::copy(places, held_.begin() + static_cast<std::ptrdiff_t>(begin));
+      held_counts_[index] = static_cast<std::uint32_t>(places.size());
+    }
+    return std::span(held_).subspan(begin, held_counts_[index]);
+  }
+
   // `rest`, if not null, is where the values can be written: what was sent is taken off.
   std::size_t write(std::span<const float> values, float* rest, const CodecStep& step, std::span<std::byte> out) {
     invariant(values.size() == numbers_ && out.size() >= most_bytes(), "a codec encodes the run that it was made for");
     SparseWriter writer(out.data(), numbers_);
     std::size_t begin = 0;
-    for (const std::size_t part : parts_) {
+    for (const std::size_t& part : parts_) {
       const auto x = values.subspan(begin, part);
-      const auto places = selector_.places(x, count_of(settings_.share_at(step.epoch), part));
+      const auto places = places_in(x, &part - parts_.data(), step);
       for (std::size_t i = 0; i < places.size(); i += some)
         write_some(x, begin, places.subspan(i, std::min(some, places.size() - i)), rest, writer);
       begin += part;
@@ -120,6 +144,7 @@ class TopK : public Codec {
   std::vector<std::size_t> parts_;
   std::size_t numbers_ = 0, largest_part_ = 0;
   Selector selector_{0, 0};
+  std::vector<std::uint32_t> held_, held_counts_;  // with `hold`: places within each part, and how many of them
 };
 
 CodecMaker read_top_k(OptionReader& options, TopKSettings s) {
@@ -127,6 +152,7 @@ CodecMaker read_top_k(OptionReader& options, TopKSettings s) {
   s.layerwise = options.flag("layerwise", s.layerwise);
   s.half = options.choice("values", "float32", {"float32", "fp16"}) == "fp16";
   s.warmup_epochs = options.number("warmup_epochs", s.warmup_epochs, 0, 1e6);
+  s.hold = options.integer("hold", s.hold, 1, 1'000'000);
   s.warmup_share = options.number("warmup_share", s.warmup_share, 1e-7, 1);
   return [s](const std::vector<CodecPiece>& pieces) { return std::make_unique<TopK>(pieces, s); };
 }
@@ -146,7 +172,8 @@ CodecPart dgc() {
                       {"layerwise", "true", "the share of each parameter, not of all together"},
                       {"values", "\"float32\"", "or fp16"},
                       {"warmup_epochs", "4", "over which the share falls to the final one"},
-                      {"warmup_share", "0.25", "where it begins"}}},
+                      {"warmup_share", "0.25", "where it begins"},
+                      {"hold", "1", "calls after which the places are chosen anew"}}},
                     make_dgc, {.momentum = 0.9});
 }
 
@@ -157,7 +184,8 @@ CodecPart top_k() {
                       {"layerwise", "false", "the share of each parameter, not of all together"},
                       {"values", "\"float32\"", "or fp16"},
                       {"warmup_epochs", "0", "over which the share falls to the final one"},
-                      {"warmup_share", "0.25", "where it begins"}}},
+                      {"warmup_share", "0.25", "where it begins"},
+                      {"hold", "1", "calls after which the places are chosen anew"}}},
                     make_top_k, {.error_feedback = true});
 }
 

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "codec/codecs.h"
 #include "codec/wrappers/wrapper.h"
+#include "kernels/vector.h"
 
 namespace echelon::codecs {
 
@@ -19,6 +20,14 @@ class ErrorFeedback : public Wrapper {
     invariant(values.size() == residual_.size(), "a codec encodes the run that it was made for");
     return inner_->encode_sum(residual_, values, step, out);
   }
+  Rounds rounds() const override { return inner_->rounds(); }
+  std::span<float> first_round(std::span<const float> values) override {
+    invariant(values.size() == residual_.size(), "a codec encodes the run that it was made for");
+    kernels::add_into(residual_.data(), values.data(), values.size());
+    return inner_->first_round(residual_);
+  }
+  std::span<float> second_round(std::span<float>) override { return inner_->second_round(residual_); }
+  void decode_rounds(std::span<float> out) override { inner_->decode_rounds(out); }
   std::vector<State> state() override {
     std::vector<State> all = inner_->state();
     all.push_back({"residual", std::as_writable_bytes(std::span(residual_))});

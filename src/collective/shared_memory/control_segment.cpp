@@ -19,6 +19,8 @@ Label unpack_label(std::uint64_t word) {
           .number = static_cast<std::uint32_t>(word)};
 }
 
+constexpr std::uint64_t between_operations = ~std::uint64_t{0};
+
 }  // namespace
 
 ControlSegment::ControlSegment(World& world, std::string_view name, std::shared_ptr<const Members> members, int index)
@@ -32,7 +34,8 @@ ControlSegment::ControlSegment(World& world, std::string_view name, std::shared_
 
 void ControlSegment::announce(const Label& label, std::uint64_t count) {
   MemberEntry& entry = mine();
-  entry.count.store(count, std::memory_order_relaxed);
+  entry.label.store(between_operations, std::memory_order_relaxed);
+  entry.count.store(count, std::memory_order_release);  // who sees it sees that the label before it is over
   entry.label.store(pack_label(label), std::memory_order_release);
 }
 
@@ -41,12 +44,11 @@ void ControlSegment::check_same_operation() const {
   const auto own_count = of(index_).count.load(std::memory_order_relaxed);
   for (int m = 0; m < size(); ++m) {
     const auto label = of(m).label.load(std::memory_order_acquire);
-    const auto count = of(m).count.load(std::memory_order_relaxed);
+    const auto count = of(m).count.load(std::memory_order_acquire);
     if (label == own_label && count == own_count) continue;
-    // A member at another number is early or late, not wrong. While a member moves on to its next operation, the count
-    // that was read may not belong to the label: then both have changed by now.
+    // A member at another number is early or late, not wrong. One that moves on meanwhile has another label by now.
     if (static_cast<std::uint32_t>(label) != static_cast<std::uint32_t>(own_label)) continue;
-    if (of(m).label.load(std::memory_order_acquire) != label || of(m).count.load() != count) continue;
+    if (of(m).label.load(std::memory_order_relaxed) != label) continue;
     throw Mismatch(fmt::format("rank {} is in {} with {} numbers, but rank {} is in {} with {}", world_.rank(),
                                to_string(unpack_label(own_label)), own_count, (*members_)[m],
                                to_string(unpack_label(label)), count));
