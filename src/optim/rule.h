@@ -28,8 +28,9 @@ struct Piece {
   float* gradient;  // may be overwritten
   std::span<float* const> slots;
   std::size_t size;
-  bool decays;       // whether weight decay applies
-  double trust = 1;  // of the whole parameter; see Rule::trust
+  bool decays;             // whether weight decay applies
+  double trust = 1;        // of the whole parameter; see Rule::trust
+  std::size_t offset = 0;  // of its first weight among all
 };
 
 class Rule {
@@ -49,6 +50,14 @@ class Rule {
   virtual double trust(double /*weights_norm*/, double /*other_norm*/) const { return 1; }
   // Norm::direction only: moves the state and replaces the gradient by the direction. `apply` then finds it there.
   virtual void direct(const StepScale&, const Piece&) const {}
+  // Rules that change a matrix's gradient as a whole, before norms are taken of it: all of a parameter with its state.
+  virtual bool preconditions() const { return false; }
+  struct Matrix {
+    std::size_t rows, columns;
+    float* gradient;
+    std::span<float* const> slots;
+  };
+  virtual void precondition(const StepScale&, const Matrix&) const {}
   virtual void apply(const StepScale&, const Piece&) const = 0;
 };
 

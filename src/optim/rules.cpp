@@ -22,6 +22,7 @@ constexpr std::array table = {
     Entry{"adadelta", 1.0, rules::adadelta}, Entry{"rmsprop", 0.001, rules::rmsprop},
     Entry{"adam", 0.001, rules::adam},       Entry{"adamw", 0.001, rules::adamw},
     Entry{"lars", 0.1, rules::lars},         Entry{"lamb", 0.001, rules::lamb},
+    Entry{"ng_sgd", 0.05, rules::ng_sgd},
 };
 
 const Entry& find(const std::string& name) {

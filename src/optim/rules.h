@@ -17,10 +17,18 @@ std::unique_ptr<const Rule> adam(OptionReader&);
 std::unique_ptr<const Rule> adamw(OptionReader&);
 std::unique_ptr<const Rule> lars(OptionReader&);
 std::unique_ptr<const Rule> lamb(OptionReader&);
+std::unique_ptr<const Rule> ng_sgd(OptionReader&);
 
 // The rule, with an average of the weights as one more slot. `decay`: the share of the past.
 inline constexpr const char* ema_slot = "ema";
 std::unique_ptr<const Rule> averaged(std::unique_ptr<const Rule> rule, double decay);
+
+// The rule, with weights that are rounded to a format after every step (rules/stored.cpp).
+struct StoredFormat {
+  enum class Kind { fixed, flexpoint } kind = Kind::fixed;
+  int bits = 16, fraction = 14;
+};
+std::unique_ptr<const Rule> stored(std::unique_ptr<const Rule> rule, const StoredFormat& format);
 
 // Settings that several rules have.
 inline double weight_decay(OptionReader& r, double fallback = 0) { return r.number("weight_decay", fallback, 0, 1e3); }

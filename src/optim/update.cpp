@@ -63,7 +63,18 @@ Update::Update(std::unique_ptr<const Rule> rule, Clip clip, std::vector<TrainedS
   elements_before_.push_back(0);
   for (const Block& block : blocks_) elements_before_.push_back(elements_before_.back() + block.size);
 
-  if (clip_.norm > 0 || rule_->norm() == Rule::Norm::gradient) phases_.push_back(Phase::measure);
+  // What is preconditioned has to be summed up by all cores before: `measure` comes first then.
+  if (clip_.norm > 0 || rule_->norm() == Rule::Norm::gradient || rule_->preconditions())
+    phases_.push_back(Phase::measure);
+  if (rule_->preconditions()) {
+    phases_.push_back(Phase::precondition);
+    if (held_.first > 0 || held_.last < blocks_.size())
+      for (const TrainedSpan& s : segments_)
+        if (!s.elsewhere && (s.offset < held_from || s.offset + s.size > held_from + parameters.size()))
+          bad_input(
+              "this update rule needs whole parameters, but a rank has ranges of them: leave out zero, or take "
+              "momentum");
+  }
   if (rule_->norm() == Rule::Norm::direction) phases_.push_back(Phase::direct);
   phases_.push_back(Phase::apply);
   if (phases_.size() > 1) {
@@ -110,6 +121,7 @@ void Update::run(int phase, BlockRange range) {
       clamp(contributions(run), static_cast<float>(clip_.value / step_.grad_scale), run.size);
     switch (what) {
       case Phase::measure: measure(run, index); break;
+      case Phase::precondition: precondition(run, index); break;
       case Phase::direct: direct(run, index); break;
       case Phase::apply: apply(run); break;
     }
@@ -120,6 +132,17 @@ void Update::measure(const Block& block, std::size_t index) {
   other_squares_[index] = kernels::squared_norm(contributions(block), block.size);
   if (rule_->norm() == Rule::Norm::gradient)
     weight_squares_[index] = kernels::squared_norm(parameters(block), block.size);
+}
+
+// By whoever has the parameter's first block.
+void Update::precondition(const Block& block, std::size_t index) {
+  const TrainedSpan& segment = segments_[block.segment];
+  if (index != first_block_[block.segment] || segment.rows < 2 || segment.size / segment.rows < 2) return;
+  std::array<float*, most_slots> slots;
+  const Piece whole = piece(block, slots);
+  rule_->precondition(
+      clipped(block.segment),
+      {.rows = segment.rows, .columns = segment.size / segment.rows, .gradient = whole.gradient, .slots = whole.slots});
 }
 
 void Update::direct(const Block& block, std::size_t index) {
@@ -148,7 +171,8 @@ Piece Update::piece(const Block& run, std::span<float*> slots) const {
           .slots = slots.first(slots_.size()),
           .size = run.size,
           .decays = segments_[run.segment].decays,
-          .trust = trust_[run.segment]};
+          .trust = trust_[run.segment],
+          .offset = run.offset};
 }
 
 StepScale Update::clipped(std::size_t segment) const {
@@ -162,13 +186,14 @@ double Update::sum(std::span<const double> squares, std::size_t segment) const {
 }
 
 Update::Squares Update::squares(int phase) {
-  if (phases_[static_cast<std::size_t>(phase)] == Phase::apply) return {};
+  const Phase what = phases_[static_cast<std::size_t>(phase)];
+  if (what == Phase::apply || what == Phase::precondition) return {};
   return {weight_squares_, other_squares_};
 }
 
 void Update::fold(int phase) {
   const Phase what = phases_[static_cast<std::size_t>(phase)];
-  if (what == Phase::apply) return;
+  if (what == Phase::apply || what == Phase::precondition) return;
   if (what == Phase::measure) {
     double total = 0;
     for (std::size_t s = 0; s < segments_.size(); ++s)

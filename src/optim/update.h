@@ -3,7 +3,7 @@
 // blocks that never cross a parameter's border, and any core may do any block: sums are taken over whole blocks by one
 // core each and folded in the order of blocks, so the result is the same bits for any number of cores (law 1).
 //
-// An update has one to three phases. In each, the cores run disjoint ranges of blocks at the same time; when all are
+// An update has one to four phases. In each, the cores run disjoint ranges of blocks at the same time; when all are
 // done, one of them folds; then comes the next phase:
 //
 //   update.begin({...});                              // one core
@@ -34,6 +34,7 @@ namespace echelon {
 // mean) moves towards the value that a step contributes: new = old + rate * (contributed - old).
 struct TrainedSpan {
   std::size_t offset = 0, size = 0;
+  std::size_t rows = 1;    // of a matrix; 1: it is none
   bool decays = true;      // whether weight decay, and scaling by norms, apply
   bool statistic = false;  // no weight: no gradient, no clipping, no state
   float rate = 0.1f;       // of a statistic
@@ -101,9 +102,11 @@ class Update {
   double gradient_norm() const { return gradient_norm_; }
 
  private:
-  enum class Phase { measure, direct, apply };  // sums over the gradient; the rule's `direct`; the rule's `apply`
+  // Sums over the gradient; the rule's `precondition`, of whole parameters; its `direct`; its `apply`.
+  enum class Phase { measure, precondition, direct, apply };
 
   void measure(const Block& block, std::size_t index);
+  void precondition(const Block& block, std::size_t index);
   void direct(const Block& block, std::size_t index);
   void apply(const Block& run);
   void move_statistic(const Block& run);

@@ -13,7 +13,7 @@ namespace {
 
 // A model with parameters of awkward sizes, gaps between them (as padding makes) and a statistic in the middle.
 std::vector<TrainedSpan> segments() {
-  return {{0, 5000},     {5008, 3, false}, {5024, 64, false, true, 0.25f}, {5088, 4096}, {9184, 1},
+  return {{0, 5000},     {5008, 3, 1, false}, {5024, 64, 1, false, true, 0.25f}, {5088, 4096}, {9184, 1},
           {9200, 13001}, {22208, 7}};
 }
 constexpr std::size_t floats = 22224;
@@ -145,7 +145,7 @@ TEST(Update, NormClippingBoundsTheWholeStepAndLeavesSmallGradientsAlone) {
 TEST(Update, WeightDecayAndTrustSpareBiases) {
   for (const char* name : {"adamw", "lars", "lamb", "sgd"}) {
     std::vector<float> w = {1, 2, 3, 4}, g(4, 0.f);
-    Update update(rule(name), {}, {{0, 2}, {2, 2, false}}, w, g);
+    Update update(rule(name), {}, {{0, 2}, {2, 2, 1, false}}, w, g);
     update.run_alone({.lr = 0.5});
     EXPECT_LT(w[0], 1) << name;  // decays although its gradient is zero
     EXPECT_EQ(w[2], 3) << name;

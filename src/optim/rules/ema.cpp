@@ -16,6 +16,10 @@ class Averaged : public Rule {
     return names;
   }
   Norm norm() const override { return rule_->norm(); }
+  bool preconditions() const override { return rule_->preconditions(); }
+  void precondition(const StepScale& step, const Matrix& m) const override {
+    rule_->precondition(step, {m.rows, m.columns, m.gradient, m.slots.first(m.slots.size() - 1)});
+  }
   double trust(double weights, double other) const override { return rule_->trust(weights, other); }
   void direct(const StepScale& step, const Piece& p) const override { rule_->direct(step, inner(p)); }
   void apply(const StepScale& step, const Piece& p) const override {
