@@ -29,6 +29,7 @@ namespace echelon::data {
 class Vocabulary;
 class TableEncoder;
 struct TableFile;
+struct Neighbourhood;
 
 constexpr std::size_t most_fields = 16;  // of a sample
 
@@ -73,11 +74,13 @@ struct DatasetInfo {
   std::shared_ptr<const TableEncoder> table;     // how the rows of a table became these samples, else null
   std::shared_ptr<const TableFile> table_rows;   // of a table that is not encoded yet (data/table/open_table.h)
   std::shared_ptr<const TableFile> table_file;   // whose rows these samples are (origin() says which), else null
-  std::vector<std::string> notes;                // what was found, filled in or left out: sentences, to be shown
-  std::int64_t streams = 0;  // > 0: sample i continues sample i - streams; must stay in order, batch == streams
-  bool random = false;       // samples depend on the context
-  std::string fingerprint;   // a hash of the content, so that resuming with other data can be refused. Decorators that
-                             // only change order or presentation leave it alone.
+  std::shared_ptr<const std::vector<std::string>> files;  // of pictures in folders: each one's path (by origin())
+  std::shared_ptr<const Neighbourhood> neighbourhood;     // of the nodes of a graph (data/graph/), else null
+  std::vector<std::string> notes;  // what was found, filled in or left out: sentences, to be shown
+  std::int64_t streams = 0;        // > 0: sample i continues sample i - streams; must stay in order, batch == streams
+  bool random = false;             // samples depend on the context
+  std::string fingerprint;  // a hash of the content, so that resuming with other data can be refused. Decorators that
+                            // only change order or presentation leave it alone.
 };
 
 class Dataset {

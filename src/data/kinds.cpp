@@ -14,6 +14,7 @@
 #include "data/formats/shards.h"
 #include "data/formats/synthetic.h"
 #include "data/formats/text.h"
+#include "data/graph/kind.h"
 #include "data/memory.h"
 #include "data/table/kind.h"
 
@@ -269,7 +270,9 @@ OpenSplit read_text_kind(OptionReader& table, const Path& fallback) {
 OpenSplit read_synthetic_kind(OptionReader& table, const Path&) {
   SyntheticOptions o;
   using Kind = SyntheticOptions::Kind;
-  o.kind = pick<Kind>(table, "make", {{"blobs", Kind::blobs}, {"images", Kind::images}, {"tokens", Kind::tokens}});
+  o.kind =
+      pick<Kind>(table, "make",
+                 {{"blobs", Kind::blobs}, {"images", Kind::images}, {"tokens", Kind::tokens}, {"lists", Kind::lists}});
   const std::vector<std::int64_t> usual = o.kind == Kind::blobs    ? std::vector<std::int64_t>{16}
                                           : o.kind == Kind::images ? std::vector<std::int64_t>{1, 28, 28}
                                                                    : std::vector<std::int64_t>{64};
@@ -305,7 +308,7 @@ constexpr std::array kinds = {
     KindLine{"npz", read_npz_kind},           KindLine{"csv", read_csv_kind},
     KindLine{"images", read_images_kind},     KindLine{"tar", read_tar_kind},
     KindLine{"text", read_text_kind},         KindLine{"synthetic", read_synthetic_kind},
-    KindLine{"table", read_table_kind_at},
+    KindLine{"table", read_table_kind_at},    KindLine{"graph", read_graph_kind},
 };
 
 }  // namespace

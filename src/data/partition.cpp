@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/graph/neighbourhoods.h"
 #include "data/permutation.h"
 
 namespace echelon::data {
@@ -70,6 +71,26 @@ std::vector<std::uint64_t> deal_by_class(const Dataset& samples, const std::vect
   return dealt;
 }
 
+// The samples of a graph's nodes so that neighbours stand near each other.
+std::vector<std::uint64_t> neighbours_together(const Dataset& samples) {
+  const Neighbourhood& of = *samples.info().neighbourhood;
+  std::vector<std::uint64_t> sample_of(of.graph->nodes(), samples.size()), order;
+  for (std::uint64_t i = 0; i < samples.size(); ++i) sample_of[of.nodes[samples.origin(i, {})]] = i;
+  for (const std::uint32_t node : breadth_first(*of.graph))
+    if (sample_of[node] < samples.size()) order.push_back(sample_of[node]);
+  return order;
+}
+
+// All samples, part by part.
+std::vector<std::uint64_t> partition_order(const Dataset& samples, const std::vector<std::uint64_t>& sizes,
+                                           double dirichlet) {
+  std::vector<std::uint64_t> order;
+  const Permutation permutation(partition_seed, /*epoch=*/0, samples.size());
+  for (std::uint64_t i = 0; i < samples.size(); ++i) order.push_back(permutation(i));
+  if (dirichlet > 0) return deal_by_class(samples, order, sizes, dirichlet);
+  return samples.info().neighbourhood ? neighbours_together(samples) : order;
+}
+
 class Partitioned : public Dataset {
  public:
   Partitioned(DatasetPtr inner, const std::vector<std::uint64_t>& sizes, double dirichlet)
@@ -78,9 +99,7 @@ class Partitioned : public Dataset {
       bad_input("data.partition = \"fixed\" shuffles samples, but a text read as streams stays in order");
     if (dirichlet > 0 && !has_labels(info()))
       bad_input("data.dirichlet makes the classes of the parts unlike, but a sample has no one class: leave it out");
-    const Permutation permutation(partition_seed, /*epoch=*/0, inner_->size());
-    for (std::uint64_t i = 0; i < inner_->size(); ++i) order_.push_back(permutation(i));
-    if (dirichlet > 0) order_ = deal_by_class(*inner_, order_, sizes, dirichlet);
+    order_ = partition_order(*inner_, sizes, dirichlet);
     std::uint64_t at = 0;
     for (const std::uint64_t size : sizes) ends_.push_back(at += size);
     invariant(at <= order_.size(), "the parts have no more samples than there are");
@@ -130,6 +149,18 @@ std::vector<std::uint64_t> part_sizes(const BatchSequence& batches, std::uint64_
   for (std::uint64_t p = 0; p < parts; ++p)
     sizes[p] = (steps - 1) * shard_samples(first, p, parts).count + shard_samples(last, p, parts).count;
   return sizes;
+}
+
+std::vector<std::vector<std::uint64_t>> samples_of_parts(const Dataset& inner, const std::vector<std::uint64_t>& sizes,
+                                                         double dirichlet) {
+  const std::vector<std::uint64_t> order = partition_order(inner, sizes, dirichlet);
+  std::vector<std::vector<std::uint64_t>> parts;
+  auto at = order.begin();
+  for (const std::uint64_t size : sizes) {
+    parts.emplace_back(at, at + static_cast<std::ptrdiff_t>(size));
+    at += static_cast<std::ptrdiff_t>(size);
+  }
+  return parts;
 }
 
 DatasetPtr partitioned(DatasetPtr inner, const std::vector<std::uint64_t>& sizes, double dirichlet) {

@@ -32,6 +32,10 @@ PartitionSpec read_partition(OptionReader& table);
 // How many samples each of `parts` workers uses in an epoch of such batches, all of one size.
 std::vector<std::uint64_t> part_sizes(const BatchSequence& batches, std::uint64_t parts);
 
+// Which samples each part has. Of a graph's nodes, neighbours are together (data/graph/node_graph.h).
+std::vector<std::vector<std::uint64_t>> samples_of_parts(const Dataset& inner, const std::vector<std::uint64_t>& sizes,
+                                                         double dirichlet);
+
 // The samples of part 0, then those of part 1, ...: each part is shuffled in every epoch, and stays what it is. The
 // sizes add up to at most the number of samples. BadInput if there are no classes to be unlike in.
 DatasetPtr partitioned(DatasetPtr inner, const std::vector<std::uint64_t>& sizes, double dirichlet);

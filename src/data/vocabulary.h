@@ -33,8 +33,6 @@ class Vocabulary {
   std::size_t size() const;
   std::string_view level() const;  // "byte", "character", "bpe", "word"
   bool is_bytes() const { return points_.empty() && !pairs_ && !words_; }
-  // Whether a token may be a part of a character, so that tokens become text only together.
-  bool splits_characters() const { return is_bytes() || pairs_; }
 
   // BadInput naming `name` and the offset for a character that is not in the vocabulary.
   std::vector<std::int32_t> encode(std::string_view text, std::string_view name) const;

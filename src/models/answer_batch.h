@@ -1,7 +1,7 @@
 #pragma once
 // Batches in which a trained network answers. Kernels treat whole groups of sixteen samples alike, so a sample's answer
-// has the same bits in every batch of a multiple of sixteen, at every place; a smaller one may take another kernel, which
-// adds in another order. Whoever asks a network (predict, serve) fills its batches up to such a size, with zeros.
+// has the same bits in every batch of a multiple of sixteen, at every place; a smaller one may take another kernel,
+// which adds in another order. Whoever asks a network (predict, serve) fills its batches up to such a size, with zeros.
 
 #include <cstdint>
 

@@ -17,7 +17,8 @@ namespace {
 // A model that is another one but for its training graphs.
 class Retrained : public Model {
  public:
-  explicit Retrained(std::unique_ptr<Model> model) : Model(model->name(), model->inputs()), model_(std::move(model)) {}
+  explicit Retrained(std::unique_ptr<const Model> model)
+      : Model(model->name(), model->inputs()), model_(std::move(model)) {}
   Task task() const override { return model_->task(); }
   std::int64_t context() const override { return model_->context(); }
   std::optional<Graph> decoding(std::int64_t samples) const override { return model_->decoding(samples); }
@@ -28,16 +29,21 @@ class Retrained : public Model {
   }
   Graph evaluation(std::int64_t samples) const override { return model_->evaluation(samples); }
   Graph prediction(std::int64_t samples) const override { return model_->prediction(samples); }
+  std::unique_ptr<const Model> of_length(std::int64_t rows) const override {
+    auto model = model_->of_length(rows);
+    return model ? changed(std::move(model)) : nullptr;
+  }
 
  private:
   virtual void change(Graph& graph) const = 0;
+  virtual std::unique_ptr<const Model> changed(std::unique_ptr<const Model> model) const = 0;  // in the same way
 
-  std::unique_ptr<Model> model_;
+  std::unique_ptr<const Model> model_;
 };
 
 class Frozen : public Retrained {
  public:
-  Frozen(std::unique_ptr<Model> model, std::vector<std::string> patterns)
+  Frozen(std::unique_ptr<const Model> model, std::vector<std::string> patterns)
       : Retrained(std::move(model)), patterns_(std::move(patterns)) {}
 
  private:
@@ -51,13 +57,16 @@ class Frozen : public Retrained {
       if (resting.contains(graph.parameters()[i].name)) graph.set_contribution(graph.parameter_value(i), {});
     differentiate(graph, graph.outputs().at("loss"), [&](const Parameter& p) { return !resting.contains(p.name); });
   }
+  std::unique_ptr<const Model> changed(std::unique_ptr<const Model> model) const override {
+    return std::make_unique<Frozen>(std::move(model), patterns_);
+  }
 
   std::vector<std::string> patterns_;
 };
 
 class WithRates : public Retrained {
  public:
-  WithRates(std::unique_ptr<Model> model, Rates rates) : Retrained(std::move(model)), rates_(std::move(rates)) {
+  WithRates(std::unique_ptr<const Model> model, Rates rates) : Retrained(std::move(model)), rates_(std::move(rates)) {
     std::ranges::stable_sort(rates_, {}, [](const auto& rate) { return rate.first.size(); });  // the longest comes last
   }
 
@@ -66,6 +75,9 @@ class WithRates : public Retrained {
     for (std::size_t i = 0; i < graph.parameters().size(); ++i)
       for (const auto& [pattern, factor] : rates_)
         if (fits_layer(pattern, graph.parameters()[i].name)) graph.set_lr_scale(i, factor);
+  }
+  std::unique_ptr<const Model> changed(std::unique_ptr<const Model> model) const override {
+    return std::make_unique<WithRates>(std::move(model), rates_);
   }
 
   Rates rates_;

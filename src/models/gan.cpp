@@ -5,6 +5,7 @@
 #include "graph/gradient.h"
 #include "graph/ops/dropout.h"
 #include "graph/ops/elementwise.h"
+#include "models/network.h"
 
 namespace echelon::models {
 namespace {

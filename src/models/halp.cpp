@@ -11,6 +11,8 @@
 namespace echelon::models {
 namespace {
 
+constexpr const char* full_gradient = "full_gradient";
+
 Value statistic(Graph& g, const Parameter& of, const std::string& what) {
   return g.parameter({.name = of.name + "." + what,
                       .shape = of.shape,
@@ -35,7 +37,7 @@ Twice run_twice(const Graph& forward, const std::set<std::string>& trained, cons
     if (p.kind != Parameter::Kind::weight || !trained.contains(p.name)) continue;
     g.set_layer(p.name);
     const Value old = forward.parameter_value(i);
-    const ops::Centred c{r[old], statistic(g, p, "centre"), statistic(g, p, "full_gradient")};
+    const ops::Centred c{r[old], statistic(g, p, "centre"), statistic(g, p, full_gradient)};
     second[old.id] = ops::at_centre(g, c, how);
     r.map(old, ops::at_offset(g, c, how));
   }
@@ -81,6 +83,7 @@ class BitCentred : public Model {
   }
   Graph evaluation(std::int64_t samples) const override { return model_->evaluation(samples); }
   Graph prediction(std::int64_t samples) const override { return model_->prediction(samples); }
+  const ops::BitCentring& how() const { return how_; }
 
  private:
   std::unique_ptr<Model> model_;
@@ -88,6 +91,15 @@ class BitCentred : public Model {
 };
 
 }  // namespace
+
+bool is_bit_centred(const Model& model) { return dynamic_cast<const BitCentred*>(&model) != nullptr; }
+
+bool agrees_after(const Model& model, std::int64_t step) {
+  const auto* centred = dynamic_cast<const BitCentred*>(&model);
+  return centred && step % centred->how().period == centred->how().gather;
+}
+
+bool is_full_gradient(const std::string& parameter) { return parameter.ends_with(std::string(".") + full_gradient); }
 
 std::unique_ptr<Model> bit_centred(std::unique_ptr<Model> model, const ops::BitCentring& how) {
   return std::make_unique<BitCentred>(std::move(model), how);

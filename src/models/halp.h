@@ -13,4 +13,10 @@ namespace echelon::models {
 // BadInput for a model whose step has several phases.
 std::unique_ptr<Model> bit_centred(std::unique_ptr<Model> model, const ops::BitCentring& how);
 
+// Several replicas of it agree on one full gradient: after the steps that end the gathering, each takes the mean of all
+// replicas' statistics that `is_full_gradient`.
+bool is_bit_centred(const Model& model);
+bool agrees_after(const Model& model, std::int64_t step);
+bool is_full_gradient(const std::string& parameter);
+
 }  // namespace echelon::models

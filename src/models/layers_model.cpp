@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "models/left_padding.h"
 #include "nn/layer_table.h"
 
 namespace echelon::models {
@@ -54,7 +55,12 @@ std::unique_ptr<Model> make_layers_model(OptionReader& options, const InputSpec&
   const std::vector<std::string> outputs = layer_names(options, "outputs", layers),
                                  auxiliary = layer_names(options, "auxiliary", layers);
   const auto weight = static_cast<float>(options.number("auxiliary_weight", 0.3, 0, 1e3));
-  return classifier("layers", options, inputs, [=](nn::Net& net, std::span<const Value> x) {
+  InputSpec described = inputs;
+  described.left_padded = options.flag("left_padded", false);
+  const bool sequences = names.size() == 1 && in.dtype == DType::f32 && in.shape.rank() == 2;
+  if (described.left_padded && !sequences)
+    options.problem("left_padded", "is for sequences [time, features] of numbers");
+  auto model = classifier("layers", options, described, [=](nn::Net& net, std::span<const Value> x) {
     if (!whole) return Scores{x[0], {}, 0};
     std::map<std::string, Value> given;
     for (std::size_t i = 0; i < names.size(); ++i) given[names[i]] = x[i];
@@ -64,6 +70,10 @@ std::unique_ptr<Model> make_layers_model(OptionReader& options, const InputSpec&
       for (const std::string& name : auxiliary) scores.auxiliary.push_back(built.named.at(name));
     return scores;
   });
+  if (described.left_padded && sequences && whole)
+    if (const std::string refusal = left_padding_refusal(*model); !refusal.empty())
+      options.problem("left_padded", refusal);
+  return model;
 }
 
 }  // namespace echelon::models

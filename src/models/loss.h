@@ -1,7 +1,8 @@
 #pragma once
 // What a network is trained to make small, as a recipe's [loss] says it.
 //
-//   name             cross_entropy (one class of several), binary (each target 0 or 1 by itself: multi-label), mse, mae,
+//   name             cross_entropy (one class of several), binary (each target 0 or 1 by itself: multi-label), mse,
+//   mae,
 //                    huber, quantile (numbers); default: cross_entropy for classes, mse for numbers
 //   label_smoothing  cross_entropy: so much of the target's share goes to all classes (0); in training only
 //   class_weights    cross_entropy: "balanced" (samples / (classes * samples of the class)), or one number a class

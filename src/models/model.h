@@ -10,7 +10,9 @@
 //   logits   classify: [samples, classes]; multi_label: [samples, labels]; language: [samples * time, vocabulary]
 //   output   regress, reconstruct, generate: what the network made
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,8 @@ struct InputSpec {
   Field target = {};          // a model that learns without targets does not use it
   std::int64_t classes = 0;   // of the labels, or the size of the vocabulary; 0 if there is no such thing
   LossSpec loss = {};         // what to make small; without a name: what suits the targets
+  // Sequences [time, features] begin with rows of zeros that are no part of them: those that are shorter than others.
+  bool left_padded = false;
 
   const Field& input() const { return inputs.front(); }
 };
@@ -60,10 +64,17 @@ class Model {
   // stream.
   virtual Graph prediction(std::int64_t samples) const = 0;
   virtual std::int64_t context() const { return 0; }
+  // Adds the network alone to a graph, without a loss, and returns its scores: what models of several networks are made
+  // of (models/ensemble.h). BadInput for models that are more than a network and a loss.
+  virtual Value scores(Graph& graph, std::span<const Value> inputs) const;
   // prediction() of a language model that sees one token at a time: inputs tokens i32[samples, 1] and position i32[1];
   // what it has seen of the positions before, up to context() of them, is in carries. None if the network cannot do
   // that.
   virtual std::optional<Graph> decoding(std::int64_t samples) const { return (void)samples, std::nullopt; }
+
+  // The same network for sequences of so many rows, with the same parameters, where it reads sequences that are left
+  // padded and gives the same answers for the rows behind the padding; else none.
+  virtual std::unique_ptr<const Model> of_length(std::int64_t rows) const { return (void)rows, nullptr; }
 
   const std::string& name() const { return name_; }
   const InputSpec& inputs() const { return inputs_; }

@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "graph/gradient.h"
+#include "graph/ops/autoflex.h"
 #include "graph/ops/quantise.h"
+#include "graph/ops/round_errors.h"
 #include "graph/passes/quantise.h"
 #include "models/halp.h"
 #include "nn/layers.h"
@@ -27,9 +29,15 @@ struct Scheme {
   Quantisers (*make)(const Quantisation&);  // null: no layer by layer quantiser
 };
 
+// Empty: they stay as they are.
+Quantisers::Maker rounded_errors(const Quantisation& q, const Quantisers::Maker& maker) {
+  return q.errors_bits == whole ? Quantisers::Maker{} : maker;
+}
+
 Quantisers dorefa(const Quantisation& q) {
   return {.weights = [q](Graph& g, Value w) { return ops::dorefa_weights(g, w, q.weights_bits, q.keep_scale); },
-          .activations = [q](Graph& g, Value x) { return ops::dorefa_activations(g, x, q.activations_bits); }};
+          .activations = [q](Graph& g, Value x) { return ops::dorefa_activations(g, x, q.activations_bits); },
+          .errors = rounded_errors(q, [q](Graph& g, Value y) { return ops::dorefa_errors(g, y, q.errors_bits); })};
 }
 
 // The layer of batch norm in front of a sign, under the name of the layer that reads the sign: "conv2.before_sign".
@@ -61,16 +69,26 @@ Quantisers bnn(const Quantisation& q) {
 
 Quantisers ternary(const Quantisation&) { return {.weights = ops::ternary_weights, .activations = {}}; }
 
+// The exponent of the largest number at hand, or (`predict`, while training) one from earlier steps.
+Value flexpoint_number(Graph& g, Value x, int bits, bool predict, const char* name) {
+  return predict && g.training() ? ops::autoflex(g, x, bits, name) : ops::shared_exponent(g, x, bits);
+}
+
 Quantisers flexpoint(const Quantisation& q) {
-  return {.weights = [q](Graph& g, Value w) { return ops::shared_exponent(g, w, q.weights_bits); },
-          .activations = [q](Graph& g, Value x) { return ops::shared_exponent(g, x, q.activations_bits); }};
+  return {
+      .weights = [q](Graph& g, Value w) { return flexpoint_number(g, w, q.weights_bits, q.predict, "weights_peak"); },
+      .activations = [q](Graph& g,
+                         Value x) { return flexpoint_number(g, x, q.activations_bits, q.predict, "input_peak"); },
+      .errors = rounded_errors(q, [q](Graph& g, Value y) { return ops::autoflex_errors(g, y, q.errors_bits); })};
 }
 
 Quantisers fixed(const Quantisation& q) {
   return {
       .weights = [q](Graph& g, Value w) { return ops::fixed_point(g, w, q.weights_bits, q.weights_fraction, true); },
-      .activations =
-          [q](Graph& g, Value x) { return ops::fixed_point(g, x, q.activations_bits, q.activations_fraction, false); }};
+      .activations = [q](Graph& g,
+                         Value x) { return ops::fixed_point(g, x, q.activations_bits, q.activations_fraction, false); },
+      .errors = rounded_errors(
+          q, [q](Graph& g, Value y) { return ops::fixed_point_errors(g, y, q.errors_bits, q.errors_fraction); })};
 }
 
 constexpr auto schemes = std::to_array<Scheme>({
@@ -169,6 +187,11 @@ std::optional<Quantisation> read_quantisation(OptionReader& model) {
     q.weights_fraction = static_cast<int>(r.integer("weights_fraction", q.weights_fraction, -64, 64));
     q.activations_fraction = static_cast<int>(r.integer("activations_fraction", q.activations_fraction, -64, 64));
   }
+  if (q.scheme == "dorefa" || q.scheme == "fixed" || q.scheme == "flexpoint")
+    q.errors_bits = read_bits(r, "errors_bits", {whole, 2, 24});
+  if (q.scheme == "fixed")
+    q.errors_fraction = static_cast<int>(r.integer("errors_fraction", q.errors_fraction, -64, 64));
+  if (q.scheme == "flexpoint") q.predict = r.flag("predict", false);
   if (q.scheme == "halp") {
     q.centring.bits = q.weights_bits;
     q.centring.mu = static_cast<float>(r.number("mu", q.centring.mu, 1e-6, 1e6));

@@ -27,9 +27,12 @@ bool divides(const std::vector<Graph>& graphs, Slicing how) {
 
 // The number that works and is nearest to `slices`, the smaller one of two. One always works.
 int nearest(const std::vector<Graph>& graphs, Slicing how) {
+  const int wanted = how.slices;
   for (int away = 1;; ++away)
-    for (int slices : {how.slices - away, how.slices + away})
-      if (slices >= 1 && slices <= most_slices && divides(graphs, {slices, how.strips, how.columns})) return slices;
+    for (int slices : {wanted - away, wanted + away}) {
+      how.slices = slices;
+      if (slices >= 1 && slices <= most_slices && divides(graphs, how)) return slices;
+    }
 }
 
 class SlicedModel : public Model {

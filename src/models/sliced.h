@@ -5,6 +5,8 @@
 //   name = "gpt"
 //   slices = 4      # layers become four equal parts; any divisor of it may be the degree of tensor parallelism
 //   slice_images = "strips"   # convolutions and pooling by rows of the image; "columns", "channels" (default)
+//   slice_halos = "compute"   # edges of strips are computed twice; "exchange" (default): borrowed from neighbours
+//   slice_linear = "grid"     # matrices in both dimensions; "lines" (default): by outputs or inputs
 //
 // The model's own graphs are taken, cut (graph/passes/slice.h) and differentiated again. The number of slices belongs
 // to the result, like the number of shards: a plan says only where they are computed.

@@ -9,10 +9,13 @@
 #include "models/autoencoder.h"
 #include "models/deep_stacking.h"
 #include "models/densenet.h"
+#include "models/distillation.h"
+#include "models/ensemble.h"
 #include "models/fine_tuning.h"
 #include "models/gan.h"
 #include "models/googlenet.h"
 #include "models/gpt.h"
+#include "models/graph_network.h"
 #include "models/layers_model.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
@@ -41,6 +44,11 @@ InputSpec table() {
   return {.inputs = {{"numbers", f32({8})}, {"categories", i32({3}), {2, 7, 40}}},
           .target = {"label", i32({})},
           .classes = 2};
+}
+InputSpec graph_nodes() {
+  return {.inputs = {{"node", f32({20})}, {"neighbours1", f32({5, 20})}, {"neighbours2", f32({5, 4, 20})}},
+          .target = {"label", i32({})},
+          .classes = 4};
 }
 InputSpec sequences() { return images({64, 128}, 10); }
 InputSpec text(std::int64_t length, std::int64_t vocabulary) {
@@ -120,8 +128,38 @@ constexpr auto networks = std::to_array<Entry>({
     {"gan", "generative adversarial network (Goodfellow et al. 2014)",
      "kind = \"conv\" or \"dense\", latent = 64, width = 32, discriminator_width = width, real_target = 0.9", digits,
      make_gan},
+    {"gcn", "graph convolutions over the nodes of a graph (Kipf and Welling 2017)", "hidden = 16, dropout = 0.5",
+     graph_nodes, make_gcn},
+    {"sage", "GraphSAGE: a node beside the mean of neighbours that are drawn (Hamilton et al. 2017)",
+     "hidden = 16, dropout = 0.5", graph_nodes, make_sage},
+    {"gat", "graph attention (Velickovic et al. 2018)", "hidden = 8, heads = 8, dropout = 0.5", graph_nodes, make_gat},
     {"layers", "a network written in the recipe, layer by layer", "layers", digits, make_layers_model},
 });
+
+EnsembleSpec read_members(OptionReader& options) {
+  EnsembleSpec spec{.members = static_cast<int>(options.integer("members", 1, 1, most_slices)),
+                    .trunk = options.text("trunk", ""),
+                    .codistil = options.number("codistil", 0, 0, 100)};
+  for (const char* key : {"trunk", "codistil"})
+    if (options.has(key) && spec.members == 1)
+      options.problem(key, "is for several networks: set members to 2 or more");
+  return spec;
+}
+
+// The network of [model.teacher], and how it teaches; null without one, or with a problem.
+std::unique_ptr<const Model> read_teacher(OptionReader& options, const InputSpec& inputs,
+                                          std::optional<TeacherSpec>& taught) {
+  if (!options.has("teacher")) return nullptr;
+  if (!options.has("init"))
+    options.problem("teacher",
+                    "has nothing to teach before it is trained: name its run in [model.init], with rename "
+                    "= { \"*\" = \"teacher.*\" }");
+  OptionReader table = options.table("teacher");
+  taught = TeacherSpec{.temperature = table.number("temperature", 2, 0.01, 100),
+                       .weight = table.number("weight", 0.9, 0, 1)};
+  if (!table.require("name", "which network is the teacher?")) return nullptr;
+  return make_model(table.text("name", ""), table, inputs);
+}
 
 std::vector<std::string> names() {
   std::vector<std::string> list;
@@ -153,13 +191,36 @@ std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options
     return nullptr;
   }
   auto model = entry->make(options, inputs);
+  const EnsembleSpec members = read_members(options);
+  std::optional<TeacherSpec> taught;
+  std::unique_ptr<const Model> teacher = read_teacher(options, inputs, taught);
   const std::optional<Quantisation> quantisation = read_quantisation(options);
   const auto slices = static_cast<int>(options.integer("slices", 1, 1, most_slices));
   const std::string images = options.choice("slice_images", "channels", {"channels", "strips", "columns"});
   const bool strips = images != "channels";
   if (strips && slices == 1) options.problem("slice_images", "says how slices are cut, but there is one: set slices");
+  const bool overlap = options.choice("slice_halos", "exchange", {"exchange", "compute"}) == "compute";
+  if (overlap && !strips)
+    options.problem("slice_halos", "says where the edges of strips come from: set slice_images to strips or columns");
+  const bool grid = options.choice("slice_linear", "lines", {"lines", "grid"}) == "grid";
+  if (grid && Slicing(slices).grid_columns() == slices)
+    options.problem("slice_linear",
+                    fmt::format("= \"grid\" needs slices in rows and columns, and {} is no product of two "
+                                "numbers: set slices to 4, 6, 8, 9, ...",
+                                slices));
   if (slices > 1 && quantisation)
     options.problem("slices", "does not go together with [model.quantise]: remove one of them");
+  for (const char* key : {"members", "teacher"}) {
+    if (key == std::string("members") ? members.members == 1 : !taught) continue;
+    if (slices > 1)
+      options.problem("slices", fmt::format("does not go together with model.{}: remove one of them", key));
+    if (quantisation)
+      options.problem("quantise", fmt::format("does not go together with model.{}: remove one of them", key));
+  }
+  if (members.members > 1 && taught)
+    options.problem("members",
+                    "does not go together with model.teacher: a student is one network; the teacher may have "
+                    "members");
   options.ignore("freeze");
   options.ignore("init");  // run/initial_weights.h
   options.done();
@@ -167,12 +228,14 @@ std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options
   // Shapes that do not fit are found by building it once, for two samples.
   try {
     model->training(2);
+    if (members.members > 1) model = ensemble(std::move(model), members);
+    if (teacher) model = distilled(std::move(model), std::move(teacher), *taught);
     model = read_frozen(std::move(model), options);
     if (options.problems().list().size() > before) return nullptr;
     if (quantisation) model = quantised(std::move(model), *quantisation);
     if (slices > 1) {
       try {
-        model = sliced(std::move(model), {slices, strips, images == "columns"});
+        model = sliced(std::move(model), {slices, strips, images == "columns", grid, overlap});
       } catch (const BadInput& problem) {
         options.problem("slices", problem.what());
         return nullptr;

@@ -14,6 +14,14 @@ TableSummary summary_of(std::string_view text) {
   return describe_table(memory_source("t.csv", {bytes.begin(), bytes.end()}));
 }
 
+TEST(TableDescribe, FewWholeNumbersHaveABarEach) {
+  std::string text = "rooms,sold\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", 1 + i % 5, i % 2 ? "yes" : "no");
+  const TableSummary s = summary_of(text);
+  EXPECT_EQ(s.columns[0].histogram, (std::vector<std::uint64_t>(5, 8)));
+  EXPECT_EQ(s.columns[1].histogram, (std::vector<std::uint64_t>(2, 20)));
+}
+
 TEST(TableDescribe, ColumnsHaveTypeRangeMissingShareAndHistogram) {
   std::string text = "id;day;city;price\n";
   for (int i = 0; i < 24; ++i)

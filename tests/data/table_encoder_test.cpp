@@ -60,9 +60,8 @@ TEST(TableEncoder, WishesAboutMissingValuesAndScalesAreFollowed) {
 TEST(TableEncoder, CategoriesAreOneHotOrIds) {
   const std::string text = "c,y\nred,1.5\nblue,2\nred,3\n,4\ngreen,5.5\n";
   const auto hot = encoded(text);
-  EXPECT_EQ(hot->info().table->feature_names(),
-            (std::vector<std::string>{"c=blue", "c=green", "c=red", "c is missing"}));
-  EXPECT_EQ(values<float>(*hot, 0, 0), (std::vector<float>{0, 0, 1, 0}));
+  EXPECT_EQ(values<float>(*hot, 0, 0), (std::vector<float>{0, 0, 1, 0})) << "blue, green, red, missing";
+  EXPECT_EQ(values<float>(*hot, 1, 0), (std::vector<float>{1, 0, 0, 0}));
   EXPECT_EQ(values<float>(*hot, 3, 0), (std::vector<float>{0, 0, 0, 1}));
   TableOptions o;
   o.one_hot = 2;
@@ -147,7 +146,7 @@ TEST(TableEncoder, ColumnsThatTellNothingAreLeftOutWithAWord) {
   std::string text = "id,same,name,x,y\n";
   for (int i = 0; i < 30; ++i) text += fmt::format("{},1,somebody {},{},{}.5\n", 100 + i, i, i * i, i);
   const auto d = encoded(text);
-  EXPECT_EQ(d->info().table->feature_names(), (std::vector<std::string>{"x"}));
+  EXPECT_EQ(d->info().table->feature_width(), 1u) << "x alone";
   EXPECT_TRUE(says(d->info().notes[1], "'id' (it numbers the rows)"));
   EXPECT_TRUE(says(d->info().notes[1], "'same' (it has one value only)"));
   EXPECT_TRUE(says(d->info().notes[1], "'name' (text: 30 different values in 30 rows)"));

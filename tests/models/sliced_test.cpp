@@ -41,6 +41,13 @@ std::unique_ptr<Model> make_small(const SmallModel& m, int slices) {
 // Calls f(index in the whole parameter) for each number of a slice's part, in order.
 template <typename F>
 void for_each_in_part(const SlicedParameter& p, int slices, F&& f) {
+  if (const int columns = p.cut.columns; columns > 1) {
+    const Shape part = part_shape(p.shape, p.cut, slices, p.slice);
+    for (std::int64_t r = 0; r < part[0]; ++r)
+      for (std::int64_t c = 0; c < part[1]; ++c)
+        f(static_cast<std::size_t>((p.slice / columns * part[0] + r) * p.shape[1] + p.slice % columns * part[1] + c));
+    return;
+  }
   std::int64_t outer = 1, inner = 1;
   for (int i = 0; i < p.cut.axis; ++i) outer *= p.shape[i];
   for (int i = p.cut.axis + 1; i < p.shape.rank(); ++i) inner *= p.shape[i];
@@ -71,7 +78,7 @@ void expect_same_network(const SmallModel& m, int slices) {
   SCOPED_TRACE(fmt::format("{} in {} slices", m.name, slices));
   SmallModel unsliced = m;
   std::string options = m.options;  // without what only slices take
-  options = options.substr(0, options.find("\nslice_images"));
+  options = options.substr(0, options.find("\nslice_"));
   unsliced.options = options.c_str();
   const auto whole = make_small(unsliced, 1), parts = make_small(m, slices);
   std::vector<Phase> a = whole->training(3), b = parts->training(3);
@@ -81,7 +88,10 @@ void expect_same_network(const SmallModel& m, int slices) {
     test::ModelMemory wm({&a[phase].graph, &whole_evaluation}), pm({&b[phase].graph, &sliced_evaluation});
     const bool columns = std::string_view(m.options).find("columns") != std::string_view::npos,
                strips = columns || std::string_view(m.options).find("strips") != std::string_view::npos;
-    const Sliced cut = slice(without_backward(a[phase].graph), {slices, strips, columns});
+    const Sliced cut =
+        slice(without_backward(a[phase].graph),
+              {slices, strips, columns, std::string_view(m.options).find("grid") != std::string_view::npos,
+               std::string_view(m.options).find("compute") != std::string_view::npos});
     ASSERT_FALSE(cut.parameters.empty());
     std::set<std::string> cut_names;
     for (const SlicedParameter& p : cut.parameters) {
@@ -146,6 +156,16 @@ TEST(SlicedModels, AreTheSameNetwork) {
   expect_same_network({"autoencoder", "hidden = [12, 8, 12]\nnoise = 0", small_images({1, 4, 4}, 2)}, 2);
 }
 
+TEST(SlicedModels, MatricesInBothDimensionsAreTheSameNetwork) {
+  const std::string grid = "width = 24\nheads = 6\nlayers = 2\nslice_linear = \"grid\"";
+  expect_same_network({"gpt", grid.c_str(), small_text(11)}, 6);
+  expect_same_network({"mlp", "hidden = [12, 8, 20]\nslice_linear = \"grid\"", small_images({12}, 5)}, 4);
+  EXPECT_TRUE(says(test::complaint_of([] {
+                     make_small({"mlp", "hidden = [6]\nslice_linear = \"grid\"", small_images({6}, 5)}, 3);
+                   }),
+                   "no product of two numbers"));
+}
+
 TEST(SlicedModels, RecurrentLayersAreCutByUnits) {
   for (const char* name : {"char_lstm", "char_gru", "char_rnn"})
     for (int slices : {2, 4})
@@ -194,6 +214,66 @@ TEST(SlicedModels, ImagesAreCutIntoColumnsToo) {
       EXPECT_LE(graph.type(v).shape[3], 2) << node.op->name() << " of " << node.layer;
     }
   EXPECT_TRUE(borrowed);
+}
+
+// Values that a slice reads from another one while images are in strips: in which layers, and how many numbers.
+std::map<std::string, std::int64_t> borrowed(const Graph& graph) {
+  std::map<std::string, std::int64_t> numbers;
+  for (const Node& node : graph.nodes())
+    for (Value v : node.in)
+      if (node.slice >= 0 && graph.slice_of(v) >= 0 && graph.slice_of(v) != node.slice &&
+          graph.type(v).shape.rank() == 4)
+        numbers[node.layer] += graph.type(v).shape.elements();
+  return numbers;
+}
+
+TEST(SlicedModels, StripsThatOverlapComputeTheirHalosAndBorrowNothing) {
+  const std::string exchange = "\nslice_images = \"strips\"", compute = exchange + "\nslice_halos = \"compute\"";
+  const auto lenet = [](const std::string& options) {
+    return SmallModel{"lenet5", options.c_str(), small_images({1, 28, 28}, 10)};
+  };
+  for (int slices : {2, 3, 4}) expect_same_network(lenet(compute), slices);
+  const std::string alexnet = "hidden = 16\ndropout = 0\nstem = \"small\"" + compute;
+  expect_same_network({"alexnet", alexnet.c_str(), small_images({3, 32, 32}, 10)}, 2);
+  const std::string columns = "\nslice_images = \"columns\"\nslice_halos = \"compute\"";
+  expect_same_network(lenet(columns), 3);
+  EXPECT_FALSE(borrowed(make_small(lenet(exchange), 2)->training(3)[0].graph).empty());
+  EXPECT_TRUE(borrowed(make_small(lenet(compute), 2)->training(3)[0].graph).empty());
+  EXPECT_TRUE(borrowed(make_small(lenet(columns), 2)->training(3)[0].graph).empty());
+  // A row of conv2's output that both need is computed by both: more work, which the first layer has most of.
+  const auto flops = [&](const std::string& options) {
+    double all = 0;
+    const Graph graph = make_small(lenet(options), 2)->training(3)[0].graph;
+    for (const Node& node : graph.nodes()) all += node.op->flops(graph.types(node.in), graph.types(node.out));
+    return all;
+  };
+  EXPECT_GT(flops(compute), flops(exchange));
+  EXPECT_LT(flops(compute), 2 * flops(exchange));
+}
+
+TEST(SlicedModels, OverlappingStripsEndWhereEveryRowCountsOnce) {
+  // Statistics of a batch norm are of a strip's own rows; behind it a halo is borrowed for the layers up to the next.
+  const std::string options = "width = 4\nslice_images = \"strips\"\nslice_halos = \"compute\"";
+  for (int slices : {2, 3}) expect_same_network({"resnet20", options.c_str(), small_images({3, 8, 8}, 10)}, slices);
+  const std::string chain =
+      "layers = [{type = \"conv2d\", out = 4, padding = 1}, {type = \"relu\"}, {type = \"batch_norm\"}, {type = "
+      "\"conv2d\", out = 4, "
+      "padding = 1}, {type = \"relu\"}, {type = \"conv2d\", out = 4, padding = 1}, {type = \"locally_connected\", out "
+      "= 2}, "
+      "{type = \"flatten\"}, {type = \"linear\", out = 4}]\nslice_images = \"strips\"";
+  const std::string compute = chain + "\nslice_halos = \"compute\"";
+  const auto model = [](const std::string& text) {
+    return SmallModel{"layers", text.c_str(), small_images({2, 12, 12}, 4)};
+  };
+  for (int slices : {2, 3}) expect_same_network(model(compute), slices);
+  const auto once = borrowed(make_small(model(compute), 2)->training(3)[0].graph);
+  const auto often = borrowed(make_small(model(chain), 2)->training(3)[0].graph);
+  EXPECT_LT(once.size(), often.size());
+  EXPECT_FALSE(once.empty());
+  EXPECT_TRUE(says(test::complaint_of([&] {
+                     make_small({"lenet5", "\nslice_halos = \"compute\"", small_images({1, 28, 28}, 10)}, 2);
+                   }),
+                   "slice_halos"));
 }
 
 TEST(SlicedModels, LocallyConnectedLayersAreCutByPlacesAndBorrowOnlyAHalo) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -92,7 +93,8 @@ std::optional<double> to_number(std::string_view s) {
   if (s.starts_with('+')) s.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
-  if (s.empty() || error != std::errc{} || end != s.data() + s.size() || !std::isfinite(value)) return {};
+  if (s.empty() || error != std::errc{} || end != s.data() + s.size()) return {};
+  if (!(std::abs(value) <= std::numeric_limits<float>::max())) return {};  // also what is no number
   return value;
 }
 

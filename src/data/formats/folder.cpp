@@ -17,9 +17,10 @@ namespace {
 
 constexpr std::uint64_t largest_file = 256 << 20;
 
-struct Picture {
-  std::string path;
-  std::int32_t label;
+// Which pictures there are, and the class of each.
+struct Pictures {
+  std::vector<std::string> files;
+  std::vector<std::int32_t> labels;
 };
 
 void read_picture(Disk& disk, const std::string& path, Scratch& into) {
@@ -31,19 +32,17 @@ void read_picture(Disk& disk, const std::string& path, Scratch& into) {
 }
 
 // Of the content of all pictures. What is damaged is named, all of it, before anything is trained.
-std::string hash_of_files(Disk& disk, const std::vector<Picture>& pictures) {
-  std::vector<std::string> files;
-  for (const Picture& picture : pictures) files.push_back(picture.path);
+std::string hash_of_files(Disk& disk, const std::vector<std::string>& files) {
   return cached_hash(disk, usual_hash_cache(), files, [&] {
     Sha256 hash;
     Scratch file;
     std::vector<std::string> damaged;
-    for (const Picture& picture : pictures) {
-      read_picture(disk, picture.path, file);
+    for (const std::string& path : files) {
+      read_picture(disk, path, file);
       hash.update_u64(file.bytes().size());
       hash.update(file.bytes());
       try {
-        check_image(file.bytes(), picture.path);
+        check_image(file.bytes(), path);
       } catch (const BadInput& problem) {
         damaged.emplace_back(problem.what());
       }
@@ -75,23 +74,23 @@ std::string first_picture(Disk& disk, const std::string& root, const std::vector
 
 class ImageFolder : public Dataset {
  public:
-  ImageFolder(DatasetInfo info, Disk& disk, std::vector<Picture> pictures, const ImageOptions& options)
-      : Dataset(std::move(info)), disk_(disk), pictures_(std::move(pictures)), options_(options) {}
+  ImageFolder(DatasetInfo info, Disk& disk, std::vector<std::int32_t> labels, const ImageOptions& options)
+      : Dataset(std::move(info)), disk_(disk), labels_(std::move(labels)), options_(options) {}
 
   void get(std::uint64_t index, const SampleContext&, SampleRef out) const override {
-    const Picture& picture = pictures_[index];
+    const std::string& path = (*info().files)[index];
     Scratch file, pixels;
-    read_picture(disk_, picture.path, file);
-    const ImageExtent from = decode_image(file.bytes(), picture.path, options_.channels, pixels);
+    read_picture(disk_, path, file);
+    const ImageExtent from = decode_image(file.bytes(), path, options_.channels, pixels);
     resize_image(pixels.bytes(), from, options_.channels, *options_.extent, options_.fit,
                  reinterpret_cast<float*>(out[0]));
-    *reinterpret_cast<std::int32_t*>(out[1]) = picture.label;
+    *reinterpret_cast<std::int32_t*>(out[1]) = labels_[index];
   }
-  std::int32_t label(std::uint64_t index) const override { return pictures_[index].label; }
+  std::int32_t label(std::uint64_t index) const override { return labels_[index]; }
 
  private:
   Disk& disk_;
-  std::vector<Picture> pictures_;
+  std::vector<std::int32_t> labels_;
   ImageOptions options_;
 };
 
@@ -116,7 +115,7 @@ std::shared_ptr<const Dataset> open_image_folder(Disk& disk, const std::string& 
   for (const auto& name : classes_in(disk, root))
     if (!std::ranges::binary_search(info.class_names, name))
       bad_input("{}/{}: the split 'train' has no such class", root, name);
-  std::vector<Picture> pictures;
+  Pictures pictures;
   Fingerprint print;
   for (std::size_t c = 0; c < info.class_names.size(); ++c) {
     const std::string directory = root + "/" + info.class_names[c];
@@ -127,27 +126,29 @@ std::shared_ptr<const Dataset> open_image_folder(Disk& disk, const std::string& 
       bad_input("{}: no PNG or JPEG picture in it, but it is named like a class", directory);
     for (const auto& file : files) {
       if (!is_picture(file)) continue;
-      pictures.push_back({directory + "/" + file, static_cast<std::int32_t>(c)});
+      pictures.files.push_back(directory + "/" + file);
+      pictures.labels.push_back(static_cast<std::int32_t>(c));
       print.add(file);
     }
   }
-  if (pictures.empty())
+  if (pictures.files.empty())
     bad_input("{}: no class in it: expected one directory for each class, with PNG or JPEG pictures", root);
-  const std::string content = hash_of_files(disk, pictures);
+  const std::string content = hash_of_files(disk, pictures.files);
   ImageOptions resolved = options;
   if (!resolved.extent) {
-    const std::string first =
-        has_split(disk, path, "train") ? first_picture(disk, path + "/train", info.class_names) : pictures.front().path;
+    const std::string first = has_split(disk, path, "train") ? first_picture(disk, path + "/train", info.class_names)
+                                                             : pictures.files.front();
     Scratch file, pixels;
     read_picture(disk, first, file);
     resolved.extent = decode_image(file.bytes(), first, options.channels, pixels);
   }
-  info.size = pictures.size();
+  info.size = pictures.files.size();
+  info.files = std::make_shared<const std::vector<std::string>>(std::move(pictures.files));
   info.classes = static_cast<std::int64_t>(info.class_names.size());
   info.fields = {{"image", DType::f32, Shape{options.channels, resolved.extent->height, resolved.extent->width}},
                  {"label", DType::i32, Shape{}}};
   info.fingerprint = print.add(to_string(info.fields[0])).add(content).hex();
-  return std::make_shared<ImageFolder>(std::move(info), disk, std::move(pictures), resolved);
+  return std::make_shared<ImageFolder>(std::move(info), disk, std::move(pictures.labels), resolved);
 }
 
 }  // namespace echelon::data

@@ -1,5 +1,7 @@
 #include "data/formats/synthetic.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/random.h"
 #include "data/fingerprint.h"
@@ -16,7 +18,7 @@ class Synthetic : public Dataset {
  public:
   Synthetic(DatasetInfo info, const SyntheticOptions& options, std::uint32_t split)
       : Dataset(std::move(info)), options_(options), split_(split) {
-    if (options.kind == SyntheticKind::tokens) return;
+    if (options.kind == SyntheticKind::tokens || options.kind == SyntheticKind::lists) return;
     const auto n = static_cast<std::uint64_t>(options.shape.elements());
     centres_.resize(static_cast<std::size_t>(options.classes) * n);
     for (std::size_t c = 0; c < static_cast<std::size_t>(options.classes); ++c) {
@@ -36,6 +38,8 @@ class Synthetic : public Dataset {
                          .layer = stream_layer("data.synthetic") + static_cast<std::uint32_t>(index >> 32)});
     if (options_.kind == SyntheticKind::tokens)
       walk(stream, reinterpret_cast<std::int32_t*>(out[0]), reinterpret_cast<std::int32_t*>(out[1]));
+    else if (options_.kind == SyntheticKind::lists)
+      list(stream, reinterpret_cast<float*>(out[0]), reinterpret_cast<std::int32_t*>(out[1]));
     else
       cloud(stream, index, reinterpret_cast<float*>(out[0]), reinterpret_cast<std::int32_t*>(out[1]));
   }
@@ -60,6 +64,23 @@ class Synthetic : public Dataset {
       }
     }
     *label = static_cast<std::int32_t>(c);
+  }
+
+  void list(const Stream& stream, float* x, std::int32_t* label) const {
+    const std::int64_t rows = options_.shape[0], features = options_.shape[1];
+    const auto digits = static_cast<std::uint32_t>(options_.classes);
+    const auto length = 1 + static_cast<std::int64_t>(stream.below(static_cast<std::uint32_t>(rows - 1), 0));
+    const std::uint32_t question = stream.below(3, 1);
+    std::fill_n(x, rows * features, 0.0f);
+    float* row = x + (rows - length - 1) * features;
+    row[digits + question] = 1;
+    std::uint32_t answer = 0;
+    for (std::int64_t i = 0; i < length; ++i) {
+      const std::uint32_t digit = stream.below(digits, static_cast<std::uint64_t>(2 + i));
+      (row += features)[digit] = 1;
+      if (question == 0 ? i == 0 : question == 1 || digit > answer) answer = digit;
+    }
+    *label = static_cast<std::int32_t>(answer);
   }
 
   void walk(const Stream& stream, std::int32_t* tokens, std::int32_t* targets) const {
@@ -100,6 +121,11 @@ std::shared_ptr<const Dataset> make_synthetic(const std::string& split, const Sy
     bad_input("a synthetic image has the shape [channels, height, width], not {}", to_string(options.shape));
   if (options.kind == SyntheticKind::tokens && options.shape.rank() != 1)
     bad_input("synthetic tokens have the shape [length], not {}", to_string(options.shape));
+  if (options.kind == SyntheticKind::lists &&
+      (options.shape.rank() != 2 || options.shape[0] < 2 || options.shape[1] != options.classes + 3))
+    bad_input("synthetic lists have the shape [length, classes + 3], with a length of 2 or more: [{}, {}], not {}",
+              options.shape.rank() == 2 ? std::max<std::int64_t>(2, options.shape[0]) : 10, options.classes + 3,
+              to_string(options.shape));
   DatasetInfo info;
   info.size = options.samples;
   info.classes = options.classes;

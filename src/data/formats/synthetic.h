@@ -5,6 +5,10 @@
 //   images  "image" f32 [channels, height, width]: one random pattern for each class, with uniform noise
 //   tokens  "tokens" and "targets" i32 [length]: a random walk over the vocabulary in which each token has one usual
 //           successor, taken with probability 1 - noise
+//   lists   "features" f32 [length, classes + 3]: a question and digits below `classes`, one of them or more, each a
+//   row
+//           with a single 1; the label answers it: the first digit, the last one, the greatest. Lists differ in length;
+//           rows of zeros come before those that are shorter than `length`
 // The split "test" has other samples of the same classes.
 
 #include <memory>
@@ -15,7 +19,7 @@
 namespace echelon::data {
 
 struct SyntheticOptions {
-  enum class Kind { blobs, images, tokens } kind = Kind::blobs;
+  enum class Kind { blobs, images, tokens, lists } kind = Kind::blobs;
   std::uint64_t samples = 1000;
   Shape shape{16};            // of a sample; tokens: [length]
   std::int64_t classes = 10;  // tokens: the size of the vocabulary

@@ -24,11 +24,14 @@ void summarise_numbers(ColumnSummary& s, const TableColumn& column) {
   double squares = 0;
   for (const double x : numbers) squares += (x - s.mean) * (x - s.mean);
   s.deviation = std::sqrt(squares / static_cast<double>(n));
-  s.histogram.assign(histogram_bins, 0);
-  const double width = (s.most - s.least) / histogram_bins;
+  // Few whole numbers have a bar each, without gaps between them.
+  const double span = s.most - s.least;
+  const bool few = span < histogram_bins && std::ranges::all_of(numbers, [](double x) { return x == std::floor(x); });
+  s.histogram.assign(few ? static_cast<std::size_t>(span) + 1 : histogram_bins, 0);
+  const double width = few ? 1 : span / histogram_bins;
   for (const double x : numbers) {
     const double bin = width > 0 && std::isfinite(width) ? std::floor((x - s.least) / width) : 0;
-    ++s.histogram[static_cast<std::size_t>(std::clamp(bin, 0.0, static_cast<double>(histogram_bins - 1)))];
+    ++s.histogram[static_cast<std::size_t>(std::clamp(bin, 0.0, static_cast<double>(s.histogram.size() - 1)))];
   }
 }
 

@@ -158,26 +158,6 @@ std::size_t TableEncoder::embedded_columns() const {
   return static_cast<std::size_t>(std::ranges::count_if(features_, &Feature::embedded));
 }
 
-std::vector<std::string> TableEncoder::feature_names() const {
-  std::vector<std::string> names;
-  for (const Feature& f : features_) {
-    if (f.embedded) continue;
-    if (f.type == ColumnType::category) {
-      for (const std::string& c : f.categories) names.push_back(f.name + "=" + c);
-      if (f.missing_category) names.push_back(f.name + " is missing");
-      continue;
-    }
-    if (f.type != ColumnType::date || f.days) names.push_back(f.name);
-    if (f.type == ColumnType::date && f.parts)
-      for (const char* part : {" (year, sine)", " (year, cosine)", " (week, sine)", " (week, cosine)"})
-        names.push_back(f.name + part);
-    if (f.type == ColumnType::date && f.hours)
-      for (const char* part : {" (day, sine)", " (day, cosine)"}) names.push_back(f.name + part);
-    if (f.indicator) names.push_back(f.name + " is missing");
-  }
-  return names;
-}
-
 std::vector<Field> TableEncoder::fields(bool with_target) const {
   std::vector<Field> fields;
   if (const auto n = static_cast<std::int64_t>(feature_width()); n > 0)

@@ -65,8 +65,6 @@ class TableEncoder {
   const std::vector<std::string>& class_names() const { return class_names_; }
   std::size_t feature_width() const;     // of "features"
   std::size_t embedded_columns() const;  // of "categories"
-  std::vector<std::string> feature_names()
-      const;  // of the elements of "features": "age", "city=Bern", "day (week, sine)"
   std::vector<Field> fields(bool with_target) const;
 
   // The columns to ask read_table for.

@@ -215,11 +215,12 @@ DatasetPtr encode_rows(const Dataset& train, const Dataset& part, const std::str
   info.table = encoder;
   info.table_file = other;
   info.fingerprint = Fingerprint().add(part.info().fingerprint).add(encoder->to_json().dump()).hex();
-  if (training) {
+  if (training && !file->encoder) {
     info.notes = notes_on_training(*file, *encoder, remarks, rows.size());
   } else {
+    if (training) info.notes.push_back(fmt::format("{}: {}", file->table.file, to_string(file->table.format)));
     for (const std::string& sentence : remarks.sentences(rows.size()))
-      info.notes.push_back(fmt::format("{} part: {}", name, sentence));
+      info.notes.push_back(training ? sentence : fmt::format("{} part: {}", name, sentence));
   }
   if ((training || other != file) && other->table.without_target > 0)
     info.notes.push_back(fmt::format("{}: {} rows without a value to predict are left out", other->table.file,

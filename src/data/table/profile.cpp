@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -33,6 +34,9 @@ std::string_view beginning_of(std::string_view cell) {
 
 void look_at(ColumnProfile& column, std::string_view cell, char decimal, std::uint64_t line) {
   ++column.present;
+  const auto no_date = [&] {
+    if (column.undated.empty()) column.undated = beginning_of(cell), column.undated_line = line;
+  };
   if (const auto number = cell_number(cell, decimal)) {
     const bool first = column.numbers == 0;
     column.rising = column.rising && (first || *number == column.most + 1);
@@ -40,15 +44,21 @@ void look_at(ColumnProfile& column, std::string_view cell, char decimal, std::ui
     column.most = first ? *number : std::max(column.most, *number);
     column.whole += *number == std::floor(*number) ? 1 : 0;
     ++column.numbers;
+    if (std::abs(*number) > std::numeric_limits<float>::max() && column.beyond++ == 0)
+      column.beyond_first = beginning_of(cell), column.beyond_line = line;
+    no_date();
     return;
   }
   if (column.odd.empty()) column.odd = beginning_of(cell), column.odd_line = line;
   if (cell_boolean(cell)) {
     ++column.booleans;
+    no_date();
     return;
   }
+  bool date = false;
   for (const DateOrder order : orders)
-    if (cell_date(cell, order)) ++column.dates[static_cast<std::size_t>(order)];
+    if (cell_date(cell, order)) ++column.dates[static_cast<std::size_t>(order)], date = true;
+  if (!date) no_date();
 }
 
 void remember(ColumnProfile& column, ValueCounts& values, std::string_view cell, std::size_t& in_all) {

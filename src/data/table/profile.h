@@ -2,6 +2,8 @@
 // What the columns of a table hold, found by one walk over its rows: how many cells are numbers, truth values, dates or
 // missing, and which different values there are. From it the type of every column follows. Pure and thread-safe.
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,7 +30,13 @@ struct ColumnProfile {
   bool many = false;
   std::string odd = {};  // the first cell that is not a number, and its line
   std::uint64_t odd_line = 0;
+  std::uint64_t beyond = 0;       // numbers that a float cannot hold
+  std::string beyond_first = {};  // and the first of them, and its line
+  std::uint64_t beyond_line = 0;
+  std::string undated = {};  // the first cell that is not a date in any order, and its line
+  std::uint64_t undated_line = 0;
 
+  std::uint64_t most_dates() const { return std::ranges::max(dates); }  // in the order that fits most cells
   std::uint64_t rows() const { return present + missing; }
   std::uint64_t distinct() const { return values.size(); }  // at least so many if `many`
 };

@@ -65,7 +65,7 @@ class SchemaMaker {
           fmt::format("several columns are called '{0}': the first keeps the name, the next is called '{0}.2'", name));
     choose_targets();
     check_time();
-    for (std::size_t c = 0; c < schema_.columns.size(); ++c) judge_feature(c);
+    for (std::size_t c = 0; c < schema_.columns.size(); ++c) judge_feature(c), check_range(c);
     if (schema_.with(Role::feature).empty() && problems_.empty())
       problems_.push_back(fmt::format("no column is left for the features{}{}{}", left_out_text(),
                                       schema_.notes.empty() ? "" : "; ", fmt::join(schema_.notes, "; ")));
@@ -291,6 +291,19 @@ class SchemaMaker {
                       p.name, p.distinct()));
   }
 
+  // One cell that is larger than all others by so much leaves no difference between the others. Where most are so
+  // large, it is only their unit.
+  void check_range(std::size_t c) {
+    const ColumnProfile& p = profile_.columns[c];
+    const SchemaColumn& column = schema_.columns[c];
+    if (column.role == Role::left_out || column.type != ColumnType::number || 2 * p.beyond >= p.numbers) return;
+    if (p.beyond > 0)
+      problems_.push_back(
+          fmt::format("line {}, column '{}': {} is beyond all that can be computed with (3.4e38): correct it, or add "
+                      "it to data.missing_values",
+                      p.beyond_line, p.name, p.beyond_first));
+  }
+
   void judge_feature(std::size_t c) {
     SchemaColumn& column = schema_.columns[c];
     const ColumnProfile& p = profile_.columns[c];
@@ -306,6 +319,12 @@ class SchemaMaker {
           fmt::format("column '{}' is not taken for numbers because of '{}' on line {}, although {} of {} cells are; "
                       "missing_values = [\"{}\"] would make it numbers",
                       p.name, p.odd, p.odd_line, p.numbers, p.present, p.odd));
+    if (const std::uint64_t dates = p.most_dates();
+        dates * 10 >= p.present * 9 && dates < p.present && !p.undated.empty())
+      schema_.notes.push_back(
+          fmt::format("column '{}' is not taken for dates because '{}' on line {} is none, although {} of {} cells "
+                      "are; missing_values = [\"{}\"] would make it dates",
+                      p.name, p.undated, p.undated_line, dates, p.present, p.undated));
     if (column.type == ColumnType::text)
       return leave_out(
           c, fmt::format("text: {}{} different values in {} rows", p.many ? "more than " : "", p.distinct(), p.rows()));
