@@ -38,7 +38,7 @@ class SumSpreader {
   Graph run() {
     for (std::size_t n = 0; n < old_.nodes().size(); ++n) {
       const Node& node = old_.nodes()[n];
-      if (const int parts = counts_.of(stage_of_[n]); sums_over_parts(node, parts))
+      if (const int parts = counts_.of(stage_of_[n]); sums_over_parts(old_, stage_of_, counts_, node, parts))
         spread(node, parts);
       else
         copy(node);
@@ -52,35 +52,12 @@ class SumSpreader {
     for (Value v : node.out) r_.graph().set_layout(r_[v], old_.type(v).layout);
   }
 
-  // One addend from every slice, all of layers that are split over all parts; equally many slices in a subtree each.
-  bool sums_over_parts(const Node& node, int parts) const {
-    if (parts == 1 || node.slice >= 0 || !ops::is_tree_sum(*node.op)) return false;
-    if (static_cast<int>(node.in.size()) != slices_ || slices_ % parts != 0) return false;
-    if (!std::has_single_bit(static_cast<unsigned>(slices_ / parts))) return false;
-    for (int s = 0; s < slices_; ++s) {
-      const Value v = node.in[static_cast<std::size_t>(s)];
-      const ValueInfo& info = old_.info(v);
-      if (info.source != ValueInfo::Source::node) return false;
-      const Node& from = old_.nodes()[static_cast<std::size_t>(info.producer)];
-      if (from.slice != s || counts_.ways.contains(from.layer)) return false;
-      if (counts_.of(stage_of_[static_cast<std::size_t>(info.producer)]) != parts) return false;
-      if (info.type.layout != Layout::plain) return false;
-    }
-    return true;
-  }
-
   void spread(const Node& node, int parts) {
     Graph& g = r_.graph();
     g.set_layer(node.layer);
     g.set_backward(node.backward);
     const int each = slices_ / parts;
-    std::vector<Value> addends;  // of a part
-    for (int part = 0; part < parts; ++part) {
-      std::vector<Value> own;
-      for (int s = part * each; s < (part + 1) * each; ++s) own.push_back(r_[node.in[static_cast<std::size_t>(s)]]);
-      g.set_slice(part * each);
-      addends.push_back(each == 1 ? own[0] : ops::tree_sum(g, own));
-    }
+    const std::vector<Value> addends = add_own_slices(r_, node, parts);
     const Type& type = old_.type(node.out[0]);
     const bool worth_it = parts > 2 && type.bytes() >= least_bytes && type.elements() >= parts;
     r_.map(node.out[0], worth_it ? in_pieces(addends, each) : whole_sum(addends));
@@ -124,6 +101,36 @@ class SumSpreader {
 };
 
 }  // namespace
+
+bool sums_over_parts(const Graph& graph, const std::vector<int>& stage_of, const PartCounts& counts, const Node& node,
+                     int parts) {
+  if (parts == 1 || node.slice >= 0 || !ops::is_tree_sum(*node.op)) return false;
+  const auto slices = static_cast<int>(node.in.size());
+  if (slices != slices_of(graph) || slices % parts != 0) return false;
+  if (!std::has_single_bit(static_cast<unsigned>(slices / parts))) return false;
+  for (int s = 0; s < slices; ++s) {
+    const ValueInfo& info = graph.info(node.in[static_cast<std::size_t>(s)]);
+    if (info.source != ValueInfo::Source::node) return false;
+    const Node& from = graph.nodes()[static_cast<std::size_t>(info.producer)];
+    if (from.slice != s || counts.ways.contains(from.layer)) return false;
+    if (counts.of(stage_of[static_cast<std::size_t>(info.producer)]) != parts) return false;
+    if (info.type.layout != Layout::plain) return false;
+  }
+  return true;
+}
+
+std::vector<Value> add_own_slices(Rewriter& r, const Node& node, int parts) {
+  Graph& g = r.graph();
+  const int each = static_cast<int>(node.in.size()) / parts;
+  std::vector<Value> addends;
+  for (int part = 0; part < parts; ++part) {
+    std::vector<Value> own;
+    for (int s = part * each; s < (part + 1) * each; ++s) own.push_back(r[node.in[static_cast<std::size_t>(s)]]);
+    g.set_slice(part * each);
+    addends.push_back(each == 1 ? own[0] : ops::tree_sum(g, own));
+  }
+  return addends;
+}
 
 void pull_joins(const Graph& graph, const PartCounts& counts, std::vector<int>& stage_of) {
   if (counts.of_stage.size() < 2 || counts.parts == 1) return;

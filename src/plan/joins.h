@@ -19,6 +19,13 @@
 
 namespace echelon {
 
+// Whether a node adds up one addend of every slice, each on the part that has the slice, all of them split over all
+// `parts` of their stages, with equally many slices in a subtree on each part. `stage_of`: by node.
+bool sums_over_parts(const Graph& graph, const std::vector<int>& stage_of, const PartCounts& counts, const Node& node,
+                     int parts);
+// The sum over each part's own slices, added to the graph that `r` makes.
+std::vector<Value> add_own_slices(Rewriter& r, const Node& node, int parts);
+
 // `graph` as optimise() gives it.
 Graph spread_sums(const Graph& graph, const StagePartition& partition, const PartCounts& counts);
 

@@ -8,6 +8,7 @@
 
 #include "base/glob.h"
 #include "base/text.h"
+#include "graph/ops/slices.h"
 #include "plan/spec.h"
 #include "plan/stages.h"
 
@@ -90,8 +91,8 @@ void name_dimensions(const Graph& graph, std::map<std::string, LayerSplit>& spli
 }  // namespace
 
 const std::vector<std::string>& split_names() {
-  static const std::vector<std::string> names{"out",   "in",      "heads", "vocabulary", "channels",
-                                              "units", "experts", "rows",  "batch",      "none"};
+  static const std::vector<std::string> names{"out",     "in",   "heads", "vocabulary", "channels", "units",
+                                              "experts", "rows", "grid",  "batch",      "none"};
   return names;
 }
 
@@ -104,6 +105,7 @@ std::map<std::string, LayerSplit> layer_splits(const Graph& graph) {
       LayerSplit& known = splits[node.layer];
       const bool matrix = known.dimension == "hidden";  // of a layer that is more than that: a cell, experts
       if (!s.split.empty() && (known.split.empty() || (matrix && s.dimension != "hidden"))) known = std::move(s);
+      if (known.split == "out" && ops::is_tree_sum(*node.op)) known.split = "grid";
     } else if (node.op->name() == "tree_sum") {
       if (const auto it = splits.find(node.layer); it != splits.end() && it->second.split == "out")
         it->second.split = "in";
@@ -137,8 +139,37 @@ const LayerRule* rule_of(const std::vector<LayerRule>& rules, const std::string&
   return nullptr;
 }
 
+namespace {
+
+// By layer: how often layers that are split by batch and others have changed before it. A layer that is split
+// neither way goes with what comes before it.
+std::vector<int> changes_before(const std::vector<LayerRule>& rules, const std::vector<std::string>& layers) {
+  std::vector<int> changes;
+  bool by_batch = true;
+  for (const std::string& layer : layers) {
+    const LayerRule* rule = rule_of(rules, layer);
+    const bool now = rule && rule->ways != 1 ? rule->split == "batch" : by_batch;
+    changes.push_back((changes.empty() ? 0 : changes.back()) + (now != by_batch ? 1 : 0));
+    by_batch = now;
+  }
+  return changes;
+}
+
+}  // namespace
+
+int alternating_stages(const std::vector<LayerRule>& rules, const std::vector<std::string>& layers) {
+  if (std::ranges::none_of(rules, [](const LayerRule& rule) { return rule.split == "batch"; })) return 0;
+  const std::vector<int> changes = changes_before(rules, layers);
+  return changes.empty() || changes.back() < 2 ? 0 : changes.back() + 1;
+}
+
 std::map<std::string, int> pinned_stages(const std::vector<LayerRule>& rules, const std::vector<std::string>& layers) {
   std::map<std::string, int> stages;
+  if (alternating_stages(rules, layers) > 0) {
+    const std::vector<int> changes = changes_before(rules, layers);
+    for (std::size_t i = 0; i < layers.size(); ++i) stages[layers[i]] = changes[i];
+    return stages;
+  }
   for (const LayerRule& rule : rules)  // a later rule that says nothing of stages leaves an earlier one's
     for (const std::string& layer : layers)
       if (const int stage = rule.split == "batch" ? 0 : rule.stage; stage >= 0 && fits(rule.match, layer))

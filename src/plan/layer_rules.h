@@ -39,7 +39,7 @@ struct LayerSplit {
 };
 
 // "out", "in": columns and rows of a matrix, by its outputs or inputs; heads, vocabulary, channels, units, experts;
-// "rows": strips of an image; "batch"; "none".
+// "rows": strips of an image; "grid": a matrix in both dimensions; "batch"; "none".
 const std::vector<std::string>& split_names();
 
 // By layer of a sliced training graph, as optimise() gives it.
@@ -51,6 +51,8 @@ std::vector<LayerRule> read_layer_rules(OptionReader& plan);
 const LayerRule* rule_of(const std::vector<LayerRule>& rules, const std::string& layer);
 // By layer: which stage a rule says that it is on.
 std::map<std::string, int> pinned_stages(const std::vector<LayerRule>& rules, const std::vector<std::string>& layers);
+// In how many stages layers that are split by batch and others take turns; 0: they do not.
+int alternating_stages(const std::vector<LayerRule>& rules, const std::vector<std::string>& layers);
 
 // By layer, where it is not the plan's `tensor`. A layer without slices of its own (an activation) that no rule names
 // is split as the layer it reads.

@@ -16,10 +16,16 @@ PlanLayout::PlanLayout(const PlanSpec& plan, int shards)
 }
 
 BatchSplitShape PlanLayout::batch_split(int replica) const {
-  return {plan_.tensor, shards_of_replica(replica).count(), stages(), plan_.scheme.empty() ? "c" : plan_.scheme};
+  return {plan_.tensor,
+          shards_of_replica(replica).count(),
+          stages(),
+          plan_.scheme.empty() ? "c" : plan_.scheme,
+          plan_.alternating > 0,
+          plan_.segments};
 }
 
 ShardRange PlanLayout::shards_of_replica(int replica) const {
+  if (plan_.frees_tasks()) return {0, shards_};  // any of them
   if (plan_.zero >= 2) return {replica, shards_, plan_.data};
   return shards_of(replica, plan_.data, shards_);
 }
@@ -45,9 +51,9 @@ int PlanLayout::line_of(int shard) const {
 }
 
 int PlanLayout::rank_of(int replica, int line, int stage, int part) const {
-  if (splits_batch()) return replica * plan_.tensor + (stage == 0 ? line : part);
+  if (splits_batch()) return plan_.rank_at(replica, plan_.splits_batch(stage) ? line : part);
   const int position = echelon::position_of(*kind_, stage, plan_.pipeline);
-  return (replica * plan_.pipeline + (line == 0 ? position : plan_.pipeline - 1 - position)) * plan_.tensor + part;
+  return plan_.rank_at(replica, (line == 0 ? position : plan_.pipeline - 1 - position) * plan_.tensor + part);
 }
 
 std::vector<HostedStage> PlanLayout::hosted(int rank) const {
@@ -55,13 +61,14 @@ std::vector<HostedStage> PlanLayout::hosted(int rank) const {
   const int replica = replica_of(rank);
   if (splits_batch()) {
     const int position = position_of(rank);
-    all.push_back({0, 0, position, shards_of_line(replica, position)});
-    for (int stage = 1; stage < stages(); ++stage) all.push_back({stage, position, 0, shards_of_replica(replica)});
+    for (int stage = 0; stage < stages(); ++stage)
+      all.push_back(plan_.splits_batch(stage) ? HostedStage{stage, 0, position, shards_of_line(replica, position)}
+                                              : HostedStage{stage, position, 0, shards_of_replica(replica)});
     return all;
   }
   for (int line = 0; line < lines(); ++line)
     for (int stage = 0; stage < stages(); ++stage)
-      if (const int part = rank % plan_.tensor; rank_of(replica, line, stage, part) == rank)
+      if (const int part = place_of(rank) % plan_.tensor; rank_of(replica, line, stage, part) == rank)
         all.push_back({stage, part, line, shards_of_line(replica, line)});
   // Collectives over the ranks of a stage are called in the order of stages, on all ranks.
   std::ranges::stable_sort(all, {}, &HostedStage::stage);
@@ -78,28 +85,33 @@ std::vector<int> PlanLayout::ranks_of_stage(int stage, int part) const {
 }
 
 std::vector<int> PlanLayout::order_of(int rank, int stage) const {
-  if (!splits_batch() || stage == 0) return {};
+  if (!splits_batch() || plan_.splits_batch(stage)) return {};
   std::vector<int> order = batch_split_order(batch_split(replica_of(rank)));
   for (int& shard : order) shard += shards_of_replica(replica_of(rank)).first;
   return order;
 }
 
 int PlanLayout::message_buffers() const {
+  if (plan_.is_message_driven()) return plan_.most_active();
   if (!splits_batch()) return 0;
   const BatchSplitShape shape = batch_split(0);
-  return shape.scheme == "c" ? 2 : shape.turns();
+  return shape.buffers();
+}
+
+int PlanLayout::buffers_inside_stage() const {
+  return plan_.segments.empty() ? 0 : shards_of_replica(0).count() / plan_.tensor;
 }
 
 PipelineSchedule PlanLayout::checked_schedule(int replica) const {
-  return splits_batch() ? with_parts_as_stages(schedule(replica)) : schedule(replica);
+  return splits_batch() ? with_parts_as_stages(schedule(replica), batch_split(replica)) : schedule(replica);
 }
 
 std::vector<StageMessage> PlanLayout::checked_messages(const std::vector<StageMessage>& messages) const {
-  return splits_batch() ? with_parts_as_stages(messages, plan_.tensor) : messages;
+  return splits_batch() ? with_parts_as_stages(messages, batch_split(0)) : messages;
 }
 
 int PlanLayout::checked_stage(int stage, int part) const {
-  return splits_batch() ? part_as_stage(stage, part, plan_.tensor) : stage;
+  return splits_batch() ? batch_split(0).part_as_stage(stage, part) : stage;
 }
 
 }  // namespace echelon

@@ -1,10 +1,12 @@
 #pragma once
 // Which rank has which stages of a plan, for which micro-batches. The ranks of a stage's tensor parts are neighbours,
-// and so are those of a pipeline: rank = (replica * pipeline + position) * tensor + part. The micro-batches of a batch
+// and so are those of a pipeline: rank = (replica * pipeline + position) * tensor + part; or, with neighbours=replicas,
+// those of a stage: rank = (position * tensor + part) * data + replica. The micro-batches of a batch
 // (logical shards) are spread over the replicas in order, and within a replica over its lines: one, or two in opposite
-// directions (schedule bidirectional), or one for each rank where the first layers are split by batch
+// directions (schedules bidirectional, dualpipe), or one for each rank where the first layers are split by batch
 // (plan/batch_split.h). Where replicas share their gradients (zero 2, 3), neighbouring micro-batches are on different
-// replicas, so that sums over neighbours can be completed at once. Pure arithmetic, the same on all ranks; immutable.
+// replicas, so that sums over neighbours can be completed at once. Where ranks take micro-batches as they are free
+// (tasks=free), each may have all of them. Pure arithmetic, the same on all ranks; immutable.
 
 #include <vector>
 
@@ -30,17 +32,16 @@ class PlanLayout {
   int ranks_of_replica() const { return plan_.pipeline * plan_.tensor; }
   int stages() const { return plan_.stages(); }
   int parts() const { return plan_.tensor; }  // of a stage, at most
-  int parts(int stage) const { return splits_batch() && stage == 0 ? 1 : plan_.tensor; }
+  int parts(int stage) const { return plan_.splits_batch(stage) ? 1 : plan_.tensor; }
   int shards() const { return shards_; }
   bool splits_batch() const { return plan_.splits_batch(); }
-  int lines() const {
-    return splits_batch() ? plan_.tensor : plan_.schedule == "bidirectional" && plan_.pipeline > 1 ? 2 : 1;
-  }
+  int lines() const { return splits_batch() ? plan_.tensor : plan_.goes_both_ways() ? 2 : 1; }
   bool splits_weights() const { return schedules_.front().splits_weights; }
 
-  int replica_of(int rank) const { return rank / ranks_of_replica(); }
-  int position_of(int rank) const {  // in its pipeline: whose list it has
-    return splits_batch() ? rank % plan_.tensor : rank / plan_.tensor % plan_.pipeline;
+  int replica_of(int rank) const { return plan_.replica_of(rank); }
+  int place_of(int rank) const { return plan_.place_of(rank); }  // within its replica
+  int position_of(int rank) const {                              // in its pipeline: whose list it has
+    return splits_batch() ? place_of(rank) : place_of(rank) / plan_.tensor;
   }
   int line_of(int shard) const;
   int rank_of(int replica, int line, int stage, int part) const;
@@ -55,6 +56,9 @@ class PlanLayout {
   std::vector<int> order_of(int rank, int stage) const;
   // How many micro-batches' worth of a message between stages can be under way; 0: as their distance asks for.
   int message_buffers() const;
+  // How many micro-batches a rank has memory for, if so many are alive in its list.
+  int places(int alive) const { return plan_.is_message_driven() ? plan_.most_active() : alive; }
+  int buffers_inside_stage() const;  // the same between parts of a stage
 
   // Of a replica; micro-batches count from its first shard.
   const PipelineSchedule& schedule(int replica) const { return schedules_[static_cast<std::size_t>(replica)]; }

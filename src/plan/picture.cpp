@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
+
+#include "base/svg.h"
 
 namespace echelon {
 
@@ -15,17 +19,14 @@ char sign_of(const StageTask& t) {
   return static_cast<char>(first + n);
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else
-      out += c;
-  }
-  return out;
+struct PassLook {
+  const char *name, *fill, *text;
+};
+
+PassLook look_of(Pass pass) {
+  if (pass == Pass::forward) return {"forward", "#56b4e9", "#0b1a26"};
+  if (pass == Pass::backward) return {"backward", "#0072b2", "#ffffff"};
+  return {"weight gradients", "#e69f00", "#0b1a26"};
 }
 
 }  // namespace
@@ -54,35 +55,38 @@ std::string draw_schedule(const Replay& replay, int columns) {
 }
 
 std::string schedule_svg(const Replay& replay, const std::string& title) {
-  constexpr int left = 70, top = 40, row = 26, box = 22, width = 1000;
-  const auto height = static_cast<int>(replay.ranks.size()) * row + top + 30;
+  constexpr int left = 76, top = 66, row = 26, box = 22, width = 1000;
+  const auto height = static_cast<int>(replay.ranks.size()) * row + top + 16;
   const double scale = replay.seconds > 0 ? width / replay.seconds : 0;
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-      "<text x=\"{2}\" y=\"22\" font-size=\"14\">{3}</text>\n",
-      left + width + 20, height, left, escaped(title));
+  std::string out = svg_begin(left + width + 20, height, title, left);
+  std::set<Pass> passes;
+  for (const auto& rank : replay.ranks)
+    for (const TaskTime& t : rank) passes.insert(t.task.pass);
+  int x = left;
+  for (const Pass pass : passes) {
+    const PassLook look = look_of(pass);
+    out += fmt::format(
+        "<rect x=\"{}\" y=\"41\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/><text class=\"l\" x=\"{}\" "
+        "y=\"51\">{}</text>\n",
+        x, look.fill, x + 18, look.name);
+    x += 18 + 7 * static_cast<int>(std::string_view(look.name).size()) + 22;
+  }
+  out += fmt::format("<text x=\"{}\" y=\"51\">idle {:.1f} %</text>\n", x, 100 * replay.bubble());
   for (std::size_t r = 0; r < replay.ranks.size(); ++r) {
     const int y = top + static_cast<int>(r) * row;
-    out += fmt::format("<text x=\"8\" y=\"{}\">rank {}</text>\n", y + 16, r);
+    out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">rank {}</text>\n", left - 10, y + 15, r);
     for (const TaskTime& t : replay.ranks[r]) {
-      const double x = left + t.begin * scale, w = (t.end - t.begin) * scale;
-      const char* fill = t.task.pass == Pass::forward    ? "#9ec5fe"
-                         : t.task.pass == Pass::backward ? "#a3cfbb"
-                                                         : "#ffe69c";
+      const double begin = left + t.begin * scale, w = (t.end - t.begin) * scale;
+      const PassLook look = look_of(t.task.pass);
       out += fmt::format(
-          "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" stroke=\"#555\">"
-          "<title>{}</title></rect>\n",
-          x, y, w, box, fill, to_string(t.task));
+          "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" rx=\"2\" fill=\"{}\"><title>{}</title></rect>\n",
+          begin, y, std::max(.5, w - 1), box, look.fill, svg_escaped(to_string(t.task)));
       if (w >= 14)
-        out += fmt::format("<text x=\"{:.2f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x + w / 2, y + 16,
-                           t.task.micro_batch);
+        out += fmt::format("<text x=\"{:.2f}\" y=\"{}\" text-anchor=\"middle\" style=\"fill:{}\">{}</text>\n",
+                           begin + w / 2, y + 15, look.text, t.task.micro_batch);
     }
   }
-  return out + fmt::format(
-                   "<text x=\"{}\" y=\"{}\">blue forward, green backward, yellow weight gradients; idle {:.1f} "
-                   "%</text>\n</svg>\n",
-                   left, height - 10, 100 * replay.bubble());
+  return out + "</svg>\n";
 }
 
 }  // namespace echelon

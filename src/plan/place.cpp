@@ -70,6 +70,35 @@ PartRange parts_for(const Node& node, int slices, int parts, const PartCounts& c
 
 }  // namespace
 
+namespace {
+
+void find_segments(const Graph& graph, PlacedGraph& placed) {
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    int segment = 0;
+    for (Value v : node.in) {
+      if (!v || !is_computed(graph, v)) continue;
+      const auto from = static_cast<std::size_t>(graph.info(v).producer);
+      if (placed.stage_of[from] != placed.stage_of[n] || graph.nodes()[from].backward != node.backward) continue;
+      const PartRange &has = placed.parts_of[from], &reads = placed.parts_of[n];
+      const bool exchanged = reads.first < has.first || reads.last > has.last;
+      segment = std::max(segment, placed.segment_of[from] + (exchanged ? 1 : 0));
+    }
+    placed.segment_of.push_back(segment);
+  }
+}
+
+}  // namespace
+
+StageSegments segments_of_stages(const Graph& graph, const PlacedGraph& placed, int stages) {
+  StageSegments segments(static_cast<std::size_t>(stages), {1, 1});
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    int& most = segments[static_cast<std::size_t>(placed.stage_of[n])][graph.nodes()[n].backward ? 1 : 0];
+    most = std::max(most, placed.segment_of[n] + 1);
+  }
+  return segments;
+}
+
 PlacedGraph place_nodes(const Graph& graph, const StagePartition& partition, const PartCounts& counts) {
   PlacedGraph placed;
   placed.parts = counts.parts;
@@ -78,6 +107,8 @@ PlacedGraph place_nodes(const Graph& graph, const StagePartition& partition, con
   const int slices = slices_of(graph);
   for (std::size_t n = 0; n < graph.nodes().size(); ++n)
     placed.parts_of.push_back(parts_for(graph.nodes()[n], slices, counts.of(placed.stage_of[n]), counts));
+
+  find_segments(graph, placed);
 
   std::set<std::tuple<int, int, int>> sent;  // value, to which stage and part
   std::vector<std::set<std::pair<int, int>>> readers(graph.parameters().size());
@@ -115,8 +146,10 @@ namespace {
 // Copies the nodes of one stage into a graph of their own.
 class StageCutter {
  public:
-  StageCutter(const Graph& graph, const PlacedGraph& placed, int stage, int part, bool splits_weights)
-      : old_(graph),
+  StageCutter(const Graph& graph, const PlacedGraph& placed, int stage, int part, bool splits_weights,
+              const StageSegments& segments)
+      : segments_(segments),
+        old_(graph),
         placed_(placed),
         stage_(stage),
         part_(part),
@@ -132,8 +165,7 @@ class StageCutter {
       now_.set_backward(pass != Pass::forward);
       receive(pass);
       if (pass == Pass::backward) send_kept();
-      for (std::size_t n = 0; n < old_.nodes().size(); ++n)
-        if (runs_here(n) && pass_of(n, waited_for) == pass) copy(n, pass);
+      copy_nodes(pass, waited_for);
       receive_rest(pass);
       if (pass == (splits_ ? Pass::weights : Pass::backward)) contribute();
     }
@@ -161,6 +193,24 @@ class StageCutter {
   bool receives(std::size_t message, Pass pass) const {
     const StageMessage& m = placed_.messages[message];
     return m.to == stage_ && m.to_part == part_ && m.pass == pass;
+  }
+
+  // In the order of the whole graph, but segment by segment where the pass is cut. Gradients of weights are computed in
+  // the last one: their memory belongs to the micro-batch before until then.
+  void copy_nodes(Pass pass, const std::vector<bool>& waited_for) {
+    const int segments = segments_of(segments_, stage_, pass);
+    const std::vector<bool> sent = segments > 1 ? leads_to_messages() : std::vector<bool>{};
+    const auto segment_of = [&](std::size_t n) {
+      const bool ends = pass == Pass::backward && segments > 1 && !sent[n];
+      return ends ? segments - 1 : std::min(placed_.segment_of[n], segments - 1);
+    };
+    for (int segment = 0; segment < segments; ++segment) {
+      if (segments > 1)
+        result_.segments[static_cast<std::size_t>(pass)].push_back(
+            segment == 0 ? result_.begin[static_cast<std::size_t>(pass)] : now_.nodes().size());
+      for (std::size_t n = 0; n < old_.nodes().size(); ++n)
+        if (runs_here(n) && pass_of(n, waited_for) == pass && segment_of(n) == segment) copy(n, pass);
+    }
   }
 
   // Inputs, carries and parameters that the stage's nodes read, in the order of the whole graph.
@@ -205,6 +255,21 @@ class StageCutter {
         for (Value v : nodes[n].in) read_by_needed[id_of(v)] = true;
     }
     return needed;
+  }
+  // Which nodes here something is sent of, in the end.
+  std::vector<bool> leads_to_messages() const {
+    std::vector<bool> read(static_cast<std::size_t>(old_.values()), false), leads(old_.nodes().size(), false);
+    for (std::size_t k = 0; k < placed_.messages.size(); ++k)
+      if (placed_.messages[k].from == stage_ && placed_.messages[k].from_part == part_)
+        read[id_of(placed_.message_values[k])] = true;
+    for (std::size_t n = old_.nodes().size(); n-- > 0;) {
+      if (!runs_here(n)) continue;
+      leads[n] = std::ranges::any_of(old_.nodes()[n].out, [&](Value v) { return read[id_of(v)]; });
+      if (leads[n])
+        for (Value v : old_.nodes()[n].in)
+          if (v) read[id_of(v)] = true;
+    }
+    return leads;
   }
   Pass pass_of(std::size_t n, const std::vector<bool>& waited_for) const {
     if (!old_.nodes()[n].backward) return Pass::forward;
@@ -265,7 +330,9 @@ class StageCutter {
       const Value c = old_.contributions()[p];
       if (!c || !runs_here(static_cast<std::size_t>(old_.info(c).producer))) continue;
       Value mine = mapped(c);
-      if (static_cast<std::size_t>(now_.info(mine).producer) < result_.begin[static_cast<std::size_t>(last)]) {
+      const auto& cut = result_.segments[static_cast<std::size_t>(last)];
+      const std::size_t begin = cut.empty() ? result_.begin[static_cast<std::size_t>(last)] : cut.back();
+      if (static_cast<std::size_t>(now_.info(mine).producer) < begin) {
         now_.set_layer(producer_of(old_, c).layer);
         mine = ops::copy(now_, mine);
       }
@@ -273,6 +340,7 @@ class StageCutter {
     }
   }
 
+  const StageSegments& segments_;
   const Graph& old_;
   const PlacedGraph& placed_;
   const int stage_, part_;
@@ -284,8 +352,9 @@ class StageCutter {
 
 }  // namespace
 
-StageGraph cut_stage(const Graph& graph, const PlacedGraph& placed, int stage, int part, bool splits_weights) {
-  return StageCutter(graph, placed, stage, part, splits_weights).run();
+StageGraph cut_stage(const Graph& graph, const PlacedGraph& placed, int stage, int part, bool splits_weights,
+                     const StageSegments& segments) {
+  return StageCutter(graph, placed, stage, part, splits_weights, segments).run();
 }
 
 }  // namespace echelon

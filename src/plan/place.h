@@ -44,6 +44,7 @@ struct PlacedGraph {
   int parts = 1;                       // of a stage, at most
   std::vector<int> stage_of;           // by node
   std::vector<PartRange> parts_of;     // by node: which parts of its stage compute it, all the same
+  std::vector<int> segment_of;         // by node: how many exchanges between parts its pass has behind it there
   std::vector<StageMessage> messages;  // by number
   std::vector<Value> message_values;   // the same: what is sent
   struct Copy {                        // of a parameter on a stage that reads it, but does not own it
@@ -70,9 +71,16 @@ PlacedGraph place_nodes(const Graph& graph, const StagePartition& partition, con
 struct StageGraph {
   Graph graph;
   std::array<std::size_t, 4> begin{};  // where each pass begins, and the end
+  // Where each segment of a pass begins (StageSegments); empty: the pass is one.
+  std::array<std::vector<std::size_t>, 3> segments = {};
 };
 
-// `splits_weights`: what no other stage waits for becomes the pass `weights`.
-StageGraph cut_stage(const Graph& graph, const PlacedGraph& placed, int stage, int part, bool splits_weights);
+// Into how many segments each stage's passes are cut by exchanges between its parts.
+StageSegments segments_of_stages(const Graph& graph, const PlacedGraph& placed, int stages);
+
+// `splits_weights`: what no other stage waits for becomes the pass `weights`. `segments`: by stage, if passes are cut;
+// what a graph has more of belongs to the last one.
+StageGraph cut_stage(const Graph& graph, const PlacedGraph& placed, int stage, int part, bool splits_weights,
+                     const StageSegments& segments = {});
 
 }  // namespace echelon

@@ -73,7 +73,7 @@ class Player {
     double begin = rank.free;
     for (std::size_t k = 0; k < messages_.size(); ++k) {
       const StageMessage& m = messages_[k];
-      if (m.to != t.stage || m.pass != t.pass) continue;
+      if (m.to != t.stage || m.pass != t.pass || t.segment > 0) continue;
       const int from = host(m.from, t.micro_batch);
       const Link& l = link(k, from, static_cast<int>(r));
       if (l.sent.size() == l.received.size()) {
@@ -88,7 +88,7 @@ class Player {
       begin = std::max(begin, next.arrives);
     }
     for (std::size_t k = 0; k < messages_.size(); ++k)
-      if (messages_[k].to == t.stage && messages_[k].pass == t.pass)
+      if (messages_[k].to == t.stage && messages_[k].pass == t.pass && t.segment == 0)
         link(k, host(messages_[k].from, t.micro_batch), static_cast<int>(r)).received.push_back(begin);
     rank.begun = true;
     rank.begin = begin;
@@ -97,10 +97,12 @@ class Player {
 
   bool finish(std::size_t r, Rank& rank) {
     const StageTask& t = task(r);
-    double end = rank.begin + cost(t.stage).of(t.pass);
+    const int segments = segments_of(schedule_.segments, t.stage, t.pass);
+    const bool ends = t.segment + 1 == segments;
+    double end = rank.begin + cost(t.stage).of(t.pass) / segments;
     for (std::size_t k = 0; k < messages_.size(); ++k) {
       const StageMessage& m = messages_[k];
-      if (m.from != t.stage || m.pass != t.pass) continue;
+      if (m.from != t.stage || m.pass != t.pass || !ends) continue;
       const int to = host(m.to, t.micro_batch);
       if (to == static_cast<int>(r)) continue;
       const Link& l = link(k, static_cast<int>(r), to);
@@ -114,7 +116,7 @@ class Player {
     }
     for (std::size_t k = 0; k < messages_.size(); ++k) {
       const StageMessage& m = messages_[k];
-      if (m.from == t.stage && m.pass == t.pass)
+      if (m.from == t.stage && m.pass == t.pass && ends)
         link(k, static_cast<int>(r), host(m.to, t.micro_batch))
             .sent.push_back({t.micro_batch, end + costs_.latency + m.bytes / costs_.bytes_per_second});
     }

@@ -63,7 +63,8 @@ struct Replay {
   double bubble() const;  // the idle share of all ranks' time
 };
 
-// Messages inside a stage are left out: the parts of a stage run the same list.
+// Messages inside a stage are left out: the parts of a stage run the same list. Where a pass is cut into segments, what
+// it waits for is there before the first one, and what it sends leaves with the last one, at the latest.
 Replay replay(const PipelineSchedule& schedule, std::span<const StageMessage> messages, const ReplayCosts& costs);
 
 }  // namespace echelon

@@ -18,12 +18,14 @@ std::string_view name_of(Pass pass) {
 }
 
 std::string to_string(const StageTask& task) {
-  return fmt::format("{} of stage {}, micro-batch {}", name_of(task.pass), task.stage, task.micro_batch);
+  return fmt::format("{} of stage {}, micro-batch {}{}", name_of(task.pass), task.stage, task.micro_batch,
+                     task.segment > 0 ? fmt::format(", segment {}", task.segment) : "");
 }
 
 const std::vector<ScheduleKind>& schedule_kinds() {
   static const std::vector<ScheduleKind> kinds{gpipe_schedule(),       one_f_one_b_schedule(),   interleaved_schedule(),
-                                               zero_bubble_schedule(), bidirectional_schedule(), pipedream_schedule()};
+                                               zero_bubble_schedule(), bidirectional_schedule(), dualpipe_schedule(),
+                                               pipedream_schedule(),   ampnet_schedule()};
   return kinds;
 }
 

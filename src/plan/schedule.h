@@ -10,12 +10,16 @@
 //   zero_bubble  weight gradients are tasks of their own and fill the gaps (Qi et al., 2023: ZB-H1's memory); with two
 //                chunks the second half of the layers goes back up the ranks (ZB-V)
 //   pipedream    every step's update is made by each stage as soon as it can, and the pipeline never runs empty
-//                (Harlap et al., 2018); the only one with a result of its own
+//                (Harlap et al., 2018); with a result of its own
+//   ampnet       no list at all: a stage runs whatever arrives, and updates by itself (Gaunt et al., 2017); the list
+//   here
+//                is the one that stages of equal speed would follow
 //   bidirectional  two pipelines over the same ranks in opposite directions (Chimera, Li and Hoefler, 2021)
 //
 // Every stage runs its backward passes in the order of micro-batches, because their contributions are summed in that
 // order, or in one that is known beforehand (plan/batch_split.h). Pure functions, thread-safe.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,9 +34,19 @@ std::string_view name_of(Pass pass);  // "forward", "backward", "weight gradient
 struct StageTask {
   Pass pass = Pass::forward;
   int stage = 0, micro_batch = 0;
+  int segment = 0;  // of the pass, where passes are cut at exchanges between the parts of a stage (StageSegments)
   friend bool operator==(const StageTask&, const StageTask&) = default;
 };
 std::string to_string(const StageTask& task);  // "backward of stage 1, micro-batch 5"
+
+// Of the stages: into how many segments a forward and a backward pass are cut. A segment ends where what it has
+// computed goes to other parts of the stage; while that is on its way a rank works on something else. Not there: one
+// each.
+using StageSegments = std::vector<std::array<int, 2>>;
+inline int segments_of(const StageSegments& segments, int stage, Pass pass) {
+  if (static_cast<std::size_t>(stage) >= segments.size() || pass == Pass::weights) return 1;
+  return segments[static_cast<std::size_t>(stage)][static_cast<std::size_t>(pass)];
+}
 
 struct PipelineSchedule {
   int stages = 1, micro_batches = 1;
@@ -40,6 +54,7 @@ struct PipelineSchedule {
   // After so many micro-batches a stage updates its weights and goes on, without waiting for other stages; 0: after all
   // of them, and all stages together.
   int per_update = 0;
+  StageSegments segments = {};                // by stage
   bool in_order = true;                       // a stage's backward passes come in the order of micro-batches
   std::vector<std::vector<StageTask>> ranks;  // each rank's list
 

@@ -70,7 +70,7 @@ void refuse_schedule(const PlanSpec& plan, const PlanFacts& facts, std::vector<s
   }
   const ScheduleKind* kind = find_schedule(plan.schedule);
   if (!kind || plan.data == 0) return;
-  if ((plan.schedule == "interleaved" || plan.schedule == "bidirectional") && facts.shards % plan.data != 0)
+  if ((plan.schedule == "interleaved" || plan.goes_both_ways()) && facts.shards % plan.data != 0)
     why.push_back(
         fmt::format("schedule={} needs replicas with equally many micro-batches, and data={} does not divide "
                     "train.shards = {}",
@@ -78,6 +78,16 @@ void refuse_schedule(const PlanSpec& plan, const PlanFacts& facts, std::vector<s
   if (const std::string refusal = kind->refusal({plan.pipeline, std::max(1, facts.shards / plan.data), plan.chunks});
       !refusal.empty())
     why.push_back(fmt::format("schedule={} {}", plan.schedule, refusal));
+  if (plan.is_message_driven() && plan.data > 1)
+    why.push_back(
+        fmt::format("schedule=ampnet has one pipeline, and data={} are several: leave out data, or take pipeline={}",
+                    plan.data, facts.workers));
+  if (plan.is_message_driven() && plan.tensor > 1)
+    why.emplace_back("schedule=ampnet runs whatever comes first, and parts of a stage need the same order: tensor=1");
+  if (plan.is_message_driven() && facts.carries)
+    why.emplace_back(
+        "schedule=ampnet has micro-batches of several steps under way, and this model carries values from step to "
+        "step");
   if (kind->own_result && !facts.shared_weight.empty())
     why.push_back(
         fmt::format("schedule={} updates every stage by itself, and {} is read by several layers: in a gpt, set "
@@ -94,13 +104,18 @@ void refuse_sharing(const PlanSpec& plan, const PlanFacts& facts, std::vector<st
   if (plan.has_own_result() && (plan.zero > 0 || plan.recompute != "none" || !plan.offload.empty()))
     why.push_back(fmt::format(
         "schedule={} keeps several versions of the weights whole: leave out zero, recompute, offload", plan.schedule));
+  if (plan.offloads == "all" && plan.offload.empty())
+    why.emplace_back("offloads=all needs a folder for what is not in memory: offload=FOLDER");
+  if (plan.offloads == "all" && plan.zero < 3)
+    why.push_back(fmt::format("offloads=all needs parameters that are fetched when they are used: zero=3, not zero={}",
+                              plan.zero));
   if (plan.zero == 0 || plan.data == 0) return;
-  const bool two_lines = plan.pipeline > 1 && plan.schedule == "bidirectional";
-  if (plan.data == 1 && !two_lines)
+  const bool two_lines = plan.goes_both_ways();
+  if (plan.data == 1 && !two_lines && !plan.offloads_parameters())
     why.push_back(fmt::format("zero={} shares the state of a stage among replicas, and there is one", plan.zero));
   if (plan.zero >= 2 && two_lines)
-    why.push_back(fmt::format("zero={} needs ranks of a stage that run the same list: schedule=bidirectional has two",
-                              plan.zero));
+    why.push_back(fmt::format("zero={} needs ranks of a stage that run the same list: schedule={} has two", plan.zero,
+                              plan.schedule));
   if (plan.zero >= 2 && facts.shards % plan.data != 0)
     why.push_back(
         fmt::format("zero={} needs replicas with equally many micro-batches, and data={} does not divide "
@@ -119,7 +134,7 @@ void refuse_under_system(const PlanSpec& plan, const PlanFacts& facts, std::vect
         fmt::format("zero={} shares state among replicas with the same weights, and under system {} each has "
                     "its own: leave out zero",
                     plan.zero, facts.system));
-  if (plan.stages() != plan.pipeline || (plan.pipeline > 1 && plan.schedule == "bidirectional") || plan.splits_batch())
+  if (plan.stages() != plan.pipeline || plan.goes_both_ways() || plan.splits_batch())
     why.push_back(
         fmt::format("a rank exchanges one stage under system {}, and here it would have several: take "
                     "schedule=1f1b, gpipe or zero_bubble without chunks and without split = \"batch\"",
@@ -131,16 +146,39 @@ void refuse_under_system(const PlanSpec& plan, const PlanFacts& facts, std::vect
                     facts.system, 2 * plan.ranks_of_replica()));
 }
 
+void refuse_free_tasks(const PlanSpec& plan, const PlanFacts& facts, std::vector<std::string>& why) {
+  if (!plan.frees_tasks()) return;
+  if (plan.pipeline > 1 || plan.tensor > 1 || plan.zero > 0)
+    why.emplace_back(
+        "tasks=free lets any rank run any micro-batch, so each has the whole model: leave out pipeline, tensor and "
+        "zero, or tasks");
+  if (plan.data == 1) why.emplace_back("tasks=free needs two replicas or more that take micro-batches from each other");
+  if (!facts.system.empty())
+    why.push_back(fmt::format("tasks=free is exact training, and not system {}: leave out one of them", facts.system));
+}
+
+void refuse_sequence(const PlanSpec& plan, std::vector<std::string>& why) {
+  if (!plan.sequence) return;
+  if (plan.tensor == 1)
+    why.emplace_back("sequence=true splits rows over the ranks of tensor parallel layers: it needs tensor=2 or more");
+  if (plan.splits_batch())
+    why.emplace_back("sequence=true cannot be combined with split = \"batch\", whose layers have all rows on one rank");
+}
+
 // How far one plan is from another: a changed degree counts by its ratio, a changed schedule as a factor of two.
 // Whoever shares or recomputes wants less memory, so leaving that out is worse than another degree.
 double distance(const PlanSpec& a, const PlanSpec& b) {
   const auto ratio = [](int x, int y) { return std::abs(std::log2(std::max(x, 1)) - std::log2(std::max(y, 1))); };
   return 2 * ratio(a.pipeline, b.pipeline) + 2 * ratio(a.tensor, b.tensor) + (a.data > 0 ? ratio(a.data, b.data) : 0) +
-         ratio(a.chunks, b.chunks) + (a.schedule == b.schedule ? 0 : 1) + std::abs(a.zero - b.zero) +
-         (a.zero > 0 && b.zero == 0 ? 2 : 0) + (a.recompute == b.recompute ? 0 : 3);
+         ratio(a.chunks, b.chunks) + (a.sequence == b.sequence ? 0 : 1) + (a.schedule == b.schedule ? 0 : 1) +
+         std::abs(a.zero - b.zero) + (a.zero > 0 && b.zero == 0 ? 2 : 0) + (a.recompute == b.recompute ? 0 : 3);
 }
 
 }  // namespace
+
+bool PlanSpec::goes_both_ways() const {
+  return pipeline > 1 && (schedule == "bidirectional" || schedule == "dualpipe");
+}
 
 bool PlanSpec::has_own_result() const {
   const ScheduleKind* kind = find_schedule(schedule);
@@ -148,7 +186,7 @@ bool PlanSpec::has_own_result() const {
 }
 
 int PlanSpec::staleness(int stage) const {
-  if (!has_own_result()) return 0;
+  if (!has_own_result() || is_message_driven()) return 0;  // of the latter nobody knows it beforehand
   return sync == "vertical" ? pipeline - 1 : pipeline - 1 - stage;
 }
 
@@ -158,18 +196,28 @@ bool PlanSpec::splits_batch() const {
 
 int PlanSpec::stages() const {
   if (!splits_batch()) return pipeline * chunks;
+  if (alternating > 0) return alternating;
   int last = 1;
   for (const LayerRule& rule : layers) last = std::max(last, rule.stage);
   return last + 1;
+}
+
+PlanSpec with_cores_as_ranks(PlanSpec plan, int cores) {
+  plan.data *= cores;  // or still what is left of the ranks
+  plan.neighbours = "replicas";
+  return plan;
 }
 
 std::string to_string(const PlanSpec& plan) {
   std::string text = plan.data > 0 ? fmt::format("data={}", plan.data) : "";
   const auto add = [&](const std::string& more) { text += (text.empty() ? "" : ",") + more; };
   if (plan.tensor > 1) add(fmt::format("tensor={}", plan.tensor));
+  if (plan.sequence) add("sequence=true");
   if (plan.pipeline > 1 || text.empty()) add(fmt::format("pipeline={}", plan.pipeline));
   if (plan.pipeline > 1) add("schedule=" + plan.schedule);
-  if (plan.has_own_result()) add("sync=" + plan.sync);
+  if (plan.has_own_result() && !plan.is_message_driven()) add("sync=" + plan.sync);
+  if (plan.is_message_driven() && plan.active > 0) add(fmt::format("active={}", plan.active));
+  if (plan.is_message_driven() && plan.updates > 1) add(fmt::format("updates={}", plan.updates));
   if (!plan.cuts.empty()) add(fmt::format("cuts={}", fmt::join(plan.cuts, ":")));
   if (plan.chunks > 1) add(fmt::format("chunks={}", plan.chunks));
   const PlanSpec usual;
@@ -177,6 +225,9 @@ std::string to_string(const PlanSpec& plan) {
   if (plan.prefetch != usual.prefetch) add(fmt::format("prefetch={}", plan.prefetch));
   if (plan.recompute != usual.recompute) add("recompute=" + plan.recompute);
   if (plan.offload != usual.offload) add("offload=" + plan.offload);
+  if (plan.offloads != usual.offloads) add("offloads=" + plan.offloads);
+  if (plan.tasks != usual.tasks) add("tasks=" + plan.tasks);
+  if (plan.neighbours != usual.neighbours) add("neighbours=" + plan.neighbours);
   if (plan.evaluate != usual.evaluate) add("evaluate=" + plan.evaluate);
   return text;
 }
@@ -200,7 +251,9 @@ Options plan_options(const std::string& text, Problems& problems) {
       std::vector<Option> names;
       for (const std::string_view name : split(value, ':')) names.push_back({std::string(name), table.place});
       option.value = std::move(names);
-    } else if (error == std::errc() && end == value.data() + value.size())
+    } else if (value == "true" || value == "false")
+      option.value = value == "true";
+    else if (error == std::errc() && end == value.data() + value.size())
       option.value = number;
     else
       option.value = value;
@@ -228,14 +281,22 @@ PlanSpec read_plan(OptionReader& table) {
   plan.data = static_cast<int>(table.integer("data", 0, 1, most_ranks));
   plan.pipeline = static_cast<int>(table.integer("pipeline", 1, 1, most_ranks));
   plan.tensor = static_cast<int>(table.integer("tensor", 1, 1, most_ranks));
+  plan.sequence = table.flag("sequence", false);
   plan.chunks = static_cast<int>(table.integer("chunks", 1, 1, 1024));
   plan.schedule = table.choice("schedule", plan.chunks > 1 ? "interleaved" : "1f1b", pipeline_schedule_names());
+  if (plan.schedule == "ampnet") {
+    plan.active = static_cast<int>(table.integer("active", 0, 1, most_ranks));
+    plan.updates = static_cast<int>(table.integer("updates", 1, 1, most_ranks));
+  }
   if (plan.schedule == "pipedream") plan.sync = table.choice("sync", plan.sync, {"stash", "vertical"});
   plan.cuts = table.texts("cuts", {});
   plan.zero = static_cast<int>(table.integer("zero", 0, 0, 3));
   plan.prefetch = static_cast<int>(table.integer("prefetch", plan.prefetch, 0, 1024));
   plan.recompute = table.text("recompute", plan.recompute);
   plan.offload = table.text("offload", "");
+  plan.offloads = table.choice("offloads", plan.offloads, {"state", "all"});
+  plan.tasks = table.choice("tasks", plan.tasks, {"fixed", "free"});
+  plan.neighbours = table.choice("neighbours", plan.neighbours, {"stages", "replicas"});
   plan.evaluate = table.choice("evaluate", plan.evaluate, {"all", "first"});
   read_mesh(table, plan);
   plan.layers = read_layer_rules(table);
@@ -247,11 +308,14 @@ PlanSpec read_plan(OptionReader& table) {
 
 std::vector<std::string> refusals(PlanSpec& plan, const PlanFacts& facts) {
   std::vector<std::string> why;
+  plan.alternating = alternating_stages(plan.layers, facts.layers);
   refuse_degrees(plan, facts, why);
   refuse_cuts(plan, facts, why);
   refuse_schedule(plan, facts, why);
   refuse_sharing(plan, facts, why);
   refuse_rules(plan, facts, why);
+  refuse_sequence(plan, why);
+  refuse_free_tasks(plan, facts, why);
   refuse_batch_split(plan, facts, why);
   if (!plan.splits_model()) return why;
   if (facts.phases > 1)
@@ -259,7 +323,8 @@ std::vector<std::string> refusals(PlanSpec& plan, const PlanFacts& facts) {
   refuse_under_system(plan, facts, why);
   if (facts.cores > 1)
     why.push_back(
-        fmt::format("a rank of a split model has one core: leave out --cores {}, or take more workers", facts.cores));
+        fmt::format("a rank of a split model has one core: leave out --cores {}, or take {} times as many workers",
+                    facts.cores, facts.cores));
   return why;
 }
 
@@ -303,8 +368,18 @@ PlanSpec nearest_plan(const PlanSpec& plan, const PlanFacts& facts) {
         if (!refusals(legal, facts).empty()) continue;
       }
       PlanSpec same = legal;  // a plan with another result would be no substitute
-      same.schedule = plan.schedule, same.sync = plan.sync;
+      same.schedule = plan.schedule, same.sync = plan.sync, same.active = plan.active, same.updates = plan.updates;
       if (kind && kind->own_result && legal.pipeline > 1 && refusals(same, facts).empty()) legal = same;
+      PlanSpec by_rows = legal;
+      by_rows.sequence = plan.sequence;
+      if (refusals(by_rows, facts).empty()) legal = by_rows;
+      if (legal.splits_model()) legal.neighbours = plan.neighbours;
+      PlanSpec free = legal;
+      free.tasks = plan.tasks;
+      if (refusals(free, facts).empty()) legal = free;
+      PlanSpec in_files = legal;  // whoever keeps state in files has no memory for it
+      in_files.offload = plan.offload, in_files.offloads = legal.zero == 3 ? plan.offloads : "state";
+      if (refusals(in_files, facts).empty()) legal = in_files;
       if (const double d = distance(plan, legal); d < least) least = d, nearest = legal;
     }
     if (least < std::numeric_limits<double>::infinity()) break;

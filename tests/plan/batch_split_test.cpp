@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "plan/check.h"
@@ -43,6 +44,56 @@ TEST(BatchSplit, EverySchemeCanBeRunWithItsBuffers) {
           const ScheduleCheck check = check_schedule(layout.checked_schedule(0), layout.checked_messages(messages));
           EXPECT_TRUE(check.problems.empty()) << scheme << ": " << check.problems.front();
         }
+}
+
+// Which segment of which pass a turn is at, slot by slot: no two tasks of one turn follow each other without the first
+// layers of another turn in between, while there are any.
+TEST(BatchSplit, PipelinedTurnsAreASegmentApart) {
+  BatchSplitShape shape{4, 48, 2, "pipelined"};
+  shape.segments = {{1, 1}, {3, 2}};
+  const PipelineSchedule schedule = batch_split_schedule(shape);
+  PlanSpec plan = weird_trick(4, 2, "pipelined");
+  plan.segments = shape.segments;
+  const PlanLayout layout(plan, shape.micro_batches);
+  const auto messages = everybody_to_everybody(shape, layout.message_buffers());
+  const ScheduleCheck check = check_schedule(layout.checked_schedule(0), layout.checked_messages(messages));
+  EXPECT_TRUE(check.problems.empty()) << check.problems.front();
+  EXPECT_EQ(layout.buffers_inside_stage(), 12);
+  for (const auto& list : schedule.ranks) {
+    int first_layers = 0;
+    std::map<std::pair<int, int>, int> sent_at;  // by micro-batch and segments behind it: passes of the first layers
+    for (const StageTask& task : list) {
+      if (task.stage == 0) {
+        ++first_layers;
+        continue;
+      }
+      const int behind = task.pass == Pass::forward ? task.segment : 2 + task.segment;  // the loss is in between
+      if (const auto it = sent_at.find({task.micro_batch, behind - 1}); it != sent_at.end())
+        EXPECT_GT(first_layers, it->second) << to_string(task);
+      sent_at[{task.micro_batch, behind}] = first_layers;
+    }
+    EXPECT_EQ(first_layers, 24);
+  }
+}
+
+TEST(BatchSplit, ASegmentThatIsMissingOrTooEarlyIsFound) {
+  PlanSpec plan = weird_trick(2, 2, "pipelined");
+  plan.segments = {{1, 1}, {2, 2}};
+  const PlanLayout layout(plan, 4);
+  const auto messages = layout.checked_messages(everybody_to_everybody({2, 4, 2, "pipelined"}, 2));
+  const PipelineSchedule good = layout.checked_schedule(0);
+  ASSERT_TRUE(check_schedule(good, messages).problems.empty());
+  for (std::size_t i = 0; i < good.ranks[0].size(); ++i) {
+    PipelineSchedule bad = good;
+    bad.ranks[0].erase(bad.ranks[0].begin() + static_cast<std::ptrdiff_t>(i));
+    EXPECT_FALSE(check_schedule(bad, messages).problems.empty()) << "without " << to_string(good.ranks[0][i]);
+    if (good.ranks[0][i].segment != 1) continue;
+    bad = good;
+    const auto before = std::ranges::find(
+        bad.ranks[0], StageTask{good.ranks[0][i].pass, good.ranks[0][i].stage, good.ranks[0][i].micro_batch, 0});
+    std::swap(*before, bad.ranks[0][i]);
+    EXPECT_FALSE(check_schedule(bad, messages).problems.empty()) << "early " << to_string(good.ranks[0][i]);
+  }
 }
 
 TEST(BatchSplit, SchemeAWithTooFewBuffersIsFoundToDeadlock) {

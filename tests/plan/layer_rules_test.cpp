@@ -92,7 +92,7 @@ TEST(LayerRules, ABatchSplitIsForTheFirstLayers) {
                     batch = "[[layer]]\nmatch = \"{}\"\nsplit = \"batch\"\n";
   EXPECT_EQ(refused_toml(fc + "[[layer]]\nmatch = \"conv*\"\nsplit = \"batch\"\n", facts_of_six(4)), "");
   EXPECT_TRUE(holds(refused_toml(fc + "[[layer]]\nmatch = \"fc2\"\nsplit = \"batch\"\n", facts_of_six(4)),
-                    "only the first layers"));
+                    "the first layers have to be"));
   PlanFacts odd = facts_of_six(4);
   odd.shards = 6;
   EXPECT_TRUE(

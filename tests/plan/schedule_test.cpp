@@ -70,6 +70,9 @@ TEST(Schedules, HaveTheBubbleOfTheirFormula) {
       const ScheduleKind& interleaved = *find_schedule("interleaved");
       EXPECT_NEAR(bubble_of(interleaved.make({p, m, 2})), interleaved.bubble({p, m, 2}), 0.002) << p << ", " << m;
     }
+  const ScheduleKind& dual = *find_schedule("dualpipe");
+  for (const int p : {2, 4, 8})
+    for (const int m : {p, 2 * p, 4 * p}) EXPECT_NEAR(bubble_of(dual.make({p, m})), dual.bubble({p, m}), 1e-9);
   const ScheduleKind& both = *find_schedule("bidirectional");
   for (const int p : {2, 4, 8}) EXPECT_LE(bubble_of(both.make({p, p})), bubble_of(find_schedule("1f1b")->make({p, p})));
 }
@@ -105,22 +108,26 @@ TEST(Schedules, ZeroBubbleWithTwoChunksGoesDownTheRanksAndBackUp) {
 
 TEST(Schedules, KeepAsManyMicroBatchesAliveAsTheyPromise) {
   constexpr int p = 4, m = 12;
-  const auto live = [&](const char* name, int rank) {
+  const auto live = [&](const char* name, int rank, int stage = -1) {
     const PipelineSchedule s = find_schedule(name)->make({p, m});
-    return check_schedule(s, chain_messages(p)).live[static_cast<std::size_t>(rank)][static_cast<std::size_t>(rank)];
+    return check_schedule(s, chain_messages(p))
+        .live[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stage < 0 ? rank : stage)];
   };
   for (int rank = 0; rank < p; ++rank) {
     EXPECT_EQ(live("gpipe", rank), m);
     EXPECT_EQ(live("1f1b", rank), p - rank);
     EXPECT_LE(live("zero_bubble", rank), p);
+    EXPECT_LE(live("dualpipe", rank) + live("dualpipe", rank, p - 1 - rank), p + 1);
   }
 }
 
-TEST(Schedules, BidirectionalHasEveryStageTwice) {
-  const PipelineSchedule s = find_schedule("bidirectional")->make({4, 8});
-  for (int stage = 0; stage < 4; ++stage) {
-    EXPECT_EQ(rank_of(s, stage, 0), stage);
-    EXPECT_EQ(rank_of(s, stage, 7), 3 - stage);
+TEST(Schedules, TwoDirectionsHaveEveryStageTwice) {
+  for (const char* name : {"bidirectional", "dualpipe"}) {
+    const PipelineSchedule s = find_schedule(name)->make({4, 8});
+    for (int stage = 0; stage < 4; ++stage) {
+      EXPECT_EQ(rank_of(s, stage, 0), stage);
+      EXPECT_EQ(rank_of(s, stage, 7), 3 - stage);
+    }
   }
 }
 

@@ -37,6 +37,8 @@ TEST(PlanSpec, IsReadFromTheCommandLine) {
   EXPECT_EQ(good("data=2,pipeline=4,schedule=gpipe"), (PlanSpec{.data = 2, .pipeline = 4, .schedule = "gpipe"}));
   EXPECT_EQ(good("pipeline=2").schedule, "1f1b");
   EXPECT_EQ(good("pipeline=2,chunks=2").schedule, "interleaved");
+  EXPECT_EQ(good("pipeline=2,neighbours=replicas"), (PlanSpec{.pipeline = 2, .neighbours = "replicas"}));
+  EXPECT_EQ(to_string(good("pipeline=2,neighbours=replicas")), "pipeline=2,schedule=1f1b,neighbours=replicas");
 }
 
 TEST(PlanSpec, IsWrittenAsItIsRead) {
@@ -75,8 +77,10 @@ TEST(PlanSpec, IllegalPlansAreRefusedWithTheNearestLegalOne) {
 }
 
 TEST(PlanSpec, SharedStateNeedsReplicasThatRunTheSameList) {
-  EXPECT_EQ(good("zero=3,prefetch=4,recompute=sqrt,offload=/tmp,evaluate=first"),
-            (PlanSpec{.zero = 3, .prefetch = 4, .recompute = "sqrt", .offload = "/tmp", .evaluate = "first"}));
+  EXPECT_EQ(
+      good("zero=3,prefetch=4,recompute=sqrt,offload=/tmp,offloads=all,evaluate=first"),
+      (PlanSpec{
+          .zero = 3, .prefetch = 4, .recompute = "sqrt", .offload = "/tmp", .offloads = "all", .evaluate = "first"}));
   EXPECT_EQ(refused("zero=1", facts(4)), "");
   EXPECT_EQ(refused("zero=1,pipeline=2,schedule=bidirectional", facts(2)), "");
   EXPECT_NE(refused("zero=1,pipeline=4", facts(4)).find("shares the state of a stage among replicas, and there is one"),

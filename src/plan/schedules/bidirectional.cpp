@@ -58,13 +58,6 @@ PipelineSchedule make_bidirectional(const ScheduleShape& s) {
   return schedule;
 }
 
-std::string refuse_bidirectional(const ScheduleShape& s) {
-  if (std::string why = refuse_chunks(s); !why.empty()) return why;
-  if (s.ranks % 2 != 0) return fmt::format("needs an even number of stages, not {}", s.ranks);
-  if (s.micro_batches % 2 != 0) return fmt::format("needs an even number of micro-batches, not {}", s.micro_batches);
-  return "";
-}
-
 // Chimera with as many micro-batches as stages leaves p/2 - 1 units of time of each direction.
 double bidirectional_bubble(const ScheduleShape& s) {
   const double p = s.ranks, m = s.micro_batches;
@@ -73,9 +66,16 @@ double bidirectional_bubble(const ScheduleShape& s) {
 
 }  // namespace
 
+std::string refuse_two_directions(const ScheduleShape& s) {
+  if (std::string why = refuse_chunks(s); !why.empty()) return why;
+  if (s.ranks % 2 != 0) return fmt::format("needs an even number of stages, not {}", s.ranks);
+  if (s.micro_batches % 2 != 0) return fmt::format("needs an even number of micro-batches, not {}", s.micro_batches);
+  return "";
+}
+
 ScheduleKind bidirectional_schedule() {
   return {"bidirectional", "two pipelines over the same ranks in opposite directions", make_bidirectional,
-          refuse_bidirectional, bidirectional_bubble};
+          refuse_two_directions, bidirectional_bubble};
 }
 
 }  // namespace echelon
