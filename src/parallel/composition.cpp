@@ -36,6 +36,8 @@ bool Composition::uses_messages() const {
   return !traits.in_lockstep || (traits.either_pace && !sync->traits().lockstep);
 }
 
+bool Composition::workers_step() const { return rule->traits().local_step || uses_messages() || !when.every_step(); }
+
 Composition read_composition(const CompositionTables& t, Problems& problems) {
   Composition c;
   c.name = t.name;
@@ -71,13 +73,15 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
                                    .floats = 0,
                                    .buckets = buckets,
                                    .encoded = {},
+                                   .coded_rounds = {},
                                    .sync = c.sync.get(),
                                    .order = c.order,
                                    .rule = c.rule->traits(),
                                    .batch = factors.batch,
                                    .products = factors.products,
                                    .members = {},
-                                   .when = c.when};
+                                   .when = c.when,
+                                   .usually = {}};
   for (const CodecPiece& p : pieces) facts.tensors.push_back(facts.floats), facts.floats += p.size;
   facts.most = bytes == CodecBytes::most;
   if (c.codec) {
@@ -85,6 +89,8 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
     facts.codec = whole->traits();
     facts.sizes_vary = !whole->same_size_always();
     facts.codes_answers = c.rule->traits().answers_changes || facts.codec.weights;
+    facts.usually = [&](Range r) { return c.codec(pieces_within(pieces, r))->usual_bytes(); };
+    facts.coded_rounds = [&](Range r) { return c.codec(pieces_within(pieces, r))->rounds(); };
     facts.encoded = [&, bytes](Range r) {
       const auto codec = c.codec(pieces_within(pieces, r));
       return bytes == CodecBytes::usual ? codec->usual_bytes() : static_cast<double>(codec->most_bytes());

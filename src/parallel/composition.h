@@ -25,6 +25,7 @@ struct Composition {
   // The exact synchronous training of parallel/step/trainer.h does it: the same bits for any number of workers.
   bool is_exact() const;
   bool uses_messages() const;
+  bool workers_step() const;  // whether a worker's own optimizer may move its weights
 };
 
 struct CompositionTables {
@@ -42,11 +43,12 @@ struct CompositionFacts {
   int phases = 1;          // of the model's training step
   bool carries = false;    // values that flow from step to step
   bool clips_by_norm = false;
-  bool needs_norms = false;  // the update rule scales whole parameters (LARS, LAMB)
+  bool needs_norms = false;  // the update rule scales whole parameters (LARS, LAMB), or needs them whole (ng_sgd)
   bool has_momentum = false;
   bool shares_memory = true;
   bool split = false;       // a replica is spread over several ranks, each of which exchanges its stage
   bool fixed_data = false;  // samples stay with their worker
+  bool agrees = false;      // the model has statistics on which replicas agree at certain steps (models/halp.h)
 };
 
 // Adds one problem for each reason why these parts cannot work together, with the nearest composition that can: asks

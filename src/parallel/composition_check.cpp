@@ -11,7 +11,8 @@ void check_codecs(const Composition& c, const CompositionFacts& facts, Problems&
   CodecUse use{.codec = c.codec_name,
                .rule = c.rule_name,
                .weights = !c.rule->traits().changes,
-               .optimizer_has_momentum = facts.has_momentum};
+               .optimizer_has_momentum = facts.has_momentum,
+               .in_parts = c.exchange_name != "all_reduce"};
   if (c.codec) c.codec(any)->accepts(use, problems);
   use.candidate = true;
   for (const NamedCodec& candidate : c.codec_choice) {
@@ -29,6 +30,11 @@ void check_composition(const Composition& c, const CompositionFacts& facts, Prob
   c.sync->accepts(c, facts, problems);
   check_codecs(c, facts, problems);
   c.order.accepts(c, facts, problems);
+  refuse(
+      problems, facts.agrees && c.uses_messages(),
+      fmt::format("all replicas agree on the full gradient of model.quantise.scheme = \"halp\" at the same step, and "
+                  "with exchange {} and sync {} they are at different ones: take exchange all_reduce with sync bsp",
+                  c.exchange_name, c.sync_name));
   refuse(problems, facts.phases > 1,
          "a model that trains in phases (a GAN) has one gradient for each: only the system bsp does that");
 }

@@ -17,8 +17,10 @@
 #include "models/model.h"
 #include "optim/optim.h"
 #include "parallel/figures.h"
+#include "parallel/step/bit_flip.h"
 #include "parallel/step/compute_hooks.h"
 #include "parallel/step/step_result.h"
+#include "parallel/team/byzantine.h"
 #include "parallel/team/straggler.h"
 #include "parallel/team/team.h"
 
@@ -35,6 +37,8 @@ struct EngineSettings {
   std::uint64_t seed = 1;
   std::int64_t largest_shard = 1;          // samples of a shard
   std::vector<Straggler> stragglers = {};  // experiments
+  Byzantine byzantine = {};                // the same; of replicas
+  std::vector<BitFlip> flips = {};         // of gradients, where ranks share no memory
   // Called once, on the random numbers that every weight begins with: writes others over them. May be empty.
   std::function<void(const ParameterTable& table, std::span<float> parameters)> start = {};
   // Where the pieces of exact training run: legal, and for these workers. Null: every rank has the whole model.
@@ -59,7 +63,13 @@ struct StepRange {
   std::function<bool()> asks_to_stop;
   // After steps: on rank 0 in any case, on the others where ranks are in lock-step.
   std::function<void(const StepProgress&)> on_progress;
-  std::function<void(const char* what, double begin, double end)> on_span = {};  // for traces; may be empty
+  std::function<void(const Span&)> on_span = {};  // for traces; may be empty
+};
+
+// Weights in the memory of a rank that others hold too: the whole model, or a part of a stage of a split one.
+struct HeldWeights {
+  int stage = -1, part = 0;  // -1: the whole model
+  std::span<const float> values;
 };
 
 struct Reached {
@@ -79,7 +89,14 @@ class Engine {
   // The last step's gradient, in the places of table(): the sum or the mean over the batch, before the update's limits.
   // Empty where no rank has all of it.
   virtual std::span<const float> gradient() { return {}; }
+  // What this rank's own shards came to in the last step, before the sum over ranks. Empty where it is not kept.
+  virtual std::vector<std::span<const float>> contributions() { return {}; }
   virtual bool model_is_everywhere() const { return true; }  // else model() is empty on all ranks but the first
+  // What must be the same bits on all ranks that have it, as of the last read_model().
+  virtual std::vector<HeldWeights> held_weights() {
+    if (!model_is_everywhere()) return {};
+    return {{.values = model()}};
+  }
 
   // All that a checkpoint must hold besides the model, by name. To save: gather() on all ranks, then rank 0 reads
   // model() and state(), then end_gather() on all ranks. To load: rank 0 fills in model() and state(), then scatter()

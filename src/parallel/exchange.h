@@ -39,6 +39,7 @@ struct ExchangeParts {
   Order order;
   std::function<Optim()> make_optim;
   std::uint64_t seed = 0;
+  std::size_t batch = 1;           // samples of a global batch, all but the last of an epoch
   std::vector<Rank> members = {};  // that contribute, in ascending order; empty: all
 
   Rank rank() const { return world->rank(); }
@@ -103,6 +104,7 @@ class Exchange {
 struct ExchangeTraits {
   bool in_lockstep = true;       // all workers call it at the same steps; no messages
   bool sums = false;             // adds contributions up: needs a rule that can take sums
+  bool keeps_apart = false;      // contributions stay by themselves: needs a rule that sees each
   bool peers = false;            // needs a rule between equals
   bool either_pace = false;      // in lock-step with sync bsp, by messages with sync async
   bool adds_what_comes = false;  // every worker adds contributions to its own as they come; no worker waits for them
@@ -116,7 +118,9 @@ struct ExchangeTraits {
   bool two_periods = false;      // knows when.tau_down
   bool sums_on_the_way = false;  // contributions are added up before they come to where they are merged
   bool no_own_gradient = false;  // a worker has only factors of it, and takes its steps from answers
+  bool cores_race = false;       // the cores of a worker move its weights while they compute (ComputeSettings::race)
   bool sites = false;            // can have servers in every site
+  bool coordinates = false;      // an engine of its own does it: a coordinator hands out pieces of the batch
 };
 
 class ExchangeKind {
@@ -145,9 +149,10 @@ class ExchangeKind {
     std::vector<Range> buckets;            // in which a gradient becomes complete; empty: in one
     std::function<double(Range)> encoded;  // bytes of a range by the codec; empty: no codec
     Codec::Traits codec = {};
-    bool sizes_vary = true;      // whether the codec's bytes depend on the numbers
-    bool most = false;           // the most that can be, where bytes depend on the numbers
-    bool codes_answers = false;  // whether answers are encoded too
+    std::function<Codec::Rounds(Range)> coded_rounds;  // of a range by the codec; empty: no codec
+    bool sizes_vary = true;                            // whether the codec's bytes depend on the numbers
+    bool most = false;                                 // the most that can be, where bytes depend on the numbers
+    bool codes_answers = false;                        // whether answers are encoded too
     const Sync* sync = nullptr;
     Order order;
     RuleTraits rule;
@@ -156,11 +161,15 @@ class ExchangeKind {
     std::vector<Rank> members = {};     // as in ExchangeParts
     When when = {};
     std::vector<std::size_t> tensors = {};  // where each begins among the floats
+    Codec::Rounds rounds(Range r) const { return coded_rounds ? coded_rounds(r) : Codec::Rounds{}; }
+    std::function<double(Range)> usually;  // as `encoded`, usually
+    double usual_bytes(Range r) const { return usually ? usually(r) : bytes(r); }
     double bytes(Range r) const { return encoded ? encoded(r) : 4.0 * static_cast<double>(r.count()); }
     double answer_bytes(Range r) const { return codes_answers ? bytes(r) : 4.0 * static_cast<double>(r.count()); }
   };
   virtual Traffic traffic(const TrafficQuery& c) const = 0;
   virtual std::string traffic_text() const = 0;  // the same as a formula, with n workers and W bytes of the model
+  virtual std::string messages_text() const { return {}; }  // and the messages
   // How well a run keeps to it: to the number; in the mean over many exchanges; or never sending more.
   enum class Exactness { exact, mean, most };
   virtual Exactness traffic_exactness() const { return Exactness::exact; }

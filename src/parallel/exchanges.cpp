@@ -9,9 +9,9 @@ namespace echelon {
 
 const std::vector<ExchangePart>& exchange_parts() {
   using namespace exchanges;
-  static const std::vector<ExchangePart> rows{all_reduce(),    owner_shard(),  server(),  neighbour(),
-                                              random_peer(),   partial(),      factors(), learners(),
-                                              shared_memory(), elastic_tree(), nested(),  scheduled()};
+  static const std::vector<ExchangePart> rows{
+      all_reduce(), owner_shard(),   server(),       neighbour(), random_peer(), partial(),    factors(),
+      learners(),   shared_memory(), elastic_tree(), nested(),    scheduled(),   all_to_all(), coordinator()};
   return rows;
 }
 

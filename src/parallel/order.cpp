@@ -28,7 +28,13 @@ Order make_enforced(OptionReader& o) {
           .cuts_slices = true,
           .defers = true,
           .same_everywhere = true,
+          .by_times = o.choice("by", "graph", {"graph", "times"}) == "times",
           .bytes = bucket_bytes(o, 256 << 10)};
+}
+Order make_on_demand(OptionReader& o) {
+  return {.is_early = true,
+          .defers = true,
+          .bytes = static_cast<std::size_t>(o.integer("bytes", 1, 1, std::int64_t{1} << 40))};
 }
 Order make_magnitude(OptionReader& o) {
   return {.cuts_slices = true,
@@ -51,11 +57,19 @@ const std::vector<OrderPart>& order_parts() {
         {{"bytes", "67108864", "of a bucket at least"}}},
        make_fusion},
       {{"priority", "in slices, those of the first layers first", {{"bytes", "262144", "of a slice"}}}, make_priority},
-      {{"enforced", "the same order on all workers, from the graph", {{"bytes", "262144", "of a slice"}}},
+      {{"enforced",
+        "the same order on all workers, computed once",
+        {{"bytes", "262144", "of a slice"},
+         {"by", "\"graph\"", "graph: as forward reads parameters; times: measured ones of transfers and computing"}}},
        make_enforced},
+      {{"on_demand",
+        "as soon as it is ready; the next forward waits for each answer when it reads it",
+        {{"bytes", "1", "of a bucket at least"}}},
+       make_on_demand},
       {{"magnitude",
         "the most significant first",
-        {{"bytes", "16384", "of a slice"}, {"rate", "0.5", "of the model's bytes that leave in a step"}}},
+        {{"bytes", "16384", "of a slice"},
+         {"rate", "0.5", "share of the measured link that pushes may take, and answers in the other direction"}}},
        make_magnitude},
   };
   return rows;
@@ -75,6 +89,9 @@ std::string why_not_early(const Composition& c) {
   if (c.rule->traits().quantity != RuleTraits::Quantity::gradient)
     return fmt::format("rule {} exchanges weights, which change after it: take order whole, or rule grad_mean",
                        c.rule_name);
+  if (c.codec && c.codec({})->traits().whole)
+    return fmt::format("codec {} clips by the norm of the whole gradient: take order whole, or set codec.clip=0",
+                       c.codec_name);
   if (!c.when.every_step())
     return "not every step has an exchange: take order whole, or leave out when.tau, probability and at_end";
   if (c.when.merges_steps())
@@ -113,23 +130,15 @@ void Order::accepts(const Composition& c, const CompositionFacts&, Problems& pro
   if (by_magnitude) accepts_budget(c, problems);
 }
 
-// Some slices leave later than others: how late they may be must be known, and there must be room for all by then.
+// Some slices leave later than others: how late they may be must be known.
 void Order::accepts_budget(const Composition& c, Problems& problems) const {
   const std::string& name = c.order_name;
   refuse(problems, static_cast<bool>(c.codec),
          fmt::format("order {} chooses what is sent, and so would a codec with error feedback: take codec none", name));
-  if (!c.sync->traits().bounded)
-    return refuse(
-        problems, true,
-        fmt::format("order {} sends some slices later than others, but with sync {} it is not known how late they "
-                    "may be: take sync ssp",
-                    name, c.sync_name));
-  const std::int64_t within = c.sync->staleness().value_or(0) + 1;
-  refuse(
-      problems, rate * static_cast<double>(within) < 1,
-      fmt::format("every slice must go out within {} steps, and order.rate={:g} has no room for that: set order.rate "
-                  "to at least {:.3g}",
-                  within, rate, 1 / static_cast<double>(within)));
+  refuse(problems, !c.sync->traits().bounded,
+         fmt::format("order {} sends some slices later than others, but with sync {} it is not known how late they "
+                     "may be: take sync ssp or essp",
+                     name, c.sync_name));
 }
 
 }  // namespace echelon

@@ -17,10 +17,11 @@ struct Order {
   bool cuts_slices = false;         // keys are slices of at most `bytes`, which leave one by one
   bool defers = false;              // the next forward waits for each answer when it needs it
   bool first_needed_first = false;  // of what is ready, the slice leaves first that the next forward reads first
-  bool same_everywhere = false;     // all workers and servers keep one order, computed once from the graph (TicTac)
+  bool same_everywhere = false;     // all workers and servers keep one order, computed once (TicTac)
+  bool by_times = false;            // that order is from measured times (TAC), else from the graph alone (TIC)
   bool by_magnitude = false;        // the most significant slices first, as many as `rate` allows; the others later
   std::size_t bytes = 0;            // of a slice at most, else of a bucket at least
-  double rate = 1;                  // of the model's bytes per step
+  double rate = 1;                  // of the measured link's bytes a second, each way
 
   // Adds one problem for each reason why the composition cannot have this order, with a cure.
   void accepts(const Composition& composition, const CompositionFacts& facts, Problems& problems) const;

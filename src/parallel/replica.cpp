@@ -5,13 +5,23 @@
 
 #include "collective/shard_sum.h"
 #include "kernels/vector.h"
+#include "models/halp.h"
 #include "parallel/team/step_report.h"
 
 namespace echelon {
 
 namespace {
 
+// A worker that never moves its weights itself has no optimizer's state.
+Optim without_state() {
+  Options nothing;
+  Problems problems;
+  OptionReader reader(nothing, problems);
+  return {.rule = make_rule("sgd", reader), .clip = {}};
+}
+
 std::function<Optim()> optim_of(const EngineSettings& s, const Composition& composition) {
+  if (!composition.workers_step()) return without_state;
   return composition.rule->own_optim() ? composition.rule->own_optim() : s.make_optim;
 }
 
@@ -30,7 +40,8 @@ Replica::Replica(const EngineSettings& s, const Composition& composition, Team& 
                                                                      .shards = s.shards,
                                                                      .seed = s.seed,
                                                                      .largest_shard = s.largest_shard,
-                                                                     .start = s.start},
+                                                                     .start = s.start,
+                                                                     .race = composition.exchange->traits().cores_race},
                                                      optim_of(s, composition), world_, team.cores())),
       trainer_(split_ ? static_cast<ReplicaTrainer&>(*split_) : *local_),
       peers_(split_ ? split_->peers() : team),
@@ -44,18 +55,21 @@ Replica::Replica(const EngineSettings& s, const Composition& composition, Team& 
     mailbox_ = std::make_unique<Mailbox>(peers_.world(), most);
     if (speaks()) scheduler_ = std::make_unique<WorkScheduler>(peers_, *mailbox_, composition.work.common);
   }
-  exchange_ = composition.exchange->make({.world = &peers_.world(),
-                                          .team = &peers_,
-                                          .mailbox = mailbox_.get(),
-                                          .trainer = &trainer_,
-                                          .rule = composition.rule.get(),
-                                          .codec = composition.codec,
-                                          .codec_choice = composition.codec_choice,
-                                          .sync = composition.sync.get(),
-                                          .when = composition.when,
-                                          .order = composition.order,
-                                          .make_optim = s.make_optim,
-                                          .seed = s.seed});
+  exchange_ = composition.exchange->make(
+      {.world = &peers_.world(),
+       .team = &peers_,
+       .mailbox = mailbox_.get(),
+       .trainer = &trainer_,
+       .rule = composition.rule.get(),
+       .codec = composition.codec,
+       .codec_choice = composition.codec_choice,
+       .sync = composition.sync.get(),
+       .when = composition.when,
+       .order = composition.order,
+       .make_optim = s.make_optim,
+       .seed = s.seed,
+       .batch = static_cast<std::size_t>(s.largest_shard) * static_cast<std::size_t>(s.shards * replicas())});
+  if (s.byzantine.count > 0) liar_ = std::make_unique<Liar>(s.byzantine, peers_, s.seed, trainer_.parameters().size());
   if (composition.sync->traits().hands_in_early)
     trainer_.hooks().keep_going = [this] { return exchange_->keep_going(); };
   states_ = std::make_unique<ReplicaState>(team, own_state());
@@ -94,6 +108,7 @@ void Replica::count_waits_for_stages(double seconds) {
 }
 
 StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
+  world_.set_status("reading the batch");
   const data::Batch& batch =
       range.loader->at(static_cast<std::uint64_t>(item.step), static_cast<std::uint64_t>(item.part));
   const auto samples = static_cast<double>(batch.samples());
@@ -116,6 +131,7 @@ StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
   if (split_) split_->ask_to_stop(range.asks_to_stop());
   const StepResult result = trainer_.compute(static_cast<std::uint64_t>(item.step), batch, std::max(1.0, samples));
   const double computed = world_.now();
+  if (liar_) liar_->change(trainer_.gradient(), trainer_.segments(), item.step);
   if (split_) count_waits_for_stages(computed - begin);
   if (samples > 0) info.done = static_cast<double>(result.samples) / samples;
   info.share *= info.done;
@@ -135,9 +151,9 @@ StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
   const double end = world_.now(), for_weights = trainer_.waited_for_weights() - waited;
   if (!split_) times_.compute += computed - ready - for_weights;
   waits_.end(split_ ? end - computed : end - begin - (computed - ready) + for_weights, times_);
-  if (ready > begin) trainer_.hooks().watch.span("exchange before a step", begin, ready);
-  trainer_.hooks().watch.span("exchange and update", computed, end);
-  trainer_.hooks().watch.span("step", begin, end);
+  if (ready > begin) trainer_.hooks().watch.span({"exchange before a step", begin, ready, true});
+  trainer_.hooks().watch.span({"exchange and update", computed, end, true});
+  trainer_.hooks().watch.span({"step", begin, end});
   ++clock_;
   if (const std::int64_t missed = scheduler_ ? exchange_->missed_steps() : 0; missed > 0) {
     clock_ += missed;
@@ -154,7 +170,7 @@ Reached Replica::run(const StepRange& range) {
     reached = composition_.uses_messages() ? run_at_own_pace(range) : run_in_lockstep(range);
     end_round();
   }
-  if (range.on_span) range.on_span("round", begin, world_.now());
+  if (range.on_span) range.on_span({"round", begin, world_.now()});
   return {reached, reached < range.to};
 }
 
@@ -165,7 +181,7 @@ void Replica::end_round() {
   exchange_->drain();
   const double end = world_.now();
   waits_.end(end - begin, times_);
-  trainer_.hooks().watch.span("exchange at the end of a round", begin, end);
+  trainer_.hooks().watch.span({"exchange at the end of a round", begin, end, true});
   own_bytes_ += static_cast<double>(world_.sent()->bytes - round_start_);
   bytes_ = 0;
   for (const double sent : team_.all_gather_struct(own_bytes_)) bytes_ += sent;
@@ -181,6 +197,7 @@ std::int64_t Replica::run_in_lockstep(const StepRange& range) {
   StepReport own;
   for (std::int64_t step = range.from; step < range.to; ++step) {
     const StepResult r = do_step(range, {step, part()});
+    agree_on_statistics(step);
     if (speaks()) {
       own.loss += r.loss * static_cast<double>(r.terms);
       own.correct += r.correct;
@@ -260,6 +277,13 @@ void Replica::average(std::span<float> values, double weight) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   kernels::scale(values.data(), values.data(), static_cast<float>(weight / total), values.size());
   all_reduce_members(peers_.group(), values);
+}
+
+// HALP's full gradient, when it has been gathered (models/halp.h).
+void Replica::agree_on_statistics(std::int64_t step) {
+  if (!models::agrees_after(*settings_.model, step)) return;
+  for (const auto& e : trainer_.table().entries())
+    if (models::is_full_gradient(e.parameter.name)) average(trainer_.parameters().subspan(e.offset, e.size), 1);
 }
 
 void Replica::read_model() {

@@ -71,6 +71,7 @@ class Replica final : public Engine {
   std::int64_t run_at_own_pace(const StepRange& range);
   void end_round();
   void average(std::span<float> values, double weight);
+  void agree_on_statistics(std::int64_t step);
   double sent_since_start() const;
 
   const EngineSettings settings_;
@@ -88,6 +89,7 @@ class Replica final : public Engine {
   std::unique_ptr<ReplicaState> states_;
   RankTimes times_;
   ExchangeWaits waits_;
+  std::unique_ptr<Liar> liar_;     // only in an experiment with workers that lie
   std::int64_t clock_ = 0;         // steps that this replica has done
   double bytes_ = 0;               // sent by all in earlier rounds
   double own_bytes_ = 0;           // sent by this rank in this process's earlier rounds

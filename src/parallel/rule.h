@@ -46,6 +46,8 @@ struct RuleTraits {
   bool local_step = true;        // the worker's own optimizer moves its weights
   bool sums = false;             // contributions can be added up first: SharedSide::conclude
   bool one_by_one = false;       // or merged as they come: SharedSide::absorb
+  bool sees_each = false;        // or by themselves, all of a round at once: EachSide
+  bool compares_each = false;    // the same, and it needs inner products between whole contributions
   bool peers = false;            // give and take between equals: PeerSide
   bool changes = true;           // contributions are changes, fit for any codec; false: weights
   bool answers_changes = true;   // the same of answers
@@ -67,11 +69,12 @@ struct ReplicaView {
 // Where a contribution comes from.
 struct PushInfo {
   Rank from = 0;
-  std::int64_t clock = 0;      // the worker's step
-  std::int64_t staleness = 0;  // updates of the shared side since the worker has read it
-  double lr = 0;               // the schedule's, times the share of the global batch that the worker's samples were
-  double share = 1;            // of the global batch that the worker's samples were, for rules of weights
-  double speed = 1;            // of the worker's computing, relative to the mean of all
+  std::int64_t clock = 0;  // the worker's step
+  double staleness = 0;    // updates of the shared side since the worker has read it; the mean over the contributions
+  std::int64_t contributions = 1;  // that are in this one, if some were added up on the way: their mean
+  double lr = 0;                   // the schedule's, times the share of the global batch that the worker's samples were
+  double share = 1;                // of the global batch that the worker's samples were, for rules of weights
+  double speed = 1;                // of the worker's computing, relative to the mean of all
 };
 
 class WorkerSide {
@@ -93,6 +96,10 @@ class SharedSide {
   virtual void conclude(std::span<float> mean, double lr) = 0;
   // One contribution. The answer to it is `answer` afterwards.
   virtual void absorb(std::span<const float> in, const PushInfo& push);
+  // The last contribution is kept until others have come: there was no update.
+  virtual bool waits_for_more() const { return false; }
+  // Begins anew from the present answer: what the past has left behind (a momentum) is forgotten.
+  virtual void restart() {}
   virtual std::span<const float> answer() const = 0;
   virtual void was_read(Rank /*reader*/) {}  // that worker is being sent the answer
   // The model's weights in this range, if the shared sides hold the model.
@@ -100,6 +107,20 @@ class SharedSide {
   // The model's weights, for exchanges that move them by something else than contributions; empty: they cannot.
   virtual std::span<float> movable() { return {}; }
   virtual std::vector<StateSpan> state() = 0;
+};
+
+// Where all contributions of a round are at hand, one beside the other, for a range of elements. All that such rules
+// have to know of whole contributions are inner products between them: each place computes those of its range, and is
+// told those of all.
+class EachSide {
+ public:
+  virtual ~EachSide() = default;
+  // RuleTraits::compares_each: products[i * n + j] of what the workers i and j are compared by.
+  virtual void compare(std::span<const std::span<const float>> each, std::span<double> products);
+  // `products`: over all ranges.
+  virtual void merge(std::span<const std::span<const float>> each, std::span<const double> products,
+                     std::span<float> out) = 0;
+  virtual std::vector<StateSpan> state() { return {}; }
 };
 
 // Between equals a replica gives its weights away, with a number that says how much they count; what it is given it
@@ -113,10 +134,12 @@ class PeerSide {
     double weight = 1;       // the number that came with it
     double mix = 0.5;        // the part of the merger that the graph gives to it: all that came alike, or by its matrix
     std::int64_t clock = 0;  // steps that the receiver has done
+    std::int64_t sent_at = 0;  // steps that the sender had done
   };
   // `mine` becomes the merger of itself and `in`.
   virtual void take(std::span<float> mine, std::span<const float> in, const Gift& gift) = 0;
-  virtual double weight() const { return 1; }  // of this replica in the mean of all
+  virtual void gathered(std::span<float> /*mine*/) {}  // all that had come was taken, perhaps nothing
+  virtual double weight() const { return 1; }          // of this replica in the mean of all
   virtual std::vector<StateSpan> state() { return {}; }
 };
 
@@ -136,6 +159,7 @@ class MergeRule {
     std::function<Optim()> make_optim;
   };
   virtual std::unique_ptr<SharedSide> make_shared(const Place& place) const;
+  virtual std::unique_ptr<EachSide> make_each(std::size_t floats, int workers) const;
   // The update rule that takes the place of the recipe's, at workers too; empty: none does.
   virtual std::function<Optim()> own_optim() const { return {}; }
   virtual std::unique_ptr<PeerSide> make_peer(const ReplicaView& view) const;

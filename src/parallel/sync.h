@@ -57,6 +57,8 @@ struct ServerCounts {
   double dropped = 0;        // contributions that came too late for their round
   double lead = 0;           // the largest number of steps by which a contribution was ahead of the slowest worker
   double moved = 0;          // the largest AnswerGate::most_moved
+  double site_lead = 0;      // the largest number of steps by which a site was ahead of the slowest, as far as it knew
+  double site_barriers = 0;  // changes that one site has announced to another
   double least_speed = 1;    // of a worker, relative to the mean
   double waited = 0;         // seconds, by workers for servers
   double steps = 0;          // of all workers

@@ -106,6 +106,41 @@ TEST(HybridFactors, SendLessThanEitherWayAlone) {
   EXPECT_LT(hybrid, bytes("name = 'all_reduce'"));
 }
 
+// What a worker remembers of the optimizer, besides its own weights.
+std::size_t state_of(const std::string& exchange, int workers, const Case& network) {
+  std::vector<std::size_t> bytes(static_cast<std::size_t>(workers));
+  run_in_simulation(SimCluster::uniform(workers, 1e-5, 1e9), {}, [&](World& world) {
+    run_system(world,
+               {.system = factor_system("grad_push", exchange),
+                .network = network,
+                .rule = "momentum",
+                .steps = 1,
+                .batch = 4 * workers},
+               [&](Replica& r) {
+                 for (const auto& states : {r.trainer().state(), r.exchange().state()})
+                   for (const StateSpan& s : states) bytes[static_cast<std::size_t>(world.rank())] += s.bytes.size();
+               });
+  }).throw_if_failed();
+  return std::ranges::max(bytes);
+}
+
+TEST(HybridFactors, ServersTakeTheStepsForWhatGoesWholeAndAloneHaveTheState) {
+  const Case network = mlp({64, 3}, 40);  // 40 x 64 goes as factors, 64 x 3 and 3 x 4 do not
+  expect_same_as_whole(network, factor_system("grad_push", "name = 'all_reduce'"),
+                       factor_system("grad_push", "name = 'factors'\nhybrid = true\nservers = true"));
+  const Case narrow = mlp({8, 8}, 8);  // nothing goes as factors
+  const std::size_t everywhere = state_of("name = 'factors'\nhybrid = true", 8, narrow);
+  const std::size_t served = state_of("name = 'factors'\nhybrid = true\nservers = true", 8, narrow);
+  EXPECT_LT(static_cast<double>(served), 0.4 * static_cast<double>(everywhere));
+}
+
+TEST(HybridFactors, ServersNeedARuleThatStepsThere) {
+  Problems problems;
+  const Composition c = composition_of(factor_system("grad_mean", "name = 'factors'\nservers = true"), problems);
+  check_composition(c, {.workers = 4}, problems);
+  EXPECT_NE(problems.text("").find("take rule grad_push"), std::string::npos);
+}
+
 TEST(ThinProducts, AreTheFullyConnectedLayers) {
   const auto data = data::make_synthetic(
       "train", {.kind = data::SyntheticOptions::Kind::images, .samples = 8, .shape = {1, 28, 28}, .classes = 4});

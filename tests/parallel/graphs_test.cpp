@@ -103,13 +103,18 @@ TEST(PeerGraph, WhatEveryRankKnowsReachesEveryRank) {
     for (int i = 0; i < g.workers(); ++i) EXPECT_GE(hops_to_all(g, i), 0) << g.workers();
 }
 
-TEST(PeerGraph, HaltonReachesEverybodyWithinLogNHopsOverLogNPeers) {
+TEST(PeerGraph, HaltonWalksThroughTheSequenceWithLogNPeersARoundAndReachesEverybody) {
+  const PeerGraph eight(Kind::halton, 8);
+  EXPECT_EQ(eight.cycle(), 3);
+  EXPECT_EQ(eight.round(0, 0).to, (std::vector<int>{2, 4, 6}));  // 1/2, 1/4, 3/4
+  EXPECT_EQ(eight.round(0, 1).to, (std::vector<int>{1, 3, 5}));  // 1/8, 5/8, 3/8
+  EXPECT_EQ(eight.round(3, 1).to, (std::vector<int>{0, 4, 6}));
   for (int n = 1; n <= 130; ++n) {
     const PeerGraph g(Kind::halton, n);
-    EXPECT_LE(static_cast<int>(g.round(0, 0).to.size()), ceil_log2(n)) << n;
+    for (int t = 0; t < g.cycle(); ++t) EXPECT_EQ(static_cast<int>(g.round(0, t).to.size()), ceil_log2(n)) << n;
     const int hops = hops_to_all(g, n / 3);
     EXPECT_GE(hops, 0) << n;
-    EXPECT_LE(hops, ceil_log2(n)) << n;
+    EXPECT_LE(hops, std::max(ceil_log2(n), g.cycle())) << n;
   }
 }
 

@@ -72,6 +72,22 @@ TEST(Learners, OfAWorkerCountLikeThoseOfOthers) {
   EXPECT_LT(bytes_of(all), 0.6 * bytes_of(simulate_system(2, one))) << "they do not meet before the workers do";
 }
 
+TEST(Learners, BeginAnewFromTheCentralModelWhenTheRateHasFallenToHalf) {
+  SystemJob job{.system = crossbow("name = 'learners'\nlearners = 2\n[when]\ntau = 1"), .steps = 12};
+  EXPECT_EQ(simulate_system(2, job)[0].figures.at("restarts"), 0);
+  job.schedule = [](std::int64_t step) { return step < 6 ? 0.05 : 0.03; };
+  EXPECT_EQ(simulate_system(2, job)[0].figures.at("restarts"), 0);
+  job.schedule = [](std::int64_t step) { return step < 6 ? 0.05 : 0.01; };
+  EXPECT_EQ(simulate_system(2, job)[0].figures.at("restarts"), 1);
+  // Without a rate nothing moves a learner away from where the restart has put it, nor the central model.
+  job.schedule = [](std::int64_t step) { return step < 6 ? 0.05 : 0.0; };
+  const auto at = simulate_system(2, job);
+  job.steps = 30;
+  const auto later = simulate_system(2, job);
+  EXPECT_TRUE(same_bits(at[0].model, later[0].model)) << "the central model has kept its momentum";
+  EXPECT_TRUE(same_bits(later[1].weights, later[1].model)) << "a learner is elsewhere";
+}
+
 TEST(Learners, BecomeMoreWhereMessagesAreSlow) {
   const SimCluster slow = SimCluster::uniform(4, 0.05, 1e5);
   const std::string settings = "name = 'learners'\nwindow = 2\nmost = 3\nautotune = ";

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "parallel/server/transfer_order.h"
 #include "tests/parallel/systems.h"
 #include "tests/support/says.h"
 #include "world/mailbox/mailbox.h"
@@ -147,6 +148,66 @@ TEST(Order, TheFirstLayersFirstIsFasterThanFirstComeFirstServed) {
 TEST(Order, EnforcedMeansThatAnswersComeInTheOrderOfForwardEverywhere) {
   EXPECT_EQ(figures_of(deep("name = 'enforced'\nbytes = 4096")).at("answers_out_of_order"), 0);
   EXPECT_GT(figures_of(deep("name = 'priority'\nbytes = 4096")).at("answers_out_of_order"), 0);
+}
+
+// Two branches that meet: a is short on the wire and much is computed with it, b the other way round. c waits for both.
+TEST(OrderByTimes, WhatLetsMoreComputingBeginGoesFirst) {
+  const Range a{0, 10}, b{10, 20}, c{20, 30};
+  const std::vector<ForwardNode> nodes{
+      {.seconds = 1, .reads = {b}}, {.seconds = 8, .reads = {a}}, {.seconds = 1, .reads = {c}, .after = {0, 1}}};
+  const auto transfer = [&](Range r) { return r.begin == b.begin ? 8.0 : 1.0; };
+  const auto begins = [&](const std::vector<Range>& order) {
+    std::vector<std::size_t> list;
+    for (const Range& r : order) list.push_back(r.begin);
+    return list;
+  };
+  EXPECT_EQ(begins(exchanges::order_by_times(nodes, transfer)), (std::vector<std::size_t>{0, 10, 20}));
+  const auto other_way = [&](Range r) { return r.begin == a.begin ? 8.0 : 1.0; };
+  const std::vector<ForwardNode> mirrored{
+      {.seconds = 8, .reads = {b}}, {.seconds = 1, .reads = {a}}, {.seconds = 1, .reads = {c}, .after = {0, 1}}};
+  EXPECT_EQ(begins(exchanges::order_by_times(mirrored, other_way)), (std::vector<std::size_t>{10, 0, 20}));
+}
+
+// One branch after the other is the best that a chain can have: the order of the graph.
+TEST(OrderByTimes, OfAChainIsTheOrderOfForward) {
+  std::vector<ForwardNode> chain;
+  for (std::size_t i = 0; i < 6; ++i) {
+    ForwardNode node{.seconds = static_cast<double>(1 + i % 3), .reads = {{10 * i, 10 * i + 10}}};
+    if (i > 0) node.after.push_back(i - 1);
+    chain.push_back(node);
+  }
+  const auto order = exchanges::order_by_times(chain, [](Range r) { return static_cast<double>(1 + r.begin % 4); });
+  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i].begin, 10 * i);
+}
+
+TEST(OrderByTimes, IsKeptByAllAndLeavesTheModelAlone) {
+  const std::string times = "name = 'enforced'\nby = 'times'\nbytes = 4096";
+  EXPECT_EQ(figures_of(deep(times)).at("answers_out_of_order"), 0);
+  EXPECT_TRUE(same_bits(simulate_system(2, deep(times))[0].model, simulate_system(2, deep("name = 'whole'"))[0].model));
+}
+
+// Seconds that a worker has waited within forward, for what it was about to read.
+double waited_in_forward(const std::string& order) {
+  double waited = 0;
+  run_in_simulation(slow_links(), {.seed = 7}, [&](World& world) {
+    run_system(world, deep(order, "planned = false"), [&](Replica& r) {
+      if (world.rank() == 0) waited = r.trainer().waited_for_weights();
+    });
+  }).throw_if_failed();
+  return waited;
+}
+
+TEST(OnDemand, TheNextForwardBeginsAndWaitsForAKeyWhenItReadsIt) {
+  EXPECT_EQ(waited_in_forward("name = 'backward'\nbytes = 64"), 0);
+  EXPECT_GT(waited_in_forward("name = 'on_demand'"), 0.01);
+}
+
+TEST(OnDemand, WorksWithPushesThatAreMergedOnEachHost) {
+  SimCluster cluster = SimCluster::uniform(2, 1e-5, 1e9);
+  for (auto& machine : cluster.machines) machine.ranks = 2;
+  const std::string two_levels = "planned = false\ntwo_level = true";
+  const auto pulls = simulate_system(4, deep("name = 'on_demand'", two_levels), cluster);
+  EXPECT_TRUE(same_bits(pulls[3].model, simulate_system(4, deep("name = 'whole'", two_levels), cluster)[0].model));
 }
 
 TEST(MailboxOrder, WhatWaitsLeavesByItsKey) {

@@ -267,6 +267,46 @@ class CountingRule : public MergeRule {
   Count& count_;
 };
 
+std::unique_ptr<PeerSide> gatherer(const std::string& gather) {
+  Problems problems;
+  const Composition c = composition_of(
+      "[rule]\nname = 'neighbour_mean'\ngather = '" + gather + "'\n[exchange]\nname = 'neighbour'\n", problems);
+  problems.throw_if_any("");
+  return c.rule->make_peer({.weights = {}, .gradient = {}, .workers = 4});
+}
+
+TEST(Malt, GathersAsTheUserChooses) {
+  const auto gathered = [](const std::string& gather) {
+    const auto peer = gatherer(gather);
+    std::vector<float> mine{0, 1};
+    const std::vector<float> young{4, 1}, old{100, 1};
+    peer->take(mine, young, {.mix = 0.5, .clock = 9, .sent_at = 9});
+    peer->take(mine, old, {.mix = 1.0 / 3, .clock = 9, .sent_at = 29});
+    peer->gathered(mine);
+    peer->gathered(mine);  // nothing has come
+    EXPECT_FLOAT_EQ(mine[1], 1) << gather;
+    return mine[0];
+  };
+  EXPECT_FLOAT_EQ(gathered("mean"), 104.0f / 3);
+  EXPECT_FLOAT_EQ(gathered("steps"), (10 * 0 + 10 * 4 + 30 * 100) / 50.0f);
+  EXPECT_FLOAT_EQ(gathered("median"), 4);
+}
+
+// One of five begins far off, and does not move: the mean follows it, the median does not.
+TEST(Malt, AMedianIsNotLedAwayByOneThatIsFarOff) {
+  const auto farthest = [](const std::string& gather) {
+    const auto all = simulate_system(
+        5, {.system = "[rule]\nname = 'neighbour_mean'\ngather = '" + gather +
+                      "'\n[exchange]\nname = 'neighbour'\ngraph = 'halton'\n[sync]\nname = 'async'\nwork = 'own'\n",
+            .lr = 0,
+            .steps = 6,
+            .prepare = apart({0, 0, 1000, 0, 0})});
+    return std::abs(all[0].weights[1] - 1);
+  };
+  EXPECT_GT(farthest("mean"), 1);
+  EXPECT_LT(farthest("median"), 1e-3);
+}
+
 TEST(Malt, EverythingThatIsSentIsMerged) {
   Count count;
   SystemJob job{.system = malt, .lr = 0, .steps = 20, .prepare = apart({1, 2, 3, 4, 5, 6, 7, 8})};

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "parallel/engine.h"
 #include "parallel/planned/planned_engine.h"
+#include "plan/place.h"
 #include "plan/stages.h"
 #include "tests/parallel/small_networks.h"
 #include "tests/support/temp_dir.h"
@@ -21,6 +23,7 @@ struct PlannedJob {
   Options rule_settings = {};
   int shards = 4, steps = 4;
   std::uint64_t batch = 18;  // with 60 samples the last batch of an epoch is smaller, and shards differ
+  std::vector<Straggler> stragglers = {};
 };
 
 inline std::unique_ptr<const models::Model> model_of(const PlannedJob& j, const data::Dataset& data) {
@@ -28,8 +31,9 @@ inline std::unique_ptr<const models::Model> model_of(const PlannedJob& j, const 
 }
 
 // Weights, then all optimizer state, then the losses: what a run leaves behind. `resume_at`: at that step everything
-// goes through rank 0 and back, as in a checkpoint.
-inline std::vector<float> train_planned(World& world, const PlannedJob& j, const PlanSpec& plan, int resume_at = -1) {
+// goes through rank 0 and back, as in a checkpoint. `figures`: the engine's, at the end.
+inline std::vector<float> train_planned(World& world, const PlannedJob& j, const PlanSpec& plan, int resume_at = -1,
+                                        std::map<std::string, double>* figures = nullptr) {
   const auto data = data::make_synthetic("train", j.network.data);
   const auto model = model_of(j, *data);
   Cores cores(1);
@@ -40,6 +44,7 @@ inline std::vector<float> train_planned(World& world, const PlannedJob& j, const
                         .fields = data->fields(),
                         .shards = j.shards,
                         .seed = 3,
+                        .stragglers = j.stragglers,
                         .plan = &plan},
                        j.batch, nullptr, team);
   };
@@ -89,6 +94,8 @@ inline std::vector<float> train_planned(World& world, const PlannedJob& j, const
       std::memcpy(left.data() + at, s.bytes.data(), s.bytes.size());
     }
   engine->end_gather();
+  const auto all_figures = engine->figures();
+  if (figures) figures->insert(all_figures.begin(), all_figures.end());
   engine->close();
   return left;
 }
@@ -116,8 +123,9 @@ inline PlanFacts facts_of(const PlannedJob& j, int workers) {
   const auto data = data::make_synthetic("train", j.network.data);
   const auto model = model_of(j, *data);
   PlanFacts facts{.workers = workers, .shards = j.shards};
-  for (const LayerWork& l : layer_work(optimise(std::move(model->training(4).front().graph))))
-    facts.layers.push_back(l.layer);
+  const Graph graph = optimise(std::move(model->training(4).front().graph));
+  facts.slices = slices_of(graph);
+  for (const LayerWork& l : layer_work(graph)) facts.layers.push_back(l.layer);
   return facts;
 }
 

@@ -32,6 +32,37 @@ TEST(PlannedTraining, EveryLegalPlanOfSmallNetworksGivesTheSameBits) {
   EXPECT_GE(plans, 60);
 }
 
+// Layers spread over ranks, with everything else that a plan may say.
+TEST(PlannedTraining, LegalPlansOfSlicedNetworksGiveTheSameBits) {
+  int plans = 0, seen = 0;
+  for (const std::size_t network : {1, 3, 4, 5}) {  // lenet5, lstm, gru, gpt
+    PlannedJob job{.network = cases()[network], .rule = "momentum", .steps = 2};
+    if (job.network.name == "lstm" || job.network.name == "gru") job.network.options.items["hidden"] = integer(8);
+    job.network.options.items["slices"] = integer(2);
+    const std::vector<float> whole = train_whole(job);
+    for (const int workers : {2, 4, 8})
+      for (const PlanSpec& plan : legal_plans(facts_of(job, workers))) {
+        if (plan.tensor == 1 || plan.chunks > 2 || seen++ % 5 != 0) continue;
+        ++plans;
+        EXPECT_TRUE(same_bits(train_planned_on(world_named("threads"), workers, job, plan), whole))
+            << job.network.name << ": " << to_string(plan);
+      }
+  }
+  EXPECT_GE(plans, 40);
+}
+
+// What goes from step to step is put together from slices in the stage that reads it.
+TEST(PlannedTraining, CarriedValuesOfSlicedNetworksStayInTheirStage) {
+  Case network{"char_lstm", table({{"hidden", integer(8)}, {"slices", integer(2)}}), cases()[5].data};
+  const PlannedJob job{.network = network, .batch = 20};  // streams: all batches are equally large
+  const std::vector<float> whole = train_whole(job);
+  for (const PlanSpec& plan : {PlanSpec{.data = 1, .pipeline = 2}, PlanSpec{.data = 1, .pipeline = 2, .tensor = 2},
+                               PlanSpec{.data = 1, .pipeline = 4, .schedule = "zero_bubble"}})
+    EXPECT_TRUE(
+        same_bits(train_planned_on(world_named("threads"), plan.data * plan.ranks_of_replica(), job, plan, 2), whole))
+        << to_string(plan);
+}
+
 TEST(PlannedTraining, EveryWorldGivesTheSameBits) {
   const PlannedJob job{.network = tied_gpt(), .rule = "adamw", .rule_settings = table({{"clip_norm", number(0.5)}})};
   const std::vector<float> whole = train_whole(job);
@@ -39,6 +70,22 @@ TEST(PlannedTraining, EveryWorldGivesTheSameBits) {
     for (const PlanSpec& plan : {PlanSpec{.data = 2, .pipeline = 2, .schedule = "1f1b"},
                                  PlanSpec{.data = 1, .pipeline = 4, .schedule = "zero_bubble"}})
       EXPECT_TRUE(same_bits(train_planned_on(world, 4, job, plan), whole)) << world.name << ": " << to_string(plan);
+}
+
+TEST(PlannedTraining, ReplicasOfAStageMayBeNeighbours) {
+  Case sliced = tied_gpt();
+  sliced.options.items["slices"] = integer(2);
+  const PlannedJob job{.network = sliced, .rule = "adamw", .rule_settings = table({{"clip_norm", number(0.5)}})};
+  const std::vector<float> whole = train_whole(job);
+  for (PlanSpec plan :
+       {PlanSpec{.data = 2, .pipeline = 2}, PlanSpec{.data = 2, .pipeline = 2, .schedule = "bidirectional"},
+        PlanSpec{.data = 2, .pipeline = 2, .tensor = 2}, PlanSpec{.data = 2, .pipeline = 2, .zero = 3},
+        PlanSpec{.data = 3, .pipeline = 2, .zero = 1}}) {
+    plan.neighbours = "replicas";
+    EXPECT_TRUE(
+        same_bits(train_planned_on(world_named("threads"), plan.data * plan.ranks_of_replica(), job, plan, 2), whole))
+        << to_string(plan);
+  }
 }
 
 TEST(PlannedTraining, NormsOfWholeParametersAreThoseOfTheWholeModel) {

@@ -33,6 +33,7 @@ class Product : public testing::TestWithParam<std::string> {
       return;
     }
     ++trained_;
+    if (c.exchange->traits().coordinates) return;  // no replicas: tests/parallel/sandblaster_test.cpp
     try {
       const bool in_memory = c.exchange->traits().shared_memory;  // which a simulation does not have
       const auto ranks = (in_memory ? thread_system : simulate)(4, {.system = system, .steps = 10});

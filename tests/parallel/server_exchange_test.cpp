@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "parallel/server/keys.h"
 #include "tests/parallel/systems.h"
 
 namespace echelon {
@@ -73,6 +76,98 @@ TEST(Servers, AMergedPushMovesTheModelAsItsStepsWould) {
   // What is left over at the end of a round is not lost.
   const auto rest = run("[when]\nn_push = 5\nn_fetch = 8", 8);
   expect_near(each, rest);
+}
+
+// One worker, whose copy its cores move within each batch; what they have moved is put right by the server's answer.
+TEST(RacingReplica, LaterPartsOfABatchSeeWhatEarlierOnesHaveMoved) {
+  SystemJob job{
+      .system = exchange_servers("", "'async'\nwork = 'own'"), .rule = "sgd", .lr = 0.2, .steps = 1, .shards = 4};
+  const auto whole = simulate_system(1, job)[0];
+  job.system = exchange_servers("racing = true", "'async'\nwork = 'own'");
+  const auto raced = simulate_system(1, job)[0];
+  double differ = 0;
+  for (std::size_t i = 0; i < whole.model.size(); ++i)
+    differ = std::max<double>(differ, std::abs(whole.model[i] - raced.model[i]));
+  EXPECT_GT(differ, 1e-5);
+  EXPECT_LT(differ, 0.1);
+  EXPECT_TRUE(same_bits(raced.weights, raced.model)) << "the copy is not what the server has";
+  job.steps = 80, job.shards = 2, job.cores = 2, job.lr = 0.1;
+  EXPECT_GT(thread_system(2, job)[0].accuracy, 0.95);
+}
+
+TEST(RacingReplica, IsRefusedWhereTheCopyIsNotPutRight) {
+  Problems problems;
+  const Composition c = composition_of(exchange_servers("racing = true", "'ssp'"), problems);
+  check_composition(c, {.workers = 4}, problems);
+  EXPECT_NE(problems.text("").find("leave out exchange.racing"), std::string::npos);
+}
+
+TEST(ServerRing, AFurtherServerTakesItsSegmentsAndTheOthersKeepTheirs) {
+  int moved = 0;
+  std::vector<int> has(6);
+  const auto five = exchanges::ring_servers(5, 16, 600), six = exchanges::ring_servers(6, 16, 600);
+  for (std::size_t i = 0; i < five.size(); ++i) {
+    ++has[static_cast<std::size_t>(six[i])];
+    if (five[i] == six[i]) continue;
+    ++moved;
+    EXPECT_EQ(six[i], 5);
+  }
+  EXPECT_GT(moved, 30);
+  EXPECT_LT(moved, 240);
+  for (const int segments : has) EXPECT_GT(segments, 0);
+}
+
+TEST(ServerRing, TheModelIsTheSame) {
+  const auto ranges = simulate_system(4, {.system = exchange_servers("servers = 'all'", "'bsp'")});
+  const auto ring = simulate_system(4, {.system = exchange_servers("servers = 'all'\nring = 4", "'bsp'")});
+  expect_near(ring[0].model, ranges[0].model);
+  const auto replicated =
+      simulate_system(4, {.system = exchange_servers("servers = 'all'\nring = 4\nreplicas = 2", "'bsp'")});
+  EXPECT_TRUE(same_bits(replicated[0].model, ring[0].model));
+  EXPECT_NE(messages(ring), messages(ranges));
+}
+
+// How many pushes this worker had made when it read each key last.
+std::vector<std::int64_t> pushes_at_reading(const std::string& exchange) {
+  std::vector<std::int64_t> own;
+  run_in_simulation(SimCluster::uniform(2, 1e-5, 1e9), {}, [&](World& world) {
+    run_system(world, {.system = exchange_servers(exchange, "'async'\nwork = 'own'"), .steps = 16}, [&](Replica& r) {
+      for (const StateSpan& s : r.exchange().state())
+        if (world.rank() == 0 && s.name == "own in") {
+          own.resize(s.bytes.size() / sizeof(std::int64_t));
+          std::memcpy(own.data(), s.bytes.data(), s.bytes.size());
+        }
+    });
+  }).throw_if_failed();
+  return own;
+}
+
+TEST(ServerCache, EveryKeyHasItsTurn) {
+  const auto together = pushes_at_reading("planned = false\n[when]\nn_push = 4\nn_fetch = 4");
+  EXPECT_EQ(std::set(together.begin(), together.end()).size(), 1u);
+  const auto apart = pushes_at_reading("planned = false\ncache = true\n[when]\nn_push = 4");
+  std::set<std::int64_t> times(apart.begin(), apart.end());
+  times.erase(0);  // gaps between tensors have no change, and no push
+  EXPECT_GE(times.size(), 3u);
+}
+
+TEST(ServerCache, AKeyThatNothingHasChangedStaysWhereItIs) {
+  const auto sent = [](double lr) {
+    return bytes(simulate_system(
+        4, {.system = exchange_servers("planned = false\ncache = true\n[when]\nn_push = 4", "'async'\nwork = 'own'"),
+            .lr = lr,
+            .steps = 32}));
+  };
+  EXPECT_LT(sent(0), 0.7 * sent(0.01));  // what is left is about work
+}
+
+TEST(ServerCache, MovesTheModelAsItsStepsWould) {
+  const auto run = [](const std::string& exchange) {
+    return simulate_system(
+               1, {.system = exchange_servers(exchange, "'async'\nwork = 'own'"), .rule = "sgd", .steps = 8})[0]
+        .model;
+  };
+  expect_near(run("planned = false\ncache = true\n[when]\nn_push = 4"), run(""));
 }
 
 TEST(Servers, AWarmStartIsOneWorkersAlone) {

@@ -168,11 +168,11 @@ TEST(SliceBudget, NeverExceedsItsRoomAndNoSliceIsLaterThanAllowed) {
   for (const std::int64_t staleness : {0, 1, 3, 7}) {
     constexpr std::size_t slices = 23;
     const std::size_t most = SliceBudget::least(slices, staleness);
-    SliceBudget budget(slices, most, staleness);
+    SliceBudget budget(slices, staleness);
     std::vector<std::int64_t> last(slices, -1);
     for (std::int64_t step = 0; step < 200; ++step) {
       const auto significance = some_numbers(slices, static_cast<std::uint32_t>(step % 3));
-      const auto& chosen = budget.choose(significance);
+      const auto& chosen = budget.choose(significance, most);
       EXPECT_LE(chosen.size(), most);
       EXPECT_TRUE(std::ranges::is_sorted(chosen, std::greater<>(), [&](auto s) { return significance[s]; }));
       for (const auto s : chosen) last[s] = step;
@@ -182,25 +182,71 @@ TEST(SliceBudget, NeverExceedsItsRoomAndNoSliceIsLaterThanAllowed) {
 }
 
 TEST(SliceBudget, TheLargestGoFirst) {
-  SliceBudget budget(4, 2, 100);
-  EXPECT_EQ(budget.choose(std::vector<float>{1, 4, 2, 3}), (std::vector<std::uint32_t>{1, 3}));
+  SliceBudget budget(4, 100);
+  EXPECT_EQ(budget.choose(std::vector<float>{1, 4, 2, 3}, 2), (std::vector<std::uint32_t>{1, 3}));
 }
 
-TEST(Magnitude, PushesStayWithinTheRate) {
-  auto system = [](const std::string& order) {
-    return "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\n[sync]\nname = 'ssp'\nstaleness = 3\n" + order;
+TEST(ByteBudget, GrowsWithTimeUpToItsMostAndMakesUpForWhatWasTooMuch) {
+  ByteBudget room(100, 50);
+  room.advance(7);
+  EXPECT_EQ(room.bytes(), 0);
+  room.advance(7.25);
+  EXPECT_EQ(room.bytes(), 25);
+  room.spend(35);
+  room.advance(7.35);
+  EXPECT_NEAR(room.bytes(), 0, 1e-9);
+  room.advance(10);
+  EXPECT_EQ(room.bytes(), 50);
+}
+
+// On links of 1 MB a second, over which a step takes as long as the model's pushes and answers would.
+TEST(Magnitude, BothDirectionsStayWithinTheirShareOfTheLink) {
+  constexpr double link = 1e6;
+  const auto bytes_a_second = [&](double rate, const std::string& sync) {
+    SystemJob job{
+        .system = "[rule]\nname = 'grad_push'\n[exchange]\nname = 'server'\nservers = 'all'\n[sync]\nname = '" + sync +
+                  "'\nstaleness = 60\n[order]\nname = 'magnitude'\nbytes = 64\nrate = " + fmt::format("{}\n", rate),
+        .steps = 240};
+    const auto all = simulate_system(4, job, SimCluster::uniform(4, 1e-6, link, 3e6));
+    EXPECT_GT(all[0].accuracy, 0.9) << rate;
+    double most = 0;
+    for (const SystemResult& r : all) most = std::max(most, static_cast<double>(r.sent.bytes) / r.seconds);
+    return most;
   };
-  constexpr int steps = 60;
-  const std::string order = "[order]\nname = 'magnitude'\nbytes = 64\nrate = ";
-  const auto all = simulate_system(4, {.system = system(order + "1"), .steps = steps});
-  const auto some = simulate_system(4, {.system = system(order + "0.25"), .steps = steps});
-  EXPECT_GT(some[0].accuracy, 0.9);
-  // A worker without a server sends pushes alone (and messages about work); all that is left at the end goes then.
-  const auto model = static_cast<double>(4 * some[0].model.size());
-  const double slices = std::ceil(model / 64);
-  const double pushed = static_cast<double>(all[1].sent.bytes) - static_cast<double>(some[1].sent.bytes);
-  EXPECT_GT(pushed, 0.6 * steps * model);
-  EXPECT_LT(static_cast<double>(some[1].sent.bytes), steps * (0.30 * (model + 48 * slices) + 48 * slices + 500));
+  // Pushes and answers of a rank, each of that share; headers, work and reports besides.
+  const double little = bytes_a_second(0.1, "essp");
+  EXPECT_LT(little, 0.35 * link);
+  EXPECT_GT(bytes_a_second(0.4, "essp"), 1.3 * little);
+}
+
+// The workers of the second of two sites are four times slower. A site's answers are held when it is more than
+// `staleness` steps ahead of what it knows of the other; a step may be under way then.
+TEST(Sites, AreNeverFurtherAheadThanTheMirrorClockAllows) {
+  const auto lead = [](int staleness) {
+    SystemJob job{.system = gaia(0.05) + fmt::format("work = 'own'\nstaleness = {}\n", staleness), .steps = 24};
+    job.stragglers = {{.rank = 2, .factor = 4}, {.rank = 3, .factor = 4}};
+    return simulate_system(4, job)[0].figures.at("most_site_lead");
+  };
+  EXPECT_GE(lead(1000), 10);
+  for (const int staleness : {1, 4}) {
+    EXPECT_LE(lead(staleness), staleness + 1);
+    EXPECT_GE(lead(staleness), staleness);
+  }
+}
+
+// On a slow link the announcement is there before the change, and readers wait for it.
+TEST(Sites, LetReadersWaitForAChangeThatIsAnnounced) {
+  const auto run = [](int barrier) {
+    std::string system = gaia(0) + "work = 'own'\n";
+    system.insert(system.find("sites = 2"), fmt::format("site_barrier = {}\n", barrier));
+    SystemJob job{.system = system, .steps = 12};
+    SimCluster cluster = SimCluster::uniform(4, 1e-6, 1e5);
+    return simulate_system(4, job, cluster)[0].figures;
+  };
+  const auto announced = run(0), silent = run(1 << 20);
+  EXPECT_GT(announced.at("site_barriers"), 0);
+  EXPECT_EQ(silent.at("site_barriers"), 0);
+  EXPECT_GT(announced.at("seconds_waited"), silent.at("seconds_waited"));
 }
 
 }  // namespace

@@ -75,6 +75,39 @@ TEST(ShardedState, ACheckpointGoesThroughRank0AndBack) {
   }
 }
 
+Case larger_gpt() {
+  return {"gpt", table({{"width", integer(64)}, {"heads", integer(2)}, {"layers", integer(8)}}), cases()[5].data};
+}
+
+// GeePS: what a worker has no memory for lies in a file, and parameters are fetched from it ahead of their use.
+TEST(ShardedState, ParametersInFilesGiveTheSameBits) {
+  const PlannedJob job{.network = tied_gpt(), .rule = "adam", .rule_settings = table({{"clip_norm", number(0.5)}})};
+  const std::vector<float> whole = train_whole(job);
+  const auto in_files = [](PlanSpec plan, int prefetch) {
+    plan.zero = 3, plan.prefetch = prefetch, plan.offload = "/tmp", plan.offloads = "all";
+    return plan;
+  };
+  for (const char* world : {"threads", "sim"})
+    for (const PlanSpec& plan : {in_files({.data = 1}, 0), in_files({.data = 1}, 2), in_files({.data = 4}, 1),
+                                 in_files({.data = 2, .pipeline = 2}, 1)})
+      EXPECT_TRUE(same_bits(train_planned_on(world_named(world), plan.data * plan.pipeline, job, plan, 2), whole))
+          << world << ": " << to_string(plan);
+}
+
+TEST(ShardedState, AWorkerWhoseModelIsInFilesNeedsMemoryForFewLayers) {
+  const PlannedJob job{.network = larger_gpt(), .rule = "adam", .shards = 16};
+  const auto data = data::make_synthetic("train", job.network.data);
+  const auto model = model_of(job, *data);
+  const auto first = [&](const PlanSpec& plan) { return view_plan(*model, PlanLayout(plan, 16), 2, 2).ranks[0]; };
+  const RankBytes whole = first({.data = 1, .recompute = "all"});
+  const RankBytes files =
+      first({.data = 1, .zero = 3, .recompute = "all", .offload = "/tmp", .offloads = "all", .evaluate = "first"});
+  EXPECT_EQ(files.parameters, 0U);
+  EXPECT_EQ(files.state, 0U);
+  EXPECT_LT(files.all() - files.activations, (whole.all() - whole.activations) / 4);
+  EXPECT_GE(files.disk, whole.parameters + whole.state);
+}
+
 // What each rank of a plan counts as its own after it was made.
 std::vector<RankBytes> counted(const PlannedJob& job, const PlanSpec& plan, int workers, std::int64_t slice) {
   std::vector<RankBytes> all(static_cast<std::size_t>(workers));
@@ -103,7 +136,8 @@ TEST(ShardedState, PredictedBytesAreThoseThatAreAllocated) {
   const auto model = model_of(job, *data);
   for (const PlanSpec& plan : {PlanSpec{.data = 4}, PlanSpec{.data = 4, .zero = 1}, PlanSpec{.data = 4, .zero = 2},
                                PlanSpec{.data = 4, .zero = 3}, PlanSpec{.data = 2, .pipeline = 2, .zero = 3},
-                               PlanSpec{.data = 4, .zero = 1, .offload = "/tmp", .evaluate = "first"}}) {
+                               PlanSpec{.data = 4, .zero = 1, .offload = "/tmp", .evaluate = "first"},
+                               PlanSpec{.data = 4, .zero = 3, .offload = "/tmp", .offloads = "all"}}) {
     const PlanView view = view_plan(*model, PlanLayout(plan, job.shards), 5, 2);
     const std::vector<RankBytes> seen = counted(job, plan, 4, 5);
     for (std::size_t r = 0; r < seen.size(); ++r) {
@@ -113,10 +147,6 @@ TEST(ShardedState, PredictedBytesAreThoseThatAreAllocated) {
       EXPECT_EQ(seen[r], kept) << to_string(plan) << ", rank " << r;
     }
   }
-}
-
-Case larger_gpt() {
-  return {"gpt", table({{"width", integer(64)}, {"heads", integer(2)}, {"layers", integer(8)}}), cases()[5].data};
 }
 
 TEST(ShardedState, EachStageOfZeroHoldsLess) {

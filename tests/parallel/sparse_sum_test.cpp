@@ -16,6 +16,7 @@
 #include "tests/codec/cases.h"
 #include "world/launch.h"
 #include "world/sim/simulation.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon {
 namespace {
@@ -29,7 +30,7 @@ std::vector<float> sparse_numbers(int rank, std::size_t n, std::uint32_t every, 
   return x;
 }
 
-SimReport simulate(int ranks, const Program& program, double bytes_per_second = 1.25e9) {
+SimReport simulate_sum(int ranks, const Program& program, double bytes_per_second = 1.25e9) {
   const SimReport report = run_in_simulation(SimCluster::uniform(ranks, 5e-6, bytes_per_second), {}, program);
   report.throw_if_failed();
   return report;
@@ -80,7 +81,7 @@ TEST(SparseSum, IsTheSumWithTheSameBitsOnAll) {
           for (std::size_t i = 0; i < numbers; ++i) wanted[i] += x[i];
         }
         std::vector<std::vector<float>> results(static_cast<std::size_t>(n));
-        simulate(n, [&](World& world) {
+        simulate_sum(n, [&](World& world) {
           Group group = Group::everyone(world);
           SparseSum sum(numbers, may_switch);
           for (int time = 0; time < 2; ++time) {
@@ -99,7 +100,7 @@ TEST(SparseSum, SendsWhatIsAnnouncedAndTurnsDenseWhereThatIsLess) {
   constexpr std::size_t numbers = 50000;
   constexpr int n = 16;
   const auto bytes = [&](std::uint32_t every, bool may_switch) {
-    const SimReport report = simulate(n, [&](World& world) {
+    const SimReport report = simulate_sum(n, [&](World& world) {
       Group group = Group::everyone(world);
       auto x = sparse_numbers(world.rank(), numbers, every);
       SparseSum(numbers, may_switch).run(group, x, {.link_per_byte = 1e-6});
@@ -128,7 +129,8 @@ TEST(CodedSum, EveryWaySumsWhatTheCodecsSay) {
   const std::size_t numbers = test::total(pieces);
   for (const char* settings :
        {"name = 'none'", "name = 'fp16'", "name = 'top_k'\nshare = 0.05\nerror_feedback = false"})
-    for (const auto way : {CodedSum::Way::gather, CodedSum::Way::owners, CodedSum::Way::doubling})
+    for (const auto way : {CodedSum::Way::gather, CodedSum::Way::owners, CodedSum::Way::doubling, CodedSum::Way::split,
+                           CodedSum::Way::butterfly})
       for (const int n : {1, 3, 4}) {
         const CodecMaker maker = test::codec_maker(settings);
         std::mutex lock;
@@ -164,7 +166,8 @@ TEST(CodedSum, EveryWaySumsWhatTheCodecsSay) {
 
 TEST(CodedSum, GivesBackWhatErrorFeedbackHolds) {
   const std::vector<CodecPiece> pieces{{.size = 500}};
-  for (const auto way : {CodedSum::Way::gather, CodedSum::Way::owners, CodedSum::Way::doubling}) {
+  for (const auto way : {CodedSum::Way::gather, CodedSum::Way::owners, CodedSum::Way::doubling, CodedSum::Way::split,
+                         CodedSum::Way::butterfly}) {
     constexpr int n = 3;
     std::vector<double> wanted(500), got(500);
     for (int r = 0; r < n; ++r)
@@ -172,7 +175,7 @@ TEST(CodedSum, GivesBackWhatErrorFeedbackHolds) {
         const auto x = test::gradient(pieces, static_cast<std::uint32_t>(r) * 10 + step);
         for (std::size_t i = 0; i < 500; ++i) wanted[i] += x[i];
       }
-    simulate(n, [&](World& world) {
+    simulate_sum(n, [&](World& world) {
       Group group = Group::everyone(world);
       CodedSum sum(way, test::codec_maker("name = 'top_k'"), pieces, n, world.rank());
       for (std::uint32_t step = 0; step < 4; ++step) {
@@ -202,6 +205,117 @@ TEST(CodedSum, TheQuickestWayFollowsTheLinks) {
   EXPECT_EQ(CodedSum::quickest_way({.bytes = 600}, numbers, 4, slow_start), Way::gather);
   EXPECT_NE(CodedSum::quickest_way({.bytes = 600}, numbers, 32, slow_start),
             Way::doubling);  // a dense codec is no stream
+}
+
+// Every member brings one number in `every` at places of its own (or `common` ones); returns what the others sent, in
+// the second and the third sum.
+struct Sums {
+  double first = 0, again = 0;  // bytes of all members
+  double error = 0;
+};
+
+template <typename MakeSum>
+Sums sums_of(int n, std::uint32_t every, bool common, const MakeSum& make) {
+  constexpr std::size_t numbers = 20000;
+  std::vector<double> wanted(numbers), first(static_cast<std::size_t>(n)), again(first);
+  std::vector<std::vector<float>> got(first.size());
+  for (int r = 0; r < n; ++r) {
+    const auto x = sparse_numbers(common ? 0 : r, numbers, every);
+    for (std::size_t i = 0; i < numbers; ++i) wanted[i] += x[i];
+  }
+  simulate_sum(n, [&](World& inner) {
+    const auto world = make_metered(inner);
+    const auto rank = static_cast<std::size_t>(world->rank());
+    Group group = Group::everyone(*world);
+    const auto run = make(world->rank());
+    const auto x = sparse_numbers(common ? 0 : world->rank(), numbers, every);
+    for (double* bytes : {&first[rank], &again[rank]}) {
+      const auto before = world->sent()->bytes;
+      got[rank] = x;
+      run(group, std::span<float>(got[rank]));
+      *bytes = static_cast<double>(world->sent()->bytes - before);
+    }
+  });
+  Sums s;
+  for (std::size_t r = 0; r < first.size(); ++r) {
+    s.first += first[r], s.again += again[r];
+    EXPECT_EQ(got[r], got[0]) << "member " << r;
+  }
+  for (std::size_t i = 0; i < numbers; ++i) s.error = std::max(s.error, std::abs(got[0][i] - wanted[i]));
+  return s;
+}
+
+Sums butterfly(const std::vector<int>& degrees, std::uint32_t every, bool common) {
+  int n = 1;
+  for (const int d : degrees) n *= d;
+  return sums_of(n, every, common, [&](int index) {
+    auto sum = std::make_shared<ButterflySum>(20000, degrees, index);
+    return [sum](Group& group, std::span<float> values) { sum->run(group, values); };
+  });
+}
+
+TEST(ButterflySum, IsTheSumWithTheSameBitsOnAll) {
+  for (const auto& degrees : std::vector<std::vector<int>>{{}, {2}, {3}, {2, 2, 2}, {4, 2}, {2, 4}, {3, 2, 2}, {8}})
+    for (const bool common : {false, true})
+      for (const std::uint32_t every : {1u, 7u, 300u}) EXPECT_LT(butterfly(degrees, every, common).error, 1e-4);
+}
+
+TEST(ButterflySum, SendsValuesAloneWhileThePlacesStay) {
+  const Sums s = butterfly({4, 2}, 100, false);
+  const double sizes = 8 * (2 * 8 * (3 + 1));  // of 8 members' lists to 3 and 1 others, down and up
+  EXPECT_NEAR(s.again - sizes, (s.first - sizes) / 2, 1e-9);
+}
+
+TEST(ButterflySum, SendsFewerBytesThanDoublingWhereTheUnionIsSmall) {
+  constexpr int n = 8;
+  const Sums kylix = butterfly({4, 2}, 100, true);
+  const Sums sparcml = sums_of(n, 100, true, [](int) {
+    auto sum = std::make_shared<SparseSum>(20000, true);
+    return [sum](Group& group, std::span<float> values) { sum->run(group, values); };
+  });
+  EXPECT_LT(kylix.first, 0.85 * sparcml.first);  // 2 (n-1)/n lists of 8 bytes a number against log2 n of 6
+  EXPECT_LT(kylix.again, 0.45 * sparcml.again);
+}
+
+TEST(ButterflySum, HasFewLayersWhereListsAreLong) {
+  EXPECT_EQ(butterfly_degrees(64, 64 * 4096, 4096), (std::vector<int>{64}));
+  EXPECT_EQ(butterfly_degrees(64, 16 * 4096, 4096), (std::vector<int>{16, 4}));
+  EXPECT_EQ(butterfly_degrees(64, 100, 4096), (std::vector<int>{2, 2, 2, 2, 2, 2}));
+  EXPECT_EQ(butterfly_degrees(15, 100, 4096), (std::vector<int>{3, 5}));
+  EXPECT_EQ(butterfly_degrees(1, 100, 4096), (std::vector<int>{}));
+}
+
+Sums split(int n, std::uint32_t every, const CodecMaker& dense) {
+  return sums_of(n, every, false, [&, n](int index) {
+    auto sum = std::make_shared<SplitSum>(20000, n, index, true, dense);
+    return [sum](Group& group, std::span<float> values) { sum->run(group, values, {}, test::step_of(0)); };
+  });
+}
+
+TEST(SplitSum, IsTheSumWithTheSameBitsOnAll) {
+  for (const int n : {1, 2, 3, 8, 13})
+    for (const std::uint32_t every : {1u, 4u, 200u}) EXPECT_LT(split(n, every, {}).error, 1e-4) << n;
+}
+
+TEST(SplitSum, SendsDenseSumsInFewBits) {
+  const CodecMaker eight_bits = test::codec_maker("name = 'qsgd'\nlevels = 127\nnorm = 'max'");
+  const Sums plain = split(8, 3, {}), quantised = split(8, 3, eight_bits);
+  EXPECT_LT(quantised.first, 0.75 * plain.first);
+  EXPECT_GT(quantised.error, 1e-4);
+  EXPECT_LT(quantised.error, 0.2);                    // a level of the largest of 512
+  EXPECT_LT(split(8, 2000, eight_bits).error, 1e-4);  // still sparse
+}
+
+TEST(SplitSum, IsTakenForWhatIsLargeAndDense) {
+  using Way = CodedSum::Way;
+  const auto way = [](double entries, std::size_t numbers, int n) {
+    return CodedSum::sparse_way(entries, numbers, n, {});
+  };
+  EXPECT_EQ(way(500, 50'000, 4), Way::doubling);
+  EXPECT_EQ(way(20'000, 2'000'000, 4), Way::doubling);  // little grows on the way
+  EXPECT_EQ(way(500, 50'000, 64), Way::doubling);       // many messages for little
+  EXPECT_EQ(way(200'000, 20'000'000, 64), Way::split);
+  EXPECT_EQ(way(4'000'000, 20'000'000, 8), Way::split);  // dense
 }
 
 }  // namespace

@@ -148,7 +148,8 @@ TEST(SplitReplica, InRoundsTheResultIsThatOfWholeReplicas) {
       ASSERT_GT(whole.size(), 100u);
       for (const PlanSpec& plan : {PlanSpec{.data = 2, .pipeline = 2}, PlanSpec{.data = 2, .tensor = 2},
                                    PlanSpec{.data = 2, .pipeline = 2, .schedule = "gpipe", .recompute = "all"},
-                                   PlanSpec{.data = 2, .pipeline = 2, .schedule = "zero_bubble"}}) {
+                                   PlanSpec{.data = 2, .pipeline = 2, .schedule = "zero_bubble"},
+                                   PlanSpec{.data = 2, .pipeline = 2, .neighbours = "replicas"}}) {
         if (plan.tensor > 1 && !network.options.items.contains("slices")) continue;
         EXPECT_TRUE(same_bits(simulate_split({system, network, plan}), whole))
             << network.name << " with " << to_string(plan) << "\n"

@@ -38,9 +38,11 @@ struct SystemJob {
   std::string rule = "momentum";
   Options settings = {};  // of the rule
   double lr = 0.05;
+  std::function<double(std::int64_t step)> schedule = {};  // in place of lr
   int steps = 10, batch = 32, shards = 1, cores = 1;
   std::uint64_t seed = 3;
   std::vector<Straggler> stragglers = {};
+  Byzantine byzantine = {};
   std::int64_t enough = std::numeric_limits<std::int64_t>::max();  // samples with which the round may end
   std::function<void(Composition&)> adapt = {};                    // before anything is made of it
   std::function<void(Replica&, Rank)> prepare = {};                // before the first step
@@ -79,8 +81,9 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
                    .fields = data->fields(),
                    .shards = job.shards,
                    .seed = job.seed,
-                   .largest_shard = job.batch,
-                   .stragglers = job.stragglers},
+                   .largest_shard = (job.batch + world.size() * job.shards - 1) / (world.size() * job.shards),
+                   .stragglers = job.stragglers,
+                   .byzantine = job.byzantine},
                   composition, team);
   data::Loader loader(data, {.seed = 3,
                              .batches = {{0, static_cast<std::uint64_t>(job.batch)}},
@@ -97,7 +100,7 @@ inline SystemResult run_system(World& world, const SystemJob& job, const std::fu
                              .to = job.steps,
                              .enough = job.enough,
                              .loader = &loader,
-                             .lr = [&](std::int64_t) { return job.lr; },
+                             .lr = [&](std::int64_t step) { return job.schedule ? job.schedule(step) : job.lr; },
                              .epoch = [](std::int64_t step) { return static_cast<double>(step) / 8; },
                              .asks_to_stop = [] { return false; },
                              .on_progress = [&](const StepProgress& p) { result.samples += p.result.samples; }})

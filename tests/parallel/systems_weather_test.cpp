@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/parallel/results.h"
+#include "tests/support/random_faults.h"
 
 namespace echelon {
 namespace {

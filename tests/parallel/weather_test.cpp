@@ -6,6 +6,7 @@
 
 #include "parallel/step/trainer.h"
 #include "tests/parallel/small_networks.h"
+#include "tests/support/random_faults.h"
 #include "world/sim/simulation.h"
 
 namespace echelon {

@@ -22,9 +22,13 @@ struct AllReduceSettings {
   std::size_t switch_bytes = 0;
   const Algorithm* for_bytes(std::size_t bytes) const { return bytes < switch_bytes ? small_algorithm : algorithm; }
   std::optional<CodedSum::Way> way;
-  bool measured_way = false;  // the one that should be quickest on these links
-  bool may_switch = true;     // sparse sums may become dense
-  bool is_sparse() const { return way == CodedSum::Way::doubling; }
+  bool measured_way = false;   // the one that should be quickest on these links
+  bool sums_sparsely = false;  // by doubling or split, whichever sends less; with `way` in that way
+  SparseSettings sparse;
+  bool is_sparse() const { return sums_sparsely || way == CodedSum::Way::doubling; }
+  CodedSum::Way sparse_way(double entries, std::size_t numbers, int n) const {
+    return way ? *way : CodedSum::sparse_way(entries, numbers, n, sparse);
+  }
 };
 
 class AllReduce : public Exchange {
@@ -74,11 +78,16 @@ class AllReduce : public Exchange {
       return {nullptr, std::make_unique<AutoSum>(parts_.codec_choice, pieces, parts_.workers(), parts_.rank())};
     if (!parts_.codec && !settings_.is_sparse()) return {};
     return {std::make_unique<CodedSum>(way_of(range, pieces), parts_.codec, pieces, parts_.workers(), parts_.rank(),
-                                       settings_.may_switch),
+                                       settings_.sparse),
             nullptr};
   }
 
   CodedSum::Way way_of(Range range, const std::vector<CodecPiece>& pieces) {
+    if (settings_.is_sparse()) {
+      const double entries =
+          parts_.codec ? parts_.codec(pieces)->usual_bytes() / 6 : static_cast<double>(range.count());
+      return settings_.sparse_way(entries, range.count(), parts_.workers());
+    }
     if (settings_.way) return *settings_.way;
     const auto encoding = CodedSum::Encoding::of(*parts_.codec(pieces));
     if (!settings_.measured_way) return CodedSum::usual_way(encoding, range.count(), parts_.workers());
@@ -88,9 +97,11 @@ class AllReduce : public Exchange {
   // In the buckets' task.
   void sum(Group& group, std::size_t bucket, std::span<float> out) {
     const bool gradient = parts_.rule->traits().quantity == RuleTraits::Quantity::gradient;
-    worker_->contribute(buckets_.range(bucket), gradient ? info_.share : 1.0 / parts_.workers(), out);
+    const double share = gradient ? info_.share : 1.0 / parts_.workers();
+    worker_->contribute(buckets_.range(bucket), share, out);
     const CodecStep step{.number = buckets_.rounds(),
                          .epoch = info_.epoch,
+                         .share = share,
                          .random = parts_.random("codec", info_.clock, static_cast<std::uint32_t>(bucket))};
     const Coding& coding = codings_[bucket];
     if (coding.coded)
@@ -126,6 +137,22 @@ class AllReduceKind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<AllReduce>(settings_, std::move(parts));
   }
+  std::string problem(int workers, bool) const override {
+    const std::vector<int>& degrees = settings_.sparse.degrees;
+    const auto product = std::accumulate(degrees.begin(), degrees.end(), std::int64_t{1}, [](std::int64_t a, int b) {
+      return std::min<std::int64_t>(a * b, 1'000'000'000);
+    });
+    if (degrees.empty() || product == workers) return {};
+    return fmt::format(
+        "exchange.degrees are those of {} workers, and there are {}: take degrees whose product is {}, or "
+        "leave them out",
+        product, workers, workers);
+  }
+  std::string messages_text() const override {
+    return "for each bucket that leaves by itself: 2 n (n-1) to owners and back; in a ring as many; halving and "
+           "doubling 2 n log n; "
+           "doubling n log n; a tree 2 (n-1); a sparse codec that all gather n (n-1)";
+  }
   std::string traffic_text() const override {
     return "2 (n-1) W: every number goes to its owner, and its sum back to all (a sparse codec: (n-1) n W, everything "
            "to all; other algorithms: docs/collectives.md)";
@@ -140,16 +167,11 @@ class AllReduceKind : public ExchangeKind {
 
  private:
   Traffic bucket_traffic(const TrafficQuery& c, Range r) const {
-    if (settings_.is_sparse()) {
-      // Most of what a codec writes is places and values of 6 bytes; some write places alone, of 2.
-      const double entries = c.bytes(r) / (c.most ? 2 : 6);
-      const SparseTraffic t = sparse_sum_traffic(
-          c.workers, r.count(), c.encoded ? entries : static_cast<double>(r.count()), settings_.may_switch, c.most);
-      return {t.messages, t.bytes};
-    }
+    if (settings_.is_sparse()) return sparse_traffic(c, r);
     if (c.encoded)
-      return coded_sum_traffic(
-          settings_.way.value_or(CodedSum::usual_way({c.codec, c.sizes_vary, c.bytes(r)}, r.count(), c.workers)), c, r);
+      return coded_sum_traffic(settings_.way.value_or(CodedSum::usual_way(
+                                   {c.codec, c.sizes_vary, c.bytes(r), c.rounds(r)}, r.count(), c.workers)),
+                               c, r);
     Traffic sum;
     std::vector<int> hosts(static_cast<std::size_t>(c.workers));  // a worker on each
     std::iota(hosts.begin(), hosts.end(), 0);
@@ -165,9 +187,35 @@ class AllReduceKind : public ExchangeKind {
     return sum;
   }
 
+  Traffic sparse_traffic(const TrafficQuery& c, Range r) const {
+    using Way = CodedSum::Way;
+    const auto all = static_cast<double>(r.count());
+    const double usual = c.encoded ? c.usual_bytes(r) / 6 : all;
+    // Most of what a codec writes is places and values of 6 bytes; some write places alone, of 2.
+    const double entries = !c.encoded ? all : c.most ? c.bytes(r) / 2 : usual;
+    const SparseSettings& s = settings_.sparse;
+    const Way way = settings_.sparse_way(usual, r.count(), c.workers);
+    const SparseTraffic t =
+        way == Way::butterfly ? butterfly_sum_traffic(s.degrees_for(c.workers, usual), r.count(), entries, c.most)
+        : way == Way::split   ? split_sum_traffic(c.workers, r.count(), entries, s.may_switch, s.dense_byte(), c.most)
+                              : sparse_sum_traffic(c.workers, r.count(), entries, s.may_switch, c.most);
+    return {t.messages, t.bytes};
+  }
+
+  static Traffic plain_sum_traffic(const TrafficQuery& c, std::size_t numbers) {
+    Traffic sum;
+    for (int i = 0; numbers > 0 && i < c.workers; ++i) {
+      const MemberTraffic sent = shard_sum_traffic(i, c.workers, c.workers, numbers);
+      sum = sum + Traffic{static_cast<double>(sent.messages), static_cast<double>(sent.bytes)};
+    }
+    return sum;
+  }
+
   // Sizes that vary go ahead, 8 bytes each.
   static Traffic coded_sum_traffic(CodedSum::Way way, const TrafficQuery& c, Range r) {
     const double n = c.workers, pairs = n * (n - 1), sizes = c.sizes_vary ? pairs : 0;
+    if (way == CodedSum::Way::rounds)
+      return plain_sum_traffic(c, c.rounds(r).first) + plain_sum_traffic(c, c.rounds(r).second);
     if (way == CodedSum::Way::gather) return {pairs + sizes, pairs * c.bytes(r) + 8 * sizes};
     Traffic sum{2 * (pairs + sizes), 2 * 8 * sizes};
     for (int i = 0; i < c.workers; ++i) {
@@ -180,20 +228,42 @@ class AllReduceKind : public ExchangeKind {
   AllReduceSettings settings_;
 };
 
+// SparCML's and Kylix's.
+void read_sparse(OptionReader& options, AllReduceSettings& s) {
+  s.sums_sparsely = true;
+  if (options.text("algorithm", "") == "nested_butterfly") {
+    s.way = CodedSum::Way::butterfly;
+    for (const std::int64_t d : options.integers("degrees", {}, 2, 100'000))
+      s.sparse.degrees.push_back(static_cast<int>(d));
+    s.sparse.packet = static_cast<double>(options.integer("packet", 4096, 1, std::int64_t{1} << 40));
+    return;
+  }
+  s.sparse.may_switch = options.flag("switch", true);
+  s.sparse.message_bytes = static_cast<double>(options.integer("message_bytes", 4096, 0, std::int64_t{1} << 40));
+  const auto bits = options.integer("value_bits", 0, 0, 8);
+  if (bits == 1) options.problem("value_bits", "needs one bit for the sign: take 2 to 8, or 0 for float32");
+  if (bits < 2) return;
+  Options table;
+  table.items["name"] = Option{std::string("qsgd")};
+  table.items["levels"] = Option{(std::int64_t{1} << (bits - 1)) - 1};
+  table.items["norm"] = Option{std::string("max")};
+  OptionReader reader(table, options.problems());
+  s.sparse.dense = read_codec(reader);
+}
+
 std::unique_ptr<const ExchangeKind> make_all_reduce(OptionReader& options) {
   std::vector<std::string> names{"exact", "auto"};
   for (const Algorithm& a : all_reduce_algorithms())
     if (a.name != "native") names.emplace_back(a.name);  // the messages of MPI's own cannot be counted
   AllReduceSettings s;
-  names.emplace_back("sparse");
+  names.insert(names.end(), {"sparse", "nested_butterfly"});
   const std::string name = options.choice("algorithm", "exact", names);
   if (name == "auto") {  // few steps where latency counts, few bytes where they do
     s.algorithm = &find_algorithm("ring");
     s.small_algorithm = &find_algorithm("rabenseifner");
     s.switch_bytes = static_cast<std::size_t>(options.integer("switch_bytes", 256 << 10, 0, std::int64_t{1} << 40));
-  } else if (name == "sparse") {
-    s.may_switch = options.flag("switch", true);
-    s.way = CodedSum::Way::doubling;
+  } else if (name == "sparse" || name == "nested_butterfly") {
+    read_sparse(options, s);
     return std::make_unique<AllReduceKind>(s);
   } else if (name != "exact" && std::ranges::find(names, name) != names.end()) {
     s.algorithm = &find_algorithm(name);
@@ -209,14 +279,20 @@ std::unique_ptr<const ExchangeKind> make_all_reduce(OptionReader& options) {
 }  // namespace
 
 ExchangePart all_reduce() {
-  return {{"all_reduce",
-           "all workers, by a collective",
-           {{"algorithm", "\"exact\"",
-             "exact (the same bits for any number of workers), auto, or one of docs/collectives.md"},
-            {"way", "\"auto\"", "of encoded sums: gather, owners, doubling, measured; auto: by their size"},
-            {"switch_bytes", "262144", "algorithm auto: smaller buckets by halving and doubling, others in a ring"},
-            {"switch", "true", "algorithm sparse: turn dense when that is smaller"}}},
-          make_all_reduce};
+  return {
+      {"all_reduce",
+       "all workers, by a collective",
+       {{"algorithm", "\"exact\"",
+         "exact (the same bits for any number of workers), auto, or one of docs/collectives.md"},
+        {"way", "\"auto\"", "of encoded sums: gather, owners, doubling, measured; auto: by their size"},
+        {"switch_bytes", "262144", "algorithm auto: smaller buckets by halving and doubling, others in a ring"},
+        {"switch", "true", "algorithm sparse: turn dense when that is smaller"},
+        {"value_bits", "0", "the same: bits of a number in sums at their owners that have turned dense; 0: float32"},
+        {"message_bytes", "4096",
+         "the same: a message counts as so many bytes, where doubling is compared with sums at owners"},
+        {"degrees", "[]", "algorithm nested_butterfly: of its layers, whose product is n; []: by the size of lists"},
+        {"packet", "4096", "the same: bytes that a message should have at least"}}},
+      make_all_reduce};
 }
 
 }  // namespace echelon::exchanges

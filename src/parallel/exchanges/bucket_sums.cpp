@@ -8,11 +8,12 @@ namespace {
 constexpr std::size_t most_buckets = 48;  // each one costs the latency of its messages
 }  // namespace
 
-BucketSums::BucketSums(const ExchangeParts& parts, WorkerSide& worker, Sum sum)
+BucketSums::BucketSums(const ExchangeParts& parts, WorkerSide& worker, Sum sum, bool makes_answers)
     : parts_(parts),
       worker_(worker),
       add_up_(std::move(sum)),
       sum_(parts.team->group().allocate_span<float>(parts.floats())),
+      makes_answers_(makes_answers),
       overlaps_(parts.order.is_early),
       pipeline_(parts.team->group(),
                 {.exchange = [this](Group& g, std::uint64_t, std::size_t b) { add_up_(g, b, sum_of(buckets_[b])); }}) {
@@ -29,7 +30,7 @@ BucketSums::BucketSums(const ExchangeParts& parts, WorkerSide& worker, Sum sum)
 }
 
 void BucketSums::add(Range range) {
-  const bool needs_shared = !parts_.rule->traits().answers_mean;
+  const bool needs_shared = !makes_answers_ && !parts_.rule->traits().answers_mean;
   buckets_.push_back({range, needs_shared ? parts_.rule->make_shared(parts_.place(range)) : nullptr});
 }
 

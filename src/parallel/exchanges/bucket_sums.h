@@ -1,5 +1,6 @@
 #pragma once
 // A mean over all workers from which every worker computes the same answer: what exchanges in lock-step have in common.
+// (Or the exchange itself makes the answer, where only some workers conclude.)
 // The buckets are those in which the gradient becomes complete (as the order says), or one for everything. The pipeline
 // (parallel/step/bucket_pipeline.h) sums them while backward still runs; how a bucket is summed is up to the exchange.
 //
@@ -17,11 +18,11 @@ namespace echelon::exchanges {
 
 class BucketSums {
  public:
-  // Leaves the mean over all workers in `out`, which is the bucket's; runs in the task.
+  // Leaves the mean over all workers, or the answer, in `out`, which is the bucket's; runs in the task.
   using Sum = std::function<void(Group& group, std::size_t bucket, std::span<float> out)>;
 
   // Collective. Everything outlives it.
-  BucketSums(const ExchangeParts& parts, WorkerSide& worker, Sum sum);
+  BucketSums(const ExchangeParts& parts, WorkerSide& worker, Sum sum, bool makes_answers = false);
 
   std::size_t count() const { return buckets_.size(); }
   Range range(std::size_t bucket) const { return buckets_[bucket].range; }
@@ -35,7 +36,7 @@ class BucketSums {
  private:
   struct SummedBucket {
     Range range;
-    std::unique_ptr<SharedSide> shared;  // null if the mean is the answer
+    std::unique_ptr<SharedSide> shared;  // null if what comes is the answer
   };
   void add(Range range);
   void start();
@@ -45,6 +46,7 @@ class BucketSums {
   WorkerSide& worker_;
   Sum add_up_;
   std::span<float> sum_;  // in shared memory where there is some: the collectives read it in place
+  bool makes_answers_;    // `add_up_` does
   bool overlaps_;         // else there is one bucket, and it starts after backward
   std::vector<SummedBucket> buckets_;
   std::int64_t rounds_ = 0;

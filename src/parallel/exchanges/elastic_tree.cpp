@@ -156,6 +156,9 @@ class ElasticTreeKind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<ElasticTree>(settings_, std::move(parts));
   }
+  std::string messages_text() const override {
+    return "4 (n-1) every tau steps and 4 (n-1) every tau_down: a header, and the numbers";
+  }
   std::string traffic_text() const override {
     return "2 (n-1) 4F every tau steps and 2 (n-1) 4F every tau_down: weights along each edge, and forces back";
   }

@@ -17,5 +17,7 @@ ExchangePart partial();
 ExchangePart nested();
 ExchangePart elastic_tree();
 ExchangePart scheduled();
+ExchangePart all_to_all();
+ExchangePart coordinator();
 
 }  // namespace echelon::exchanges

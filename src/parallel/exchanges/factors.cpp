@@ -1,5 +1,5 @@
 // Gradients of fully connected layers travel as their two factors, all others whole (sufficient factor broadcasting;
-// Poseidon's HybComm chooses by size).
+// Poseidon's HybComm chooses by size, and has parameter servers for what goes whole).
 
 #include "parallel/exchanges/factors.h"
 #include "parallel/composition.h"
@@ -52,6 +52,11 @@ class FactorsKind : public ExchangeKind {
         fmt::format("exchange factors sends the factors of gradients, but rule {} exchanges something else: take rule "
                     "grad_mean, or exchange all_reduce",
                     c.rule_name));
+    refuse(
+        problems, settings_.servers && c.rule->traits().local_step,
+        fmt::format("exchange.servers take the step for what goes whole, and with rule {} every worker takes its own: "
+                    "take rule grad_push, or leave out exchange.servers",
+                    c.rule_name));
     refuse(problems, facts.split,
            "exchange factors sends inputs and errors of a layer, and the micro-batches of a split replica have them at "
            "different times: take exchange all_reduce, or leave out --plan");
@@ -59,9 +64,12 @@ class FactorsKind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return make_factor_broadcast(settings_, std::move(parts));
   }
+  std::string messages_text() const override {
+    return "n (n-1) for a layer that goes as factors; 2 n (n-1) for each bucket with something that goes whole";
+  }
   std::string traffic_text() const override {
     return "(n-1) 4 B (in + out) / n a worker for a layer that goes as factors, B samples in all; 2 (n-1) 4 F / n for "
-           "the other F numbers";
+           "the other F numbers, to their owners or servers and back";
   }
   Traffic traffic(const TrafficQuery& c) const override {
     const bool overlaps = c.order.is_early && !c.buckets.empty();
@@ -94,6 +102,7 @@ class FactorsKind : public ExchangeKind {
 std::unique_ptr<const ExchangeKind> make_factors(OptionReader& options) {
   FactorSettings s;
   s.hybrid = options.flag("hybrid", false);
+  s.servers = options.flag("servers", false);
   return std::make_unique<FactorsKind>(s);
 }
 
@@ -102,7 +111,8 @@ std::unique_ptr<const ExchangeKind> make_factors(OptionReader& options) {
 ExchangePart factors() {
   return {{"factors",
            "the factors u, v of fully connected gradients go to all; the product is made locally",
-           {{"hybrid", "false", "for each layer whichever is smaller: factors or the whole"}}},
+           {{"hybrid", "false", "for each layer whichever is smaller: factors or the whole"},
+            {"servers", "false", "what goes whole goes to servers, one on each worker, which take the step"}}},
           make_factors};
 }
 

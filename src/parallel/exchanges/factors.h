@@ -9,11 +9,14 @@
 namespace echelon::exchanges {
 
 struct FactorSettings {
-  bool hybrid = false;  // whichever is smaller, layer by layer; else factors wherever there are some
+  bool hybrid = false;   // whichever is smaller, layer by layer; else factors wherever there are some
+  bool servers = false;  // what goes whole goes to parameter servers, one on each worker; else it is all-reduced
 };
 
 // Whether all workers together send fewer numbers for a layer as factors, for `samples` of the global batch: each
-// worker its rows to n - 1 others; or, whole, a reduce-scatter and an all-gather.
+// worker its rows to n - 1 others; or, whole, its parts to the n servers or owners, and their answers. That is
+// Poseidon's comparison of K (n - 1) (M + N) with 2 M N (n - 1) / n, for K samples of a worker and servers on all n
+// workers.
 bool factors_are_smaller_for_all(const ThinProduct& product, std::size_t samples);
 
 // Samples of the global batch that fall to a worker.

@@ -78,6 +78,7 @@ void Gossip::before_step(const StepInfo& info) {
   Message message;
   clock_ = info.clock;
   for (merged_ = 0; parts_.mailbox->try_take(worker_tag, message);) take(message, info.clock);
+  peer_->gathered(parts_.trainer->parameters());
 }
 
 double Gossip::exchange(const StepInfo& info) {
@@ -108,7 +109,7 @@ void Gossip::take(const Message& message, std::int64_t clock) {
   const double weight = checked_weight(message.head.number, message.from);
   ++merged_;
   peer_->take(parts_.trainer->parameters(), coder_.decode(message.payload(), message.from),
-              {.weight = weight, .mix = 1.0 / (merged_ + 1), .clock = clock});
+              {.weight = weight, .mix = 1.0 / (merged_ + 1), .clock = clock, .sent_at = message.head.clock});
 }
 
 // A rank's flush comes after all that it has written.
@@ -124,6 +125,7 @@ void Gossip::drain() {
     message_wait_.take(worker_tag, message, "that is its last of the round", missing);
     take(message, clock_ + 1);
   }
+  peer_->gathered(parts_.trainer->parameters());
   std::ranges::fill(flushed_, 0);
 }
 

@@ -1,7 +1,7 @@
 // Several learners on every worker: replicas that take turns, step by step, on the worker's cores. They are
 // averaged there before the workers exchange, so that the more of them there are, the more samples pass between two
 // messages. How many there are, and how often they exchange, can be tuned by the measured throughput
-// (parallel/exchanges/autotune.h).
+// (parallel/exchanges/autotune.h). When the learning rate has fallen to half, averaging begins anew.
 //
 // On a GPU more learners also fill what one leaves idle (CROSSBOW). Here a core is the unit of compute and is never
 // idle; what more learners save is exchanges, and what they cost is memory.
@@ -74,6 +74,9 @@ class Learners : public Exchange {
     shared_->conclude(sum, info.lr);
     ++meetings_;
     for (std::int64_t l = 0; l < count; ++l) side(l).apply({0, sum.size()}, shared_->answer());
+    const bool fell = rate_ > 0 && info.lr <= 0.5 * rate_;
+    if (fell) restart();
+    if (fell || rate_ == 0) rate_ = info.lr;
     take_out();
     if (settings_.autotune && meetings_ % settings_.window == 0) tune();
     return 0;
@@ -81,6 +84,8 @@ class Learners : public Exchange {
 
   void drain() override {}
   void read_model(std::span<float> out) override { std::ranges::copy(shared_->model(), out.begin()); }
+
+  std::vector<Figure> figures() override { return {{"restarts", static_cast<double>(restarts_)}}; }
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
@@ -93,6 +98,7 @@ class Learners : public Exchange {
     all.push_back({"tuner", tuner_.state()});
     all.push_back(as_state("active", active_));
     all.push_back(as_state("meetings", meetings_));
+    all.push_back(as_state("rate", rate_)), all.push_back(as_state("restarts", restarts_));
     return all;
   }
 
@@ -121,6 +127,14 @@ class Learners : public Exchange {
       learner.side = std::move(side);
     }
     sides_for_ = setting().learners;
+  }
+
+  // The rate has fallen: all learners go on from the central model, which forgets where it was heading (CROSSBOW).
+  void restart() {
+    shared_->restart();
+    for (std::int64_t l = 0; l < setting().learners; ++l)
+      std::ranges::copy(shared_->answer(), learners_[static_cast<std::size_t>(l)].weights.as<float>().begin());
+    ++restarts_;
   }
 
   void put_away() {
@@ -173,6 +187,8 @@ class Learners : public Exchange {
   std::size_t optimizer_bytes_ = 0;
   std::int64_t active_ = 0, sides_for_ = 0, meetings_ = 0;
   double samples_ = 0, measured_from_ = 0;
+  double rate_ = 0;  // since the last restart, or the beginning
+  std::int64_t restarts_ = 0;
 };
 
 class LearnersKind : public ExchangeKind {
@@ -193,6 +209,7 @@ class LearnersKind : public ExchangeKind {
     return std::make_unique<Learners>(settings_, std::move(parts));
   }
   std::int64_t steps_between(std::int64_t tau) const override { return tau * settings_.start.learners; }
+  std::string messages_text() const override { return "2 n (n-1) every tau L steps"; }
   std::string traffic_text() const override {
     return "2 (n-1) W every tau L steps, for L learners on each worker, while nothing is tuned";
   }

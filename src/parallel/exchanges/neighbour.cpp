@@ -76,9 +76,11 @@ class InLockstep : public Exchange {
       std::memcpy(&head, incoming(i).data(), sizeof head);
       if (head.bytes > coder_.most_bytes()) fail("rank {} sent {} bytes of weights", from, head.bytes);
       sum += part;
-      peer_->take(mixed, coder_.decode(incoming(i).subspan(sizeof head, head.bytes), from),
-                  {.weight = checked_weight(head.weight, from), .mix = part / sum, .clock = info.clock});
+      peer_->take(
+          mixed, coder_.decode(incoming(i).subspan(sizeof head, head.bytes), from),
+          {.weight = checked_weight(head.weight, from), .mix = part / sum, .clock = info.clock, .sent_at = info.clock});
     }
+    peer_->gathered(mixed);
     for (std::size_t i = 0; i < now.to.size(); ++i) wait_policy.wait(sends_[i], now.to[i]);
     wait_policy.end();
     receives_.clear(), sends_.clear();
@@ -172,6 +174,7 @@ class NeighbourKind : public ExchangeKind {
     Circle circle = circle_in(graph, parts.rank());
     return std::make_unique<Gossip>(std::move(parts), std::move(circle), settings_.window);
   }
+  std::string messages_text() const override { return "n d; without rounds 2 n d: a header, and the weights"; }
   std::string traffic_text() const override {
     return "n d W: every worker's weights to its d neighbours (ring 2, torus 4, hypercube and halton log n, one_peer "
            "1)";

@@ -138,6 +138,10 @@ class NestedKind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<Nested>(group_, *outer_, std::move(parts));
   }
+  std::string messages_text() const override {
+    return "2 g (g-1) in each group of g, and 2 (g-1) for the answer; its heads, outside, as n: " +
+           outer_->messages_text();
+  }
   std::string traffic_text() const override {
     return "in each group of g: 2 (g-1) 4F for the sum in a ring and (g-1) 4F for the answer; its heads, outside, as "
            "n: " +

@@ -66,6 +66,7 @@ class OwnerShardKind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<OwnerShard>(std::move(parts));
   }
+  std::string messages_text() const override { return "2 n (n-1)"; }
   std::string traffic_text() const override { return "2 (n-1) W: parts to their owners, answers to all"; }
   Traffic traffic(const TrafficQuery& c) const override {
     Traffic sum;

@@ -6,18 +6,21 @@
 // with a peer whose link is still busy is left out; its debt grows meanwhile, and nothing is lost.
 //
 // slices = 0: the link decides. It is measured once, with all workers sending at once; then a slice is as large as fits
-// into the time of a step. `drop`: an experiment with a network that loses messages (Dogwild). They are
-// not noticed and not repeated: that part of the gradient is lost to that peer.
+// into the time of a step. `drop`: a network that loses messages (Dogwild). They are not noticed and not repeated: that
+// part of the gradient is lost to that peer.
+//
+// `racing`: the cores of a worker are threads that race on its weights, each moving them as soon as it has a gradient,
+// without a lock (Dogwild's nodes); what comes from others is added after each batch.
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
-#include "collective/collectives.h"
 #include "kernels/vector.h"
 #include "parallel/composition.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/gossip.h"
+#include "parallel/exchanges/measured_link.h"
 #include "parallel/team/message_wait.h"
 
 namespace echelon::exchanges {
@@ -32,6 +35,7 @@ struct PartialSettings {
   int slices = 0;  // 0: as the link allows
   double drop = 0;
   std::int64_t window = 0;
+  bool racing = false;
 };
 
 class Partial : public Exchange {
@@ -50,7 +54,7 @@ class Partial : public Exchange {
         flushed_(static_cast<std::size_t>(parts_.workers())) {
     settings_.slices = std::min(settings_.slices, most_);
     for (int f = 0; f < phases_; ++f) owed_.emplace_back(parts_.floats() * sizeof(float));
-    if (settings_.slices == 0 && peers_ > 0) bandwidth_ = measured_bandwidth();
+    if (settings_.slices == 0 && peers_ > 0) bandwidth_ = measure_link(parts_).bandwidth;
     if (!parts_.codec) return;
     std::size_t most = 0;
     for (int s = 0; s < settings_.slices; ++s) {
@@ -60,6 +64,10 @@ class Partial : public Exchange {
       for (int f = 0; f < phases_; ++f) encoders_.push_back(parts_.codec(pieces));
     }
     bytes_ = Buffer(most);
+  }
+
+  void before_step(const StepInfo& info) override {
+    if (settings_.racing) parts_.trainer->hooks().race_rate = info.lr * info.share;
   }
 
   double exchange(const StepInfo& info) override {
@@ -73,7 +81,10 @@ class Partial : public Exchange {
     for (int f = 0; f < phases_; ++f) send_slice(f, info);
     Message message;
     while (parts_.mailbox->try_take(worker_tag, message)) take(message);
-    kernels::add_into(total.data(), arrived.data(), total.size());
+    if (settings_.racing)  // the own part has moved the weights already
+      kernels::copy(total.data(), arrived.data(), total.size());
+    else
+      kernels::add_into(total.data(), arrived.data(), total.size());
     kernels::fill(arrived.data(), 0, arrived.size());
     worker_->apply(all, total);
     return 1;
@@ -109,24 +120,6 @@ class Partial : public Exchange {
 
  private:
   Rank peer(int k) const { return (parts_.rank() + 1 + k) % parts_.workers(); }
-
-  // Bytes a second that this worker may send while all others do the same; the same answer on all ranks.
-  double measured_bandwidth() {
-    const auto n = static_cast<std::size_t>(parts_.workers());
-    const std::size_t each = std::max<std::size_t>((1 << 20) / n, 4096);
-    Buffer out(n * each), in(n * each);
-    Group& group = parts_.team->group();
-    double seconds = 0;
-    for (int i = 0; i < 2; ++i) {  // the first one warms up
-      barrier(group, "measuring the link");
-      const double begin = parts_.world->now();
-      all_to_all(group, const_typed_span(std::span<const std::byte>(out.as<std::byte>())),
-                 typed_span(in.as<std::byte>()), "measuring the link");
-      seconds = parts_.world->now() - begin;
-    }
-    const double rate = static_cast<double>((n - 1) * each) / std::max(seconds, 1e-9);
-    return std::ranges::min(parts_.team->all_gather_struct(rate));
-  }
 
   int slices() const {
     if (settings_.slices > 0) return settings_.slices;
@@ -204,7 +197,7 @@ class PartialKind : public ExchangeKind {
  public:
   explicit PartialKind(const PartialSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
-    return {.in_lockstep = false, .adds_what_comes = true, .replicas_differ = true};
+    return {.in_lockstep = false, .adds_what_comes = true, .replicas_differ = true, .cores_race = settings_.racing};
   }
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
     ExchangeKind::accepts(c, facts, problems);
@@ -212,6 +205,13 @@ class PartialKind : public ExchangeKind {
            fmt::format("exchange partial adds contributions to each worker's own as they come, but rule {} makes "
                        "something else of them: take rule grad_mean, or exchange server",
                        c.rule_name));
+    refuse(problems, settings_.racing && facts.split,
+           "exchange.racing has the cores of a rank move one copy of the weights, and a split replica has stages on "
+           "several: leave out exchange.racing, or --plan");
+    refuse(
+        problems, settings_.racing && facts.has_momentum,
+        "with exchange.racing every shard's gradient moves the weights by itself, without a momentum: take optim.name "
+        "sgd");
     refuse(problems, !c.sync->traits().never_waits,
            fmt::format(
                "in exchange partial no worker waits for another one, so sync {} has no meaning there: take sync async",
@@ -224,6 +224,9 @@ class PartialKind : public ExchangeKind {
   }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<Partial>(settings_, std::move(parts));
+  }
+  std::string messages_text() const override {
+    return "2 n (n-1): a header, and the slice; of these the share `drop` is lost";
   }
   std::string traffic_text() const override {
     return "n (n-1) W / p: one of p slices from each to each (p = 1 with slices = 0 and a link that is fast enough)";
@@ -247,6 +250,7 @@ std::unique_ptr<const ExchangeKind> make_partial(OptionReader& options) {
   s.slices = static_cast<int>(options.integer("slices", 0, 0, most_slices));
   s.drop = options.number("drop", 0, 0, 0.99);
   s.window = options.integer("window", 0, 0, 1'000'000);
+  s.racing = options.flag("racing", false);
   return std::make_unique<PartialKind>(s);
 }
 
@@ -256,7 +260,8 @@ ExchangePart partial() {
   return {{"partial",
            "each round another slice of the gradient goes to each peer",
            {{"slices", "0", "parts of a gradient; 0: as the bandwidth allows"},
-            {"drop", "0", "share of the messages that a bad network loses: an experiment"},
+            {"drop", "0", "share of the messages that the network loses"},
+            {"racing", "false", "a worker's cores race on its weights, without a lock"},
             {"window", "0", "messages on their way to a peer before a further one is left out; 0: by their size"}}},
           make_partial};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/error.h"
 #include "collective/topology.h"
@@ -38,6 +39,24 @@ bool is_connected(int n, const PeerGraph::Edges& edges) {
   return true;
 }
 
+// The fraction of a circle at the sequence's k-th point: the bits of k, mirrored at the point.
+double halton_point(unsigned k) {
+  double fraction = 0;
+  for (double part = 0.5; k > 0; k >>= 1, part /= 2) fraction += (k & 1) * part;
+  return fraction;
+}
+
+// Each distance once, at its first point.
+std::vector<int> halton_distances(int workers) {
+  std::vector<int> list;
+  std::vector<char> known(static_cast<std::size_t>(workers), 0);
+  for (unsigned k = 1; std::ssize(list) < workers - 1; ++k) {
+    const int distance = static_cast<int>(workers * halton_point(k));
+    if (distance > 0 && !std::exchange(known[static_cast<std::size_t>(distance)], 1)) list.push_back(distance);
+  }
+  return list;
+}
+
 }  // namespace
 
 std::vector<std::string> peer_graph_names() { return {"ring", "torus", "hypercube", "halton", "one_peer", "file"}; }
@@ -65,16 +84,24 @@ std::string PeerGraph::problem(Kind kind, int workers, const Edges& edges) {
 
 PeerGraph::PeerGraph(Kind kind, int workers, Edges edges) : kind_(kind), workers_(workers), edges_(std::move(edges)) {
   invariant(problem(kind, workers, edges_).empty(), "there is such a graph");
+  if (kind == Kind::halton) distances_ = halton_distances(workers);
 }
 
-int PeerGraph::cycle() const { return kind_ == Kind::one_peer ? std::max(1, ceil_log2(workers_)) : 1; }
+int PeerGraph::cycle() const {
+  const int each = std::max(1, ceil_log2(workers_));  // the distances of a round, or the rounds of one_peer
+  if (kind_ == Kind::halton) return std::max(1, (workers_ - 1 + each - 1) / each);
+  return kind_ == Kind::one_peer ? each : 1;
+}
 
 std::vector<int> PeerGraph::offsets(std::int64_t round) const {
   std::vector<int> list;
   if (workers_ == 1) return list;
   if (kind_ == Kind::one_peer) list.push_back(1 << (round % cycle()));
-  if (kind_ == Kind::halton)
-    for (int distance = workers_; distance > 1;) list.push_back(distance = (distance + 1) / 2);
+  if (kind_ == Kind::halton) {
+    const std::size_t each = static_cast<std::size_t>(ceil_log2(workers_));
+    const std::size_t first = static_cast<std::size_t>(round % cycle()) * each;
+    for (std::size_t i = 0; i < each; ++i) list.push_back(distances_[(first + i) % distances_.size()]);
+  }
   sort_and_unite(list);
   return list;
 }

@@ -7,10 +7,9 @@
 //   ring       i - 1 and i + 1
 //   torus      four neighbours in a grid that is as square as the number allows; a ring if that is prime
 //   hypercube  i with one bit changed: log2 n neighbours. Only for powers of two
-//   halton     to the workers at n/2, n/4, n/8, ... 1 places on (MALT): ceil(log2 n) peers, and every worker is reached
-//   in
-//              as many hops. These are the points of the base-2 Halton sequence that begin a new level; its first log n
-//              points in a row would leave powers of two in pieces (of 8: 4, 2, 6 are all even)
+//   halton     in every round to the next ceil(log2 n) distances of the base-2 Halton sequence (MALT): n/2, n/4, 3n/4,
+//              n/8, 5n/8, ... Its first log n points alone would leave powers of two in pieces (of 8: 4, 2, 6 are all
+//              even), so the rounds walk through all of it: n - 1 distances, then anew
 //   one_peer   in round t to the worker 2^(t mod log n) places on: one message a round, and after log n rounds all of a
 //              power of two agree exactly
 //   edges      any list of pairs. Metropolis' weights: 1 / (1 + the larger degree of the two)
@@ -57,6 +56,7 @@ class PeerGraph {
   Kind kind_;
   int workers_;
   Edges edges_;
+  std::vector<int> distances_;  // halton: in the order of the sequence
 };
 
 std::vector<std::string> peer_graph_names();  // in the order of Kind, edges as "file"

@@ -1,8 +1,10 @@
 #include "parallel/exchanges/racing_weights.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
+#include "parallel/step/racing.h"
 
 namespace echelon {
 
@@ -13,8 +15,6 @@ constexpr std::uint64_t busy = ~std::uint64_t{0};
 constexpr auto relaxed = std::memory_order_relaxed;
 
 std::size_t padded(std::size_t floats) { return (floats * sizeof(float) + line - 1) / line * line; }
-
-float load(const float& x) { return std::atomic_ref(const_cast<float&>(x)).load(relaxed); }
 
 void add_to(float& x, float change, RacingWeights::Add how) {
   const std::atomic_ref<float> shared(x);
@@ -28,7 +28,7 @@ void add_to(float& x, float change, RacingWeights::Add how) {
 
 }  // namespace
 
-static_assert(std::atomic_ref<float>::is_always_lock_free && std::atomic_ref<std::uint64_t>::is_always_lock_free);
+static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
 
 // A line for the token; for each group a line of counters, its weights, and what it has handed on.
 std::size_t RacingWeights::memory_bytes(std::size_t floats, int groups) {
@@ -36,7 +36,13 @@ std::size_t RacingWeights::memory_bytes(std::size_t floats, int groups) {
 }
 
 RacingWeights::RacingWeights(std::span<std::byte> memory, std::size_t floats, int groups, Add how, std::uint64_t every)
-    : memory_(memory), floats_(floats), groups_(groups), how_(how), every_(every) {
+    : memory_(memory),
+      floats_(floats),
+      groups_(groups),
+      how_(how),
+      every_(every),
+      beta_(static_cast<float>(token_decay(groups))),
+      lambda_(static_cast<float>(1 - std::pow(token_decay(groups), groups - 1))) {
   invariant(groups > 0 && memory.size() >= memory_bytes(floats, groups), "there is room for all groups' weights");
 }
 
@@ -59,16 +65,14 @@ std::atomic_ref<std::uint64_t> RacingWeights::updates_of(int group) const {
   return counter(static_cast<std::size_t>(group + 1) * line / sizeof(std::uint64_t));
 }
 
-void RacingWeights::start(std::span<const float> start) {
-  for (int g = 0; g < groups_; ++g) {
-    std::ranges::copy(start, weights(g).begin());
-    std::ranges::copy(start, handed(g).begin());
-  }
+void RacingWeights::start(int group, std::span<const float> start) {
+  std::ranges::copy(start, weights(group).begin());
+  std::ranges::copy(start, handed(group).begin());
 }
 
 void RacingWeights::read(int group, std::span<float> out) const {
   const std::span<const float> w = weights(group);
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = load(w[i]);
+  racing_read(w.first(out.size()), out.data());
 }
 
 std::uint64_t RacingWeights::updates(int group) const { return updates_of(group).load(relaxed); }
@@ -108,22 +112,44 @@ void RacingWeights::try_to_hand_on(int group) {
   token.store(static_cast<std::uint64_t>(next), std::memory_order_release);
 }
 
-void RacingWeights::hand_on(int from, int to) {
-  const std::span<float> holder = weights(from), next = weights(to), kept = handed(from), before = handed(to);
+double RacingWeights::hand_on(int from, int to) {
+  const std::span<float> holder = weights(from), next = weights(to), kept = handed(from);
+  float most = 0;
   for (std::size_t i = 0; i < floats_; ++i) {
-    const float now = load(holder[i]);
-    const float unseen = now - before[i];
-    kept[i] = now;
-    if (unseen != 0) add_to(next[i], unseen, how_);
+    const float now = racing_load(holder[i]), other = racing_load(next[i]), change = now - kept[i];
+    const float mixed = lambda_ * other + (1 - lambda_) * now + (beta_ + lambda_ - 1) * change;
+    kept[i] = mixed;
+    most = std::max(most, std::abs(now - other));
+    if (change != 0) add_to(next[i], beta_ * change, how_);
+    if (mixed != now) add_to(holder[i], mixed - now, how_);
   }
   counter(static_cast<std::size_t>(from + 1) * line / sizeof(std::uint64_t) + 2).fetch_add(1, relaxed);
+  return most;
 }
 
-// In one round the last group gets everything, in the next all others get it from there.
+// They come nearer by a factor with every turn, until rounding ends that.
 void RacingWeights::drain() {
   int at = holder();
-  for (int i = 0; i < 2 * (groups_ - 1); ++i, at = (at + 1) % groups_) hand_on(at, (at + 1) % groups_);
+  double differ = 1;
+  for (int round = 0; groups_ > 1 && round < 100 && differ > 0; ++round) {
+    differ = 0;
+    for (int i = 0; i < groups_; ++i, at = (at + 1) % groups_)
+      differ = std::max(differ, hand_on(at, (at + 1) % groups_));
+  }
+  const std::span<const float> last = weights(at);
+  for (int g = 0; g < groups_; ++g)
+    if (g != at) start(g, last);
+  if (groups_ > 1) std::ranges::copy(last, handed(at).begin());
   counter(0).store(static_cast<std::uint64_t>(at), relaxed);
+}
+
+double token_decay(int groups) {
+  double low = 0.5, high = 1;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (std::pow(middle, groups) + middle > 1 ? high : low) = middle;
+  }
+  return low;
 }
 
 }  // namespace echelon

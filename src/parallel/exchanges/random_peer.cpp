@@ -39,6 +39,7 @@ class RandomPeerKind : public ExchangeKind {
     Circle circle = any_worker(parts.rank(), parts.workers());
     return std::make_unique<Gossip>(std::move(parts), std::move(circle), window_);
   }
+  std::string messages_text() const override { return "2 n: a header, and the weights"; }
   std::string traffic_text() const override { return "n W: each worker that takes part sends one message"; }
   Traffic traffic(const TrafficQuery& c) const override {
     if (c.workers < 2) return {};

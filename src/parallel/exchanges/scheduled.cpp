@@ -181,6 +181,7 @@ class ScheduledKind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<Scheduled>(settings_, std::move(parts));
   }
+  std::string messages_text() const override { return "2 n (n-1)"; }
   std::string traffic_text() const override {
     return "2 (n-1) 4 blocks block: the gradients of the chosen blocks to the owners of their pieces, the sums to all";
   }

@@ -8,13 +8,14 @@
 #include "parallel/composition.h"
 #include "parallel/exchanges/exchanges.h"
 #include "parallel/exchanges/racing_weights.h"
+#include "world/os/numa.h"
 
 namespace echelon::exchanges {
 
 namespace {
 
 struct SharedMemorySettings {
-  int groups = 1;
+  int groups = 1;  // 0: one for each NUMA node
   RacingWeights::Add add = RacingWeights::Add::racing;
   std::int64_t token_every = 4;  // updates
 };
@@ -23,14 +24,18 @@ class SharedMemoryExchange : public Exchange {
  public:
   SharedMemoryExchange(const SharedMemorySettings& settings, ExchangeParts parts)
       : parts_(std::move(parts)),
-        groups_(std::min(settings.groups, parts_.workers())),
-        group_(parts_.rank() * groups_ / parts_.workers()),
+        nodes_(settings.groups == 0 ? numa_nodes() : std::vector<std::vector<int>>{}),
+        groups_(std::min(settings.groups == 0 ? static_cast<int>(nodes_.size()) : settings.groups, parts_.workers())),
+        group_(group_of(parts_.rank())),
         weights_(
             parts_.world->shared_memory()->get("racing weights", RacingWeights::memory_bytes(parts_.floats(), groups_)),
             parts_.floats(), groups_, settings.add, static_cast<std::uint64_t>(settings.token_every)),
         worker_(parts_.rule->make_worker(parts_.view())),
         values_(parts_.floats() * sizeof(float)) {
-    if (parts_.rank() == 0) weights_.start(parts_.trainer->parameters());
+    if (nodes_.size() > 1)
+      parts_.team->cores().run([&](int) { bind_this_thread(nodes_[static_cast<std::size_t>(group_)]); });
+    const bool first = parts_.rank() == 0 || group_of(parts_.rank() - 1) != group_;
+    if (first) weights_.start(group_, parts_.trainer->parameters());
     barrier(parts_.team->group(), "the first weights in shared memory");
   }
 
@@ -72,7 +77,9 @@ class SharedMemoryExchange : public Exchange {
     for (const Counts& c :
          parts_.team->all_gather_struct(Counts{static_cast<double>(staleness_), static_cast<double>(pushes_)}))
       staleness += c.staleness, updates += c.pushes;
-    return {{"updates", updates}, {"mean_staleness", updates > 0 ? staleness / updates : 0}};
+    return {{"updates", updates},
+            {"mean_staleness", updates > 0 ? staleness / updates : 0},
+            {"groups", static_cast<double>(groups_)}};
   }
 
   std::vector<StateSpan> state() override {
@@ -87,7 +94,10 @@ class SharedMemoryExchange : public Exchange {
   }
 
  private:
+  int group_of(Rank rank) const { return rank * groups_ / parts_.workers(); }
+
   ExchangeParts parts_;
+  std::vector<std::vector<int>> nodes_;  // of the machine, if they are the groups: the cores of each
   int groups_, group_;
   RacingWeights weights_;
   std::unique_ptr<WorkerSide> worker_;
@@ -122,6 +132,7 @@ class SharedMemoryKind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<SharedMemoryExchange>(settings_, std::move(parts));
   }
+  std::string messages_text() const override { return "none"; }
   std::string traffic_text() const override { return "nothing: workers write where all can read"; }
   Traffic traffic(const TrafficQuery&) const override { return {}; }
 
@@ -131,7 +142,7 @@ class SharedMemoryKind : public ExchangeKind {
 
 std::unique_ptr<const ExchangeKind> make_shared_memory(OptionReader& options) {
   SharedMemorySettings s;
-  s.groups = static_cast<int>(options.integer("groups", 1, 1, 100'000));
+  s.groups = static_cast<int>(options.integer("groups", 1, 0, 100'000));
   if (options.choice("add", "racing", {"racing", "atomic"}) == "atomic") s.add = RacingWeights::Add::atomic;
   s.token_every = options.integer("token_every", s.token_every, 1, 1'000'000);
   return std::make_unique<SharedMemoryKind>(s);
@@ -142,7 +153,7 @@ std::unique_ptr<const ExchangeKind> make_shared_memory(OptionReader& options) {
 ExchangePart shared_memory() {
   return {{"shared_memory",
            "one memory, written without locks",
-           {{"groups", "1", "of cores with a copy each, that pass a token"},
+           {{"groups", "1", "of workers with a copy each, that pass a token; 0: one on each NUMA node, on its cores"},
             {"token_every", "4", "updates of a group before it passes the token"},
             {"add", "\"racing\"", "racing (updates may be lost), or atomic"}}},
           make_shared_memory};

@@ -54,7 +54,7 @@ Reached PipeDreamEngine::run(const StepRange& range) {
 void PipeDreamEngine::run_forward(const StepRange& range, std::int64_t step) {
   const double asked = world_.now();
   batch_ = &range.loader->at(static_cast<std::uint64_t>(step));
-  if (range.on_span && world_.now() - asked > 1e-4) range.on_span("wait for input", asked, world_.now());
+  if (range.on_span && world_.now() - asked > 1e-4) range.on_span({"wait for input", asked, world_.now()});
   prepare(*batch_);
   UnderWay& s = under_way(step);
   s.samples = static_cast<std::int64_t>(batch_->samples());
@@ -99,7 +99,7 @@ void PipeDreamEngine::update_stage(const StepRange& range, std::int64_t step) {
     update.fold(phase);
   }
   ++updates_;
-  watch_.span("update", began, world_.now());
+  watch_.span({"update", began, world_.now()});
 }
 
 // The last stage knows the loss of a step that it has just done; the first one is the last to have done it.

@@ -51,21 +51,40 @@ RankBytes bytes_of(const PlanLayout& layout, const StagePlans::CutGraph& cut, co
       const std::vector<int> ranks = layout.ranks_of_stage(h.stage, h.part);
       const auto ranges = shard_ranges(held_parameters(stage, table), floats, static_cast<int>(ranks.size()));
       own = ranges[static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin())].count();
-      if (spec.zero >= 3) parameters = largest_range(ranges);
+      if (spec.zero >= 3) parameters = spec.offloads_parameters() ? own : largest_range(ranges);
     }
-    bytes.parameters += parameters * sizeof(float) * static_cast<std::size_t>(1 + spec.staleness(h.stage));
-    bytes.contributions += spec.zero >= 2 ? ShardReducer::memory_bytes(layout.shards(), 0, layout.shards(), own) +
-                                                gradient_buckets(stage, table).bytes()
-                                          : StageCompute::contribution_bytes(layout, h.stage, h.part, floats);
+    const bool in_files = spec.offloads_parameters();
+    (in_files ? bytes.disk : bytes.parameters) +=
+        parameters * sizeof(float) * static_cast<std::size_t>(1 + spec.staleness(h.stage));
+    if (spec.zero >= 2) {
+      (in_files ? bytes.disk : bytes.contributions) +=
+          ShardReducer::memory_bytes(layout.shards(), 0, layout.shards(), own);
+      bytes.contributions += gradient_buckets(stage, table).bytes();
+    } else {
+      bytes.contributions += StageCompute::contribution_bytes(layout, h.stage, h.part, floats);
+    }
     (spec.offload.empty() ? bytes.state : bytes.disk) += slots * own * sizeof(float);
     bytes.activations +=
-        plan.memory.kept_bytes *
-        static_cast<std::size_t>(live[position][static_cast<std::size_t>(layout.checked_stage(h.stage, h.part))]);
+        plan.memory.kept_bytes * static_cast<std::size_t>(layout.places(
+                                     live[position][static_cast<std::size_t>(layout.checked_stage(h.stage, h.part))]));
     arena = std::max(arena, plan.memory.arena_bytes);
   }
   bytes.activations += arena;
   bytes.messages = StageMessages::buffer_bytes(layout, cut.placed.messages);
   return bytes;
+}
+
+// To other ranks, for all of its micro-batches.
+double sent_in_a_step(const PlanLayout& layout, const std::vector<StageMessage>& messages, int rank) {
+  double sent = 0;
+  const int replica = layout.replica_of(rank);
+  for (const HostedStage& h : layout.hosted(rank))
+    for (const StageMessage& m : messages) {
+      if (m.from != h.stage || m.from_part != h.part) continue;
+      for (int shard = h.shards.first; shard < h.shards.last; shard += h.shards.stride)
+        if (layout.rank_of(replica, layout.line_of(shard), m.to, m.to_part) != rank) sent += m.bytes;
+    }
+  return sent;
 }
 
 }  // namespace
@@ -113,6 +132,7 @@ PlanView view_plan(const models::Model& model, const PlanLayout& layout, std::in
     const ScheduleCheck check =
         check_schedule(layout.checked_schedule(layout.replica_of(rank)), layout.checked_messages(view.messages));
     view.ranks.push_back(bytes_of(layout, cut, check.live, rank, slots));
+    view.sent.push_back(sent_in_a_step(layout, view.messages, rank));
     if (layout.plan().evaluate == "all")
       view.ranks.back().model = whole;
     else if (rank == 0)

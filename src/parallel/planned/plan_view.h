@@ -41,6 +41,7 @@ struct StageView {
 struct PlanView {
   std::vector<StageView> stages;
   std::vector<RankBytes> ranks;
+  std::vector<double> sent;  // by rank: bytes of messages of stages and their parts that it sends in a step
   std::vector<StageMessage> messages;
   Replay schedule;  // of the first replica, in units of a forward pass of the slowest stage
 };

@@ -29,7 +29,8 @@ PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
       layout_(*s.plan, s.shards),
       on_all_(s.plan->evaluate == "all"),
       table_(table_of(*s.model)),
-      plans_(*s.model, layout_, s.largest_shard),
+      plans_(*s.model, layout_, s.largest_shard,
+             [model = s.model](std::int64_t rows) { return model->of_length(rows); }),
       hosted_(layout_.hosted(world_.rank())),
       losses_(static_cast<std::size_t>(s.shards)),
       stops_(static_cast<std::size_t>(world_.size())),
@@ -54,7 +55,8 @@ PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
   for (Rank r = 0; r < world_.size(); ++r) {
     with_losses.push_back({0, 0});
     for (const HostedStage& h : layout_.hosted(r))
-      if (h.stage == layout_.stages() - 1 && h.part == 0) with_losses.back() = h.shards;
+      if (h.stage == layout_.stages() - 1 && h.part == 0 && (r == 0 || !s.plan->frees_tasks()))
+        with_losses.back() = h.shards;
   }
   loss_gather_ = std::make_unique<LossGather>(team, std::move(with_losses));
 }
@@ -72,12 +74,14 @@ void PlannedEngine::make_stages(const StagePlans::CutGraph& largest) {
         world_, plans_,
         StageCompute::Settings{.hosted = h,
                                .shards = settings_.shards,
-                               .live = check.live[static_cast<std::size_t>(position)]
-                                                 [static_cast<std::size_t>(layout_.checked_stage(h.stage, h.part))],
+                               .live = layout_.places(check.live[static_cast<std::size_t>(
+                                   position)][static_cast<std::size_t>(layout_.checked_stage(h.stage, h.part))]),
                                .splits_weights = layout_.splits_weights(),
                                .saved_versions = layout_.plan().staleness(h.stage),
                                .zero = layout_.plan().zero,
                                .offload = layout_.plan().offload,
+                               .offloads_parameters = layout_.plan().offloads_parameters(),
+                               .sums_outside = layout_.plan().sums_outside(),
                                .seed = settings_.seed,
                                .fields = settings_.fields,
                                .order = layout_.order_of(world_.rank(), h.stage)},
@@ -152,14 +156,14 @@ StepResult PlannedEngine::compute(std::uint64_t step, const data::Batch& batch, 
   world_.set_status("the exchange of gradients");
   stops_[static_cast<std::size_t>(world_.rank())] = {asks_to_stop};
   messages_->drain();  // ranks that wait at a barrier send nothing
-  loss_gather_->run(losses_, stops_);
+  share_losses();
   double loss = 0, correct = 0;
   for (const ShardLoss& l : losses_) loss += l.loss;
   for (const ShardLoss& l : losses_) correct += l.correct;
   if (!std::isfinite(loss)) explain(step);
   sum_over_ranks();
   const double summed = world_.now();
-  watch_.span("sum over ranks", computed, summed);
+  watch_.span({"sum over ranks", computed, summed, true});
   waits_.end(summed - computed, times_);
 
   const auto samples = static_cast<std::int64_t>(batch.samples());
@@ -177,7 +181,7 @@ void PlannedEngine::finish_step(std::uint64_t step, double lr) {
   update(step, lr);
   for (const auto& stage : stages_) stage->gather_parameters();
   whole_->copy_shared(shared_weights_, parameters_of);
-  watch_.span("update", began, world_.now());
+  watch_.span({"update", began, world_.now()});
   waits_.end(world_.now() - began, times_);
 }
 
@@ -209,29 +213,42 @@ void PlannedEngine::prepare(const data::Batch& batch) {
 // The rank's list, from top to bottom.
 void PlannedEngine::run_tasks(std::uint64_t step, const data::Batch& batch, std::uint64_t seed, double slowness) {
   const ShardRange own = layout_.shards_of_replica(layout_.replica_of(world_.rank()));
-  StepContext context{.seed = seed, .step = static_cast<std::uint32_t>(step), .communicator = messages_.get()};
-  const auto samples = static_cast<double>(batch.samples());
-  context.loss_scale = static_cast<float>(1.0 / (samples * static_cast<double>(loss_terms_)));
   for (const StageTask& task : layout_.list(world_.rank())) {
     const int shard = own.first + task.micro_batch * own.stride;
     const auto count = static_cast<std::int64_t>(batch.samples_of(static_cast<std::uint64_t>(shard)).count);
-    context.shard = static_cast<std::uint32_t>(shard);
-    context.share = static_cast<float>(static_cast<double>(count) / samples);
-    run_task(task, count, batch, context, slowness);
+    run_task(task, count, batch, context_of(shard, step, batch, seed), slowness);
   }
 }
 
-void PlannedEngine::run_task(const StageTask& task, std::int64_t samples, const data::Batch& batch,
+void PlannedEngine::run_micro_batch(int shard, std::uint64_t step, const data::Batch& batch, std::uint64_t seed,
+                                    double slowness) {
+  const auto count = static_cast<std::int64_t>(batch.samples_of(static_cast<std::uint64_t>(shard)).count);
+  for (const Pass pass : {Pass::forward, Pass::backward})
+    run_task({pass, 0, shard}, count, batch, context_of(shard, step, batch, seed), slowness);
+}
+
+StepContext PlannedEngine::context_of(int shard, std::uint64_t step, const data::Batch& batch,
+                                      std::uint64_t seed) const {
+  const auto samples = static_cast<double>(batch.samples());
+  const auto count = static_cast<double>(batch.samples_of(static_cast<std::uint64_t>(shard)).count);
+  StepContext context{.seed = seed, .step = static_cast<std::uint32_t>(step), .communicator = messages_.get()};
+  context.loss_scale = static_cast<float>(1.0 / (samples * static_cast<double>(loss_terms_)));
+  context.shard = static_cast<std::uint32_t>(shard);
+  context.share = static_cast<float>(count / samples);
+  return context;
+}
+
+void PlannedEngine::run_task(const StageTask& task, MicroBatchSize size, const data::Batch& batch,
                              const StepContext& context, double slowness, std::int64_t version) {
   const auto shard = static_cast<int>(context.shard);
   std::array<char, 64> status;
   const auto end = fmt::format_to_n(status.data(), status.size(), "{} of stage {}, micro-batch {}", name_of(task.pass),
                                     task.stage, shard);
   world_.set_status({status.data(), std::min(end.size, status.size())});
-  if (samples > 0) messages_->use(plans_.at(samples).placed.messages);
+  if (size.samples > 0) messages_->use(plans_.at(size).placed.messages);
   const double began = world_.now();
-  stage_of(task.stage, shard).run(task, samples, batch, context, losses_, watch_, slowness, version);
-  if (watch_.on_task) watch_.on_task(name_of(task.pass), task.stage, shard, began, world_.now());
+  stage_of(task.stage, shard).run(task, size, batch, context, losses_, watch_, slowness, version);
+  if (watch_.on_task) watch_.on_task({task.pass, task.stage, shard}, began, world_.now());
 }
 
 StageCompute& PlannedEngine::stage_of(int stage, int shard) {
@@ -273,6 +290,15 @@ void PlannedEngine::explain(std::uint64_t step) {
 void PlannedEngine::read_model() {
   whole_->collect(WholeModel::What::parameters, model_, parameters_of);
   if (on_all_) team_.broadcast(std::as_writable_bytes(model_));
+}
+
+// Replicas of a stage, besides the copies of the whole model that were made from one of them. With zero=3 nobody has
+// what another one has.
+std::vector<HeldWeights> PlannedEngine::held_weights() {
+  std::vector<HeldWeights> held = LockStepEngine::held_weights();
+  if (layout_.plan().zero < 3)
+    for (const auto& stage : stages_) held.push_back({stage->stage(), stage->part(), stage->parameters()});
+  return held;
 }
 
 std::vector<StateSpan> PlannedEngine::state() {
@@ -344,6 +370,9 @@ std::vector<Figure> PlannedEngine::figures() {
   std::vector<Figure> figures;
   for (const RankBytes& rank : team_.all_gather_struct(bytes()))
     figures.emplace_back(fmt::format("bytes_rank_{}", figures.size()), static_cast<double>(rank.all()));
+  int rank = 0;
+  for (const double sent : team_.all_gather_struct(messages_->sent()))
+    figures.emplace_back(fmt::format("stage_bytes_sent_rank_{}", rank++), sent);
   return figures;
 }
 

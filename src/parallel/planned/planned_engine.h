@@ -35,6 +35,7 @@ class PlannedEngine : public LockStepEngine {
   std::span<float> model() override { return model_; }
   bool model_is_everywhere() const override { return on_all_; }
   void read_model() override;
+  std::vector<HeldWeights> held_weights() override;
 
   std::vector<StateSpan> state() override;
   void gather() override;
@@ -68,10 +69,14 @@ class PlannedEngine : public LockStepEngine {
   void make_groups();
   void make_model();
   void prepare(const data::Batch& batch);
-  void run_tasks(std::uint64_t step, const data::Batch& batch, std::uint64_t seed, double slowness);
-  void run_task(const StageTask& task, std::int64_t samples, const data::Batch& batch, const StepContext& context,
+  virtual void run_tasks(std::uint64_t step, const data::Batch& batch, std::uint64_t seed, double slowness);
+  // All passes of one micro-batch on a rank that has the whole model.
+  void run_micro_batch(int shard, std::uint64_t step, const data::Batch& batch, std::uint64_t seed, double slowness);
+  StepContext context_of(int shard, std::uint64_t step, const data::Batch& batch, std::uint64_t seed) const;
+  virtual void share_losses() { loss_gather_->run(losses_, stops_); }  // and who asks to stop
+  void run_task(const StageTask& task, MicroBatchSize size, const data::Batch& batch, const StepContext& context,
                 double slowness, std::int64_t version = -1);
-  void sum_over_ranks();
+  virtual void sum_over_ranks();
   void update(std::uint64_t step, double lr);
   [[noreturn]] void explain(std::uint64_t step);
   StageCompute& stage_of(int stage, int shard);

@@ -12,9 +12,15 @@ PlanSpec of_one_replica(PlanSpec plan) {
   return plan;
 }
 
-std::vector<Rank> ranks_from(Rank first, int count, int step) {
+std::vector<Rank> ranks_of_replica(const PlanSpec& plan, int replica) {
   std::vector<Rank> ranks;
-  for (int i = 0; i < count; ++i) ranks.push_back(first + i * step);
+  for (int place = 0; place < plan.ranks_of_replica(); ++place) ranks.push_back(plan.rank_at(replica, place));
+  return ranks;
+}
+
+std::vector<Rank> ranks_with_stage(const PlanSpec& plan, int place) {
+  std::vector<Rank> ranks;
+  for (int replica = 0; replica < plan.data; ++replica) ranks.push_back(plan.rank_at(replica, place));
   return ranks;
 }
 
@@ -32,11 +38,9 @@ SplitTrainer::SplitTrainer(const EngineSettings& s, const std::function<Optim()>
     : everyone_(everyone),
       seed_(s.seed),
       plan_(of_one_replica(*s.plan)),
-      replica_(everyone.world().rank() / plan_.ranks_of_replica()),
-      inside_(everyone, ranks_from(replica_ * plan_.ranks_of_replica(), plan_.ranks_of_replica(), 1), replica_world),
-      peers_(everyone,
-             ranks_from(everyone.world().rank() % plan_.ranks_of_replica(), s.plan->data, plan_.ranks_of_replica()),
-             stage_world),
+      replica_(s.plan->replica_of(everyone.world().rank())),
+      inside_(everyone, ranks_of_replica(*s.plan, replica_), replica_world),
+      peers_(everyone, ranks_with_stage(*s.plan, s.plan->place_of(everyone.world().rank())), stage_world),
       engine_(with(s, plan_, make_optim), inside_.team()),
       stage_(engine_.only_stage()),
       segments_(engine_.segments_here()) {}
@@ -77,6 +81,16 @@ void SplitTrainer::send_buckets(std::size_t least_bytes, std::function<void(std:
 }
 
 std::vector<Range> SplitTrainer::reading_order() { return echelon::reading_order(stage_.graph(), table()); }
+
+std::vector<ForwardNode> SplitTrainer::time_forward() {
+  std::vector<ForwardNode> list;
+  for (const Range& r : reading_order()) {
+    ForwardNode node{.reads = {r}};
+    if (!list.empty()) node.after.push_back(list.size() - 1);
+    list.push_back(std::move(node));
+  }
+  return list;
+}
 
 std::vector<StateSpan> SplitTrainer::state() {
   std::vector<StateSpan> all;

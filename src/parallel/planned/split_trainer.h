@@ -52,6 +52,7 @@ class SplitTrainer final : public ReplicaTrainer {
   const std::vector<TrainedSpan>& segments() const override { return segments_; }
   std::vector<ThinProduct> thin_products() override { return {}; }
   std::vector<Range> reading_order() override;
+  std::vector<ForwardNode> time_forward() override;
   const ParameterTable& table() const override { return stage_.table(); }
   std::span<float> parameters() override { return stage_.parameters(); }
   std::vector<StateSpan> state() override;

@@ -37,7 +37,10 @@ void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Grou
   ranges_ = ranges;
   own_ = settings_.zero > 0 ? ranges[static_cast<std::size_t>(group.index())] : Range{0, table_.floats()};
   // What ranks read from each other lies in memory that all of them see, where there is any.
-  if (settings_.zero > 0) {
+  if (settings_.offloads_parameters) {
+    parameters_ = allocated_parameters_ =
+        files_.emplace_back(settings_.offload, own_.count() * sizeof(float)).as<float>();
+  } else if (settings_.zero > 0) {
     allocated_parameters_ = group.allocate_span<float>(settings_.zero >= 3 ? largest_range(ranges) : table_.floats());
     parameters_ = allocated_parameters_.first(settings_.zero >= 3 ? own_.count() : table_.floats());
   } else {
@@ -47,8 +50,11 @@ void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Grou
   fill_parameters();
   for (int i = 0; i < settings_.saved_versions; ++i) saved_.emplace_back(table_.floats() * sizeof(float));
   if (settings_.zero >= 2) {
-    contribution_memory_ = Buffer(ShardReducer::memory_bytes(settings_.shards, 0, settings_.shards, own_.count()));
-    contributions_ = contribution_memory_.as<std::byte>();
+    const std::size_t bytes = ShardReducer::memory_bytes(settings_.shards, 0, settings_.shards, own_.count());
+    if (settings_.offloads_parameters)
+      contributions_ = files_.emplace_back(settings_.offload, bytes).as<std::byte>();
+    else
+      contributions_ = (contribution_memory_ = Buffer(bytes)).as<std::byte>();
     reducer_ = std::make_unique<ShardReducer>(settings_.shards, 0, settings_.shards, own_.count(), contributions_);
     const GradientBuckets buckets = gradient_buckets(plan(plans_.largest_shard()), table_);
     bucket_bytes_ = buckets.bytes();
@@ -57,14 +63,17 @@ void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Grou
         StateExchange::Shares{.table = &table_,
                               .ranges = ranges,
                               .parameters = settings_.zero >= 3 ? parameters_ : std::span<float>{},
-                              .allocated = settings_.zero >= 3 ? allocated_parameters_ : std::span<float>{},
+                              .allocated = settings_.zero >= 3 && !settings_.offloads_parameters ? allocated_parameters_
+                                                                                                 : std::span<float>{},
+                              .in_files = settings_.offloads_parameters,
                               .sums = reducer_.get(),
                               .buckets = buckets,
                               .stage = stage()});
   } else {
     contributions_ = group.allocate(contribution_bytes(plans_.layout(), stage(), part(), table_.floats()));
-    reducer_ = std::make_unique<ShardReducer>(settings_.shards, shards().first, shards().last, table_.floats(),
-                                              contributions_, settings_.order);
+    const ShardRange summed = settings_.sums_outside ? ShardRange{0, 1} : shards();
+    reducer_ = std::make_unique<ShardReducer>(settings_.sums_outside ? 1 : settings_.shards, summed.first, summed.last,
+                                              table_.floats(), contributions_, settings_.order);
   }
   const auto within = [&](std::span<float> flat, std::size_t first) {
     return flat.subspan(own_.begin - first, own_.count());
@@ -77,6 +86,7 @@ void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Grou
 
 // The most that any of the ranks that have the stage needs, so that all can allocate as much.
 std::size_t StageCompute::contribution_bytes(const PlanLayout& layout, int stage, int part, std::size_t floats) {
+  if (layout.plan().sums_outside()) return ShardReducer::memory_bytes(1, 0, 1, floats);
   std::size_t most = 0;
   for (const int rank : layout.ranks_of_stage(stage, part))
     for (const HostedStage& h : layout.hosted(rank))
@@ -101,7 +111,7 @@ void StageCompute::fill_parameters() {
 
 std::span<std::byte> StageCompute::memory_for_state(std::size_t bytes) {
   if (settings_.offload.empty()) return state_memory_.emplace_back(bytes).as<std::byte>();
-  return state_files_.emplace_back(settings_.offload, bytes).as<std::byte>();
+  return files_.emplace_back(settings_.offload, bytes).as<std::byte>();
 }
 
 void StageCompute::sum_over_ranks() {
@@ -123,7 +133,7 @@ void StageCompute::gather_parameters() {
   all_gather(*group_, typed_span(parameters_), ranges_, "of a stage's parameters");
 }
 
-const StagePlan& StageCompute::plan(std::int64_t samples) const { return plans_.at(samples).of(stage(), part()); }
+const StagePlan& StageCompute::plan(MicroBatchSize size) const { return plans_.at(size).of(stage(), part()); }
 
 const Graph& StageCompute::graph() const { return plan(plans_.largest_shard()).plan.graph; }
 
@@ -143,20 +153,24 @@ void StageCompute::save_version(std::int64_t version) {
   std::ranges::copy(parameters_, saved_[static_cast<std::size_t>(version) % saved_.size()].as<float>().begin());
 }
 
+bool StageCompute::ends_pass(const StageTask& task) const {
+  return task.segment + 1 == segments_of(plans_.layout().plan().segments, task.stage, task.pass);
+}
+
 StageCompute::Place& StageCompute::place_of(const StageTask& task) {
-  const int wanted = task.pass == Pass::forward ? -1 : task.micro_batch;
+  const int wanted = task.pass == Pass::forward && task.segment == 0 ? -1 : task.micro_batch;
   const auto it = std::ranges::find(places_, wanted, &Place::micro_batch);
   invariant(it != places_.end(), "as many places as the schedule keeps micro-batches alive");
-  it->micro_batch = task.pass == last_pass() ? -1 : task.micro_batch;
+  it->micro_batch = task.pass == last_pass() && ends_pass(task) ? -1 : task.micro_batch;
   return *it;
 }
 
 // A place's executors share its memory: one can go on with what another began, on other weights.
-Executor& StageCompute::executor(Place& place, std::int64_t samples, std::int64_t version) {
+Executor& StageCompute::executor(Place& place, MicroBatchSize size, std::int64_t version) {
   const std::int64_t saved = version < 0 ? -1 : version % static_cast<std::int64_t>(saved_.size());
-  auto& slot = place.executors[{samples, saved}];
+  auto& slot = place.executors[{size, saved}];
   if (!slot) {
-    const Plan& p = plan(samples).plan;
+    const Plan& p = plan(size).plan;
     const std::span<float> weights = saved < 0 ? parameters_ : saved_[static_cast<std::size_t>(saved)].as<float>();
     slot =
         std::make_unique<Executor>(p, table_, weights, reducer_->contribution(),
@@ -165,12 +179,24 @@ Executor& StageCompute::executor(Place& place, std::int64_t samples, std::int64_
   return *slot;
 }
 
+namespace {
+
+// All of it, or the end of every sample where the graph is for shorter ones.
+void copy_field(std::span<const std::byte> field, std::size_t samples, std::span<std::byte> input) {
+  const std::size_t has = field.size() / samples, wants = input.size() / samples;
+  for (std::size_t i = 0; i < samples && wants < has; ++i)
+    std::memcpy(input.data() + i * wants, field.data() + (i + 1) * has - wants, wants);
+  if (wants >= has) std::memcpy(input.data(), field.data(), input.size());
+}
+
+}  // namespace
+
 void StageCompute::load(Executor& e, const data::Batch& batch, int shard) {
   const auto s = static_cast<std::uint64_t>(shard);
   for (std::size_t f = 0; f < settings_.fields.size(); ++f) {
     const auto it = e.inputs().find(settings_.fields[f].name);
     if (it == e.inputs().end()) continue;
-    std::memcpy(it->second.data(), batch.field(s, f).data(), it->second.size());
+    copy_field(batch.field(s, f), static_cast<std::size_t>(batch.samples_of(s).count), it->second);
   }
   if (carries_.empty()) return;
   std::size_t at = 0;
@@ -189,11 +215,11 @@ void StageCompute::save_carries(const Executor& e, int shard) {
 }
 
 // Waits for other stages take as long as they take; what is sent has been computed, also in simulated time.
-void StageCompute::run_nodes(Executor& e, const StagePlan& p, Pass pass, const StepContext& context, const Watch& watch,
-                             double slowness) {
+void StageCompute::run_nodes(Executor& e, const StagePlan& p, Range nodes, const StepContext& context,
+                             const Watch& watch, double slowness) {
   using Kind = StagePlan::NodeInfo::Kind;
   slow_down_.begin();
-  for (std::size_t n = p.first(pass); n < p.last(pass); ++n) {
+  for (std::size_t n = nodes.begin; n < nodes.end; ++n) {
     if (p.nodes[n].kind == Kind::sends) slow_down_.apply(slowness);
     const double begin = world_.now();
     if (!e.run_node(context, n)) continue;
@@ -219,15 +245,15 @@ void StageCompute::take_part_without_samples(Pass pass, const StepContext& conte
   }
 }
 
-void StageCompute::run(const StageTask& task, std::int64_t samples, const data::Batch& batch, StepContext context,
+void StageCompute::run(const StageTask& task, MicroBatchSize size, const data::Batch& batch, StepContext context,
                        std::span<ShardLoss> losses, const Watch& watch, double slowness, std::int64_t version) {
   if (exchange_) context.communicator = exchange_.get();
   const auto shard = static_cast<int>(context.shard);
-  if (samples > 0) {
-    Executor& e = executor(place_of(task), samples, version);
-    if (task.pass == Pass::forward) load(e, batch, shard);
-    run_nodes(e, plan(samples), task.pass, context, watch, slowness);
-    if (task.pass == Pass::forward) {
+  if (size.samples > 0) {
+    Executor& e = executor(place_of(task), size, version);
+    if (task.pass == Pass::forward && task.segment == 0) load(e, batch, shard);
+    run_nodes(e, plan(size), plan(size).nodes_of(task), context, watch, slowness);
+    if (task.pass == Pass::forward && ends_pass(task)) {
       save_carries(e, shard);
       ShardLoss& loss = losses[context.shard];
       if (e.has_output("loss")) loss.loss = *reinterpret_cast<const float*>(e.output("loss").data());
@@ -235,16 +261,17 @@ void StageCompute::run(const StageTask& task, std::int64_t samples, const data::
     }
   } else if (exchange_) {  // more shards than samples in an epoch's last batch
     take_part_without_samples(task.pass, context);
-  } else if (task.pass == last_pass()) {
+  } else if (task.pass == last_pass() && ends_pass(task)) {
     std::ranges::fill(reducer_->contribution(), 0.0f);
   }
-  if (task.pass == last_pass() && !exchange_) reducer_->fold();
+  if (task.pass == last_pass() && ends_pass(task) && !exchange_ && !settings_.sums_outside) reducer_->fold();
 }
 
 void StageCompute::add_bytes(RankBytes& bytes) const {
-  bytes.parameters += allocated_parameters_.size_bytes();
+  (settings_.offloads_parameters ? bytes.disk : bytes.parameters) += allocated_parameters_.size_bytes();
   for (const Buffer& b : saved_) bytes.parameters += b.bytes();
-  bytes.contributions += contributions_.size() + bucket_bytes_;
+  (settings_.offloads_parameters ? bytes.disk : bytes.contributions) += contributions_.size();
+  bytes.contributions += bucket_bytes_;
   for (const Update::Slot& s : update_->slots())
     (settings_.offload.empty() ? bytes.state : bytes.disk) += s.values.size_bytes();
   for (const Place& p : places_)

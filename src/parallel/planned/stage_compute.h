@@ -38,6 +38,8 @@ class StageCompute {
     int saved_versions = 0;  // of the weights, older than the newest, for passes of steps that began with them
     int zero = 0;
     std::string offload = {};  // as in PlanSpec
+    bool offloads_parameters = false;
+    bool sums_outside = false;  // whoever drives it sums up contributions
     std::uint64_t seed = 1;
     std::vector<data::Field> fields;
     std::vector<int> order = {};  // in which it gets through its shards; empty: theirs
@@ -58,7 +60,7 @@ class StageCompute {
   void save_version(std::int64_t version);
   // On a micro-batch of so many samples, which forward passes read from the batch. Losses are written by the stage that
   // has them. `version`: of the weights, one that was saved; -1: the newest.
-  void run(const StageTask& task, std::int64_t samples, const data::Batch& batch, StepContext context,
+  void run(const StageTask& task, MicroBatchSize size, const data::Batch& batch, StepContext context,
            std::span<ShardLoss> losses, const Watch& watch, double slowness, std::int64_t version = -1);
 
   int stage() const { return settings_.hosted.stage; }
@@ -73,6 +75,7 @@ class StageCompute {
 
   // What is here of the parameters and of a slot of the optimizer, and the element of the flat buffers it begins with.
   std::span<float> parameters() { return parameters_; }
+  std::span<const float> contribution() { return reducer_->contribution(); }  // of the last micro-batch
   std::span<float> gradient() { return reducer_->total(); }  // of what this rank owns, after sum_over_ranks()
   std::size_t first_parameter() const { return settings_.zero >= 3 ? own_.begin : 0; }
   std::span<float> slot(std::size_t index) const { return update_->slots()[index].values; }
@@ -81,7 +84,7 @@ class StageCompute {
   CarryStore& carries() { return carries_; }
   const Graph& graph() const;  // of the largest micro-batch
   bool reads_data() const;     // some input of the data set
-  const StagePlan& plan(std::int64_t samples) const;
+  const StagePlan& plan(MicroBatchSize size) const;
 
   // On each rank that has the stage, where they do not share its gradients.
   static std::size_t contribution_bytes(const PlanLayout& layout, int stage, int part, std::size_t floats);
@@ -91,17 +94,18 @@ class StageCompute {
   struct Place {  // for one micro-batch that is alive
     int micro_batch = -1;
     std::vector<Buffer> kept;
-    std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<Executor>> executors;  // by samples, saved weights
+    std::map<std::pair<MicroBatchSize, std::int64_t>, std::unique_ptr<Executor>> executors;  // by size, saved weights
   };
   void fill_parameters();
   std::span<std::byte> memory_for_state(std::size_t bytes);
   void take_part_without_samples(Pass pass, const StepContext& context);
   Place& place_of(const StageTask& task);
-  Executor& executor(Place& place, std::int64_t samples, std::int64_t version);
+  Executor& executor(Place& place, MicroBatchSize size, std::int64_t version);
   void load(Executor& executor, const data::Batch& batch, int shard);
   void save_carries(const Executor& executor, int shard);
   Pass last_pass() const { return settings_.splits_weights ? Pass::weights : Pass::backward; }
-  void run_nodes(Executor& executor, const StagePlan& plan, Pass pass, const StepContext& context, const Watch& watch,
+  bool ends_pass(const StageTask& task) const;
+  void run_nodes(Executor& executor, const StagePlan& plan, Range nodes, const StepContext& context, const Watch& watch,
                  double slowness);
 
   World& world_;
@@ -114,7 +118,7 @@ class StageCompute {
   Buffer parameter_memory_, contribution_memory_;
   std::vector<Buffer> saved_;  // parameters of earlier versions
   std::vector<Buffer> state_memory_;
-  std::vector<FileMemory> state_files_;
+  std::vector<FileMemory> files_;                       // where the plan keeps state, or more, on the disk
   std::span<float> parameters_, allocated_parameters_;  // what is here of them, and the memory that it lies in
   std::size_t bucket_bytes_ = 0;                        // of gradients that are shared
   std::span<std::byte> contributions_;

@@ -35,6 +35,7 @@ class StageMessages final : public Communicator {
   void drain();  // until all that was sent has arrived
 
   std::size_t bytes() const { return allocated_; }  // of all buffers
+  double sent() const { return sent_; }             // bytes, to other ranks
 
  private:
   struct Outgoing {
@@ -53,6 +54,7 @@ class StageMessages final : public Communicator {
   };
   Line& line_of(const StepContext& step) { return lines_[static_cast<std::size_t>(layout_.line_of(int(step.shard)))]; }
   Rank rank_of(int stage, int part, const StepContext& step) const;
+  bool by_micro_batch(const Outgoing& out) const;  // whether each micro-batch has a slot of its own
   Label label(int message, const StepContext& step) const;
   Channel channel(int message, const StepContext& step) const;
   void wait(Work& work, Rank peer, int stage, int part, const StepContext& step, const Label& label);
@@ -62,6 +64,7 @@ class StageMessages final : public Communicator {
   const int replica_;
   std::span<std::byte> free_;  // of the memory in common
   std::size_t allocated_ = 0;
+  double sent_ = 0;
   WaitPolicy wait_policy_;
   const std::vector<StageMessage>* messages_ = nullptr;
   std::vector<Line> lines_;

@@ -1,7 +1,10 @@
 #include "parallel/planned/stage_plans.h"
 
+#include <algorithm>
+
 #include "plan/joins.h"
 #include "plan/recompute.h"
+#include "plan/sequence.h"
 #include "plan/shard_state.h"
 
 namespace echelon {
@@ -45,37 +48,50 @@ PartCounts part_counts(const Graph& graph, const PlanLayout& layout) {
 
 }  // namespace
 
-StagePlans::StagePlans(const models::Model& model, const PlanLayout& layout, std::int64_t largest_shard)
+StagePlans::StagePlans(const models::Model& model, const PlanLayout& layout, std::int64_t largest_shard,
+                       OfLength of_length)
     : model_(model),
       layout_(layout),
       largest_shard_(largest_shard),
-      partition_(partition_of(training_graph(model, largest_shard), layout)) {}
+      partition_(partition_of(training_graph(model, largest_shard), layout)),
+      of_length_(std::move(of_length)) {}
 
-Graph StagePlans::whole(std::int64_t samples) const {
-  const Graph graph = training_graph(model_, samples);
-  return spread_sums(graph, partition_, part_counts(graph, layout_));
+Graph StagePlans::whole(MicroBatchSize size) const {
+  const auto other = size.length > 0 ? of_length_(size.length) : nullptr;
+  const Graph graph = training_graph(other ? *other : model_, size.samples);
+  const PartCounts counts = part_counts(graph, layout_);
+  return spread_sums(layout_.plan().sequence ? spread_rows(graph, partition_, counts) : graph, partition_, counts);
 }
 
-const StagePlans::CutGraph& StagePlans::prepare(std::int64_t samples, const std::vector<HostedStage>& wanted) {
-  if (const auto it = cuts_.find(samples); it != cuts_.end()) return it->second;
-  const PlanSpec& spec = layout_.plan();
+StageSegments StagePlans::segments(std::int64_t samples) const {
   const Graph graph = whole(samples);
-  CutGraph& made = cuts_[samples];
+  return segments_of_stages(graph, place_nodes(graph, partition_, part_counts(graph, layout_)), partition_.stages());
+}
+
+const StagePlans::CutGraph& StagePlans::prepare(MicroBatchSize size, const std::vector<HostedStage>& wanted) {
+  if (const auto it = cuts_.find(size); it != cuts_.end()) return it->second;
+  const PlanSpec& spec = layout_.plan();
+  const Graph graph = whole(size);
+  CutGraph& made = cuts_[size];
   made.placed = place_nodes(graph, partition_, part_counts(graph, layout_));
   for (StageMessage& m : made.placed.messages)
-    if (!m.inside_stage()) m.buffers = layout_.message_buffers();
+    m.buffers = m.inside_stage() ? layout_.buffers_inside_stage() : layout_.message_buffers();
   made.plans.resize(static_cast<std::size_t>(partition_.stages() * layout_.parts()));
   for (const HostedStage& h : wanted) {
     auto& stage = made.plans[static_cast<std::size_t>(h.stage * layout_.parts() + h.part)];
     if (stage) continue;
-    StageGraph cut = cut_stage(graph, made.placed, h.stage, h.part, layout_.splits_weights());
+    StageGraph cut = cut_stage(graph, made.placed, h.stage, h.part, layout_.splits_weights(), spec.segments);
+    const auto segments = cut.segments;  // of a plan that computes nothing again and shares nothing
     std::vector<bool> trained;
     for (const Value c : cut.graph.contributions()) trained.push_back(static_cast<bool>(c));
     cut = shard_state(recompute(std::move(cut), spec.recompute), spec.zero, spec.prefetch);
     std::vector<StagePlan::NodeInfo> nodes = describe_nodes(cut.graph);
-    stage = std::make_unique<const StagePlan>(
-        StagePlan{lay_out(std::move(cut.graph), true, std::span(cut.begin).subspan(1, 2)), cut.begin, std::move(nodes),
-                  std::move(trained)});
+    std::vector<std::size_t> parts(cut.begin.begin() + 1, cut.begin.begin() + 3);
+    for (const auto& of_pass : segments)
+      if (!of_pass.empty()) parts.insert(parts.end(), of_pass.begin() + 1, of_pass.end());
+    std::ranges::sort(parts);
+    stage = std::make_unique<const StagePlan>(StagePlan{lay_out(std::move(cut.graph), true, parts), cut.begin, segments,
+                                                        std::move(nodes), std::move(trained)});
   }
   return made;
 }

@@ -11,6 +11,7 @@
 #include "collective/peer_memory.h"
 #include "graph/op.h"
 #include "parallel/planned/shard_ranges.h"
+#include "world/os/file_memory.h"
 
 namespace echelon {
 
@@ -69,6 +70,7 @@ void StateExchange::start_gather(int parameter, std::span<std::byte> into) {
                     .type = 1,
                     .step = static_cast<std::uint16_t>(parameter),
                     .number = ++gathers_begun_};
+  if (shares_.in_files) FileMemory::will_need(own_piece(whole));
   if (sent_.size() > 32) std::erase_if(sent_, [](const Transfer& t) { return t.work.done(); });
   for (int m = 0; m < gathers_.size(); ++m) {
     const Range mine = shares_.ranges[static_cast<std::size_t>(m)], piece = overlap(whole, mine);
@@ -80,13 +82,20 @@ void StateExchange::start_gather(int parameter, std::span<std::byte> into) {
           {world_.receive(gathers_.rank_of(m), gathers_.channel(), label, place), gathers_.rank_of(m)});
       continue;
     }
-    const auto own = std::as_bytes(shares_.parameters.subspan(piece.begin - mine.begin, piece.count()));
+    const auto own = own_piece(whole);
     for (int k = 1; k < gathers_.size(); ++k) {
       const Rank to = gathers_.rank_of((m + k) % gathers_.size());
       sent_.push_back({world_.send(to, gathers_.channel(), label, own), to});
     }
-    std::ranges::copy(own, place.begin());
+    if (!shares_.in_files) std::ranges::copy(own, place.begin());
   }
+}
+
+// What this rank has of a parameter.
+std::span<const std::byte> StateExchange::own_piece(Range of_parameter) const {
+  const Range mine = own_range(), piece = overlap(of_parameter, mine);
+  if (piece.count() == 0) return {};
+  return std::as_bytes(shares_.parameters.subspan(piece.begin - mine.begin, piece.count()));
 }
 
 void StateExchange::finish_gather(int parameter, std::span<std::byte> into) {
@@ -94,6 +103,9 @@ void StateExchange::finish_gather(int parameter, std::span<std::byte> into) {
   for (Transfer& t : transfers) wait(t, "parameter", static_cast<std::size_t>(parameter));
   transfers.clear();
   const Range whole = range_of(parameter);
+  if (const auto own = own_piece(whole); shares_.in_files && !own.empty())
+    std::memcpy(into.data() + (std::max(own_range().begin, whole.begin) - whole.begin) * sizeof(float), own.data(),
+                own.size());
   for (std::size_t m = 0; m < parameters_of_.size(); ++m) {
     const Range piece = overlap(whole, shares_.ranges[m]);
     if (piece.count() > 0)

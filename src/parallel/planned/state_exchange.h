@@ -30,6 +30,7 @@ class StateExchange final : public Communicator {
     std::vector<Range> ranges;              // by member
     std::span<float> parameters = {};       // this rank's range of them, if they are shared
     std::span<float> allocated = {};        // the memory that they lie in, from the group
+    bool in_files = false;                  // they lie on the disk: what is needed soon is fetched ahead
     ShardReducer* sums = nullptr;           // of this rank's range, over all shards
     GradientBuckets buckets = {};
     int stage = 0;
@@ -64,6 +65,7 @@ class StateExchange final : public Communicator {
   };
   Range range_of(int parameter) const;
   Range own_range() const { return shares_.ranges[static_cast<std::size_t>(gradients_.index())]; }
+  std::span<const std::byte> own_piece(Range of_parameter) const;
   void wait(Transfer& transfer, const char* what, std::size_t parameter);
   void wait_for_sent(std::vector<Transfer>& sending, const char* what);
   Slot& slot_of(int bucket, int first_shard);

@@ -2,6 +2,8 @@
 // is asynchronous SGD (Downpour), and cures for its staleness are settings:
 //
 //   scale = "staleness"   the rate is divided by how many updates the gradient is late, itself included (Rudra)
+//   softsync = n          an update is of floor(workers / n) gradients, with their mean and their mean staleness
+//                         (n-softsync, Rudra); 0: of each one
 //   scale = "speed"       it is multiplied by the worker's speed relative to the others' (Jiang et al.)
 //   dc_lambda > 0         g + lambda g^2 (w - w_old), which approximates the gradient at today's weights (DC-ASGD)
 //   momentum_correction   the momentum that asynchrony brings along, (n - 1) / n, is taken off that of [rule.optim];
@@ -23,6 +25,7 @@ namespace {
 struct GradPushSettings {
   enum class Scale { none, staleness, speed } scale = Scale::none;
   double dc_lambda = 0;
+  std::int64_t softsync = 0;
   double momentum_correction = 0;
   double momentum = 0;           // with a correction: that of `optim`, which then has none itself
   std::optional<Options> optim;  // not given: the recipe's
@@ -52,7 +55,8 @@ class GradPushShared : public SharedSide {
         workers_(place.workers),
         weights_(zeros(place.start.size())),
         gradient_(zeros(place.start.size())),
-        before_(zeros(settings.momentum_correction > 0 ? place.start.size() : 0)) {
+        before_(zeros(settings.momentum_correction > 0 ? place.start.size() : 0)),
+        sum_(zeros(settings.softsync > 0 ? place.start.size() : 0)) {
     std::ranges::copy(place.start, weights().begin());
     std::ranges::copy(place.start.first(before_.as<float>().size()), before_.as<float>().begin());
     if (settings_.dc_lambda > 0)
@@ -73,6 +77,7 @@ class GradPushShared : public SharedSide {
 
   void absorb(std::span<const float> in, const PushInfo& a) override {
     const std::span<float> g = gradient_.as<float>();
+    if (settings_.softsync > 0) return collect(in, a);
     std::ranges::copy(in, g.begin());
     if (settings_.dc_lambda > 0) {
       const std::span<const float> w = weights(), old = read_[static_cast<std::size_t>(a.from)].as<float>();
@@ -80,10 +85,12 @@ class GradPushShared : public SharedSide {
       for (std::size_t i = 0; i < g.size(); ++i) g[i] += lambda * g[i] * g[i] * (w[i] - old[i]);
     }
     double lr = a.lr;  // has the worker's share in it, about 1 / n, which is what staleness does usually
-    if (settings_.scale == GradPushSettings::Scale::staleness) lr *= workers_ / static_cast<double>(1 + a.staleness);
+    if (settings_.scale == GradPushSettings::Scale::staleness) lr *= workers_ / (1 + a.staleness);
     if (settings_.scale == GradPushSettings::Scale::speed) lr *= a.speed;
     step(lr);
   }
+
+  bool waits_for_more() const override { return kept_.contributions > 0; }
 
   void was_read(Rank reader) override {
     if (settings_.dc_lambda > 0)
@@ -98,12 +105,29 @@ class GradPushShared : public SharedSide {
     for (const Update::Slot& slot : update_->slots()) all.push_back(as_state(slot.name, slot.values));
     for (std::size_t w = 0; w < read_.size(); ++w) all.push_back(as_state(fmt::format("read by {}", w), read_[w]));
     if (settings_.momentum_correction > 0) all.push_back(as_state("before", before_));
+    if (settings_.softsync > 0) all.push_back(as_state("kept gradients", sum_)), all.push_back(as_state("kept", kept_));
     all.push_back(as_state("steps", steps_));
     return all;
   }
 
  private:
   std::span<float> weights() { return weights_.as<float>(); }
+
+  // n-softsync: the gradients of an update are added up, each with its own rate and staleness.
+  void collect(std::span<const float> in, const PushInfo& a) {
+    const std::span<float> g = gradient_.as<float>(), sum = sum_.as<float>();
+    const auto count = static_cast<double>(a.contributions);
+    kernels::axpy(sum.data(), static_cast<float>(a.lr), in.data(), sum.size());  // as a relay weighs them
+    kept_.contributions += a.contributions, kept_.rates += a.lr, kept_.staleness += count * a.staleness;
+    if (kept_.contributions < std::max<std::int64_t>(1, workers_ / settings_.softsync)) return;
+    const auto all = static_cast<double>(kept_.contributions);
+    kernels::scale(g.data(), sum.data(), static_cast<float>(kept_.rates > 0 ? 1 / kept_.rates : 0), g.size());
+    double lr = kept_.rates * workers_ / all;  // the mean of what has the shares in it, about 1 / n
+    if (settings_.scale == GradPushSettings::Scale::staleness) lr /= 1 + kept_.staleness / all;
+    std::ranges::fill(sum, 0.0f);
+    kept_ = {};
+    step(lr);
+  }
 
   void step(double lr) {
     if (settings_.momentum_correction > 0) {  // w += m (w - w_before), where m may be negative
@@ -122,6 +146,11 @@ class GradPushShared : public SharedSide {
   GradPushSettings settings_;
   int workers_;
   Buffer weights_, gradient_, before_;
+  struct Kept {  // of the contributions that wait for others
+    std::int64_t contributions = 0;
+    double rates = 0, staleness = 0;  // sums
+  } kept_;
+  Buffer sum_;                // their gradients
   std::vector<Buffer> read_;  // the weights that each worker was given last
   std::unique_ptr<Update> update_;
   std::int64_t steps_ = 0;
@@ -140,7 +169,16 @@ class GradPush : public MergeRule {
             .movable = true};
   }
   // The optimizer runs at the owners, each of which has a part of the model.
-  void accepts(const Composition&, const CompositionFacts& facts, Problems& problems) const override {
+  void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
+    refuse(problems, settings_.softsync > 0 && (c.sync->traits().in_rounds || c.exchange->traits().sums),
+           "rule.softsync says how many gradients an update has where they come one by one: take exchange server with "
+           "sync async, or leave it out");
+    refuse(problems, settings_.softsync > 0 && (c.when.merges_steps() || c.exchange->traits().sites),
+           "with rule.softsync not every push is an update, and when.n_push, n_fetch, warm_start and exchange.sites "
+           "count those: leave one of them out");
+    refuse(problems, settings_.softsync > 0 && settings_.dc_lambda > 0,
+           "rule.dc_lambda corrects a gradient by its own delay, and with softsync an update has several: leave one of "
+           "them out");
     refuse(
         problems, facts.needs_norms,
         "lars and lamb need the norms of whole parameters, but servers hold parts of them: take optim.name momentum or "
@@ -174,7 +212,7 @@ void read_owners_optim(OptionReader& options, GradPushSettings& s) {
     table.problem("lr", "has no meaning: the rate is the recipe's optim.lr with its schedule; leave it out");
   const Optim optim = read_optim(table);
   table.done();
-  if (optim.rule->norm() != Rule::Norm::none || optim.clip.norm > 0)
+  if (optim.rule->norm() != Rule::Norm::none || optim.rule->preconditions() || optim.clip.norm > 0)
     options.problem("optim",
                     "needs norms of whole parameters or of the whole gradient, but servers hold parts of them: "
                     "take momentum or adam, and clip_value instead of clip_norm");
@@ -196,6 +234,7 @@ std::unique_ptr<const MergeRule> make_grad_push(OptionReader& options) {
   s.scale = scale == "staleness" ? GradPushSettings::Scale::staleness
             : scale == "speed"   ? GradPushSettings::Scale::speed
                                  : GradPushSettings::Scale::none;
+  s.softsync = options.integer("softsync", 0, 0, 1'000'000);
   s.dc_lambda = options.number("dc_lambda", 0, 0, 1e6);
   s.momentum_correction = options.number("momentum_correction", 0, 0, 1);
   if (options.has("optim"))
@@ -209,13 +248,15 @@ std::unique_ptr<const MergeRule> make_grad_push(OptionReader& options) {
 }  // namespace
 
 RulePart grad_push() {
-  return {{"grad_push",
-           "gradients go to the owner of the parameters, where an update rule applies them",
-           {{"scale", "\"none\"", "weight of a gradient: none, staleness (divided by it) or speed (of its worker)"},
-            {"dc_lambda", "0", "delay compensation: g + lambda g^2 (w_now - w_then)"},
-            {"momentum_correction", "0", "share of the asynchrony's momentum 1 - 1/n taken off that of optim"},
-            {"optim", "the recipe's [optim]", "a table: the update rule at the owner (without a rate)"}}},
-          make_grad_push};
+  return {
+      {"grad_push",
+       "gradients go to the owner of the parameters, where an update rule applies them",
+       {{"scale", "\"none\"", "weight of a gradient: none, staleness (divided by it) or speed (of its worker)"},
+        {"softsync", "0", "n: the owner updates after floor(workers / n) gradients, with their mean; 0: after each"},
+        {"dc_lambda", "0", "delay compensation: g + lambda g^2 (w_now - w_then)"},
+        {"momentum_correction", "0", "share of the asynchrony's momentum 1 - 1/n taken off that of optim"},
+        {"optim", "the recipe's [optim]", "a table: the update rule at the owner (without a rate)"}}},
+      make_grad_push};
 }
 
 }  // namespace echelon::rules

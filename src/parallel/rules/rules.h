@@ -17,5 +17,11 @@ RulePart gossip_walk();
 RulePart movement_add();
 RulePart sign_majority();
 RulePart mpca();
+RulePart krum();
+RulePart bulyan();
+RulePart trimmed_mean();
+RulePart median();
+RulePart foolsgold();
+RulePart lbfgs();
 
 }  // namespace echelon::rules

@@ -51,6 +51,7 @@ class SmaShared : public CommonWeights {  // the centre
       z[i] += mean[i] + moved;
     }
   }
+  void restart() override { std::ranges::copy(weights(), before_.as<float>().begin()); }
   std::vector<StateSpan> state() override { return {as_state("weights", weights()), as_state("before", before_)}; }
 
  private:

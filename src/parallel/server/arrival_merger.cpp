@@ -2,8 +2,11 @@
 // what it must have seen (Sync::must_have_seen) and the sync's gate lets it (Sync::make_gate).
 
 #include <algorithm>
+#include <optional>
 
+#include "parallel/server/budgeted_answers.h"
 #include "parallel/server/merger.h"
+#include "parallel/server/relay.h"
 
 namespace echelon::exchanges {
 
@@ -21,6 +24,7 @@ class ArrivalMerger : public Merger {
 
   void take(ShardKey& key, Message& message, bool seen) override;
   void check_waiting() override {
+    if (budgeted_) budgeted_->pause();
     for (ShardKey& key : core_.keys) answer_those_who_may(key);
   }
   double most_moved() const override {
@@ -39,6 +43,7 @@ class ArrivalMerger : public Merger {
     std::vector<StateSpan> all;
     for (std::size_t i = 0; i < asking_.size(); ++i)
       if (asking_[i].gate) add_states(all, fmt::format("gate {} ", core_.keys[i].number), asking_[i].gate->state());
+    if (budgeted_) add_states(all, "", budgeted_->state());
     return all;
   }
 
@@ -56,7 +61,8 @@ class ArrivalMerger : public Merger {
   ShardReplication& replication_;
   AnswerSender& answers_;
   bool gradients_, sends_unasked_;
-  std::vector<Asking> asking_;  // by key
+  std::vector<Asking> asking_;               // by key
+  std::optional<BudgetedAnswers> budgeted_;  // where fresh parameters are sent by how much they matter
 };
 
 ArrivalMerger::ArrivalMerger(const MergerParts& parts)
@@ -66,6 +72,7 @@ ArrivalMerger::ArrivalMerger(const MergerParts& parts)
       gradients_(core_.parts.rule->traits().quantity == RuleTraits::Quantity::gradient),
       sends_unasked_(core_.parts.sync->traits().sends_unasked) {
   const int workers = core_.parts.workers();
+  if (sends_unasked_ && core_.parts.order.by_magnitude) budgeted_.emplace(core_);
   for (const ShardKey& key : core_.keys)
     asking_.push_back({.wanted = std::vector<std::int64_t>(static_cast<std::size_t>(workers), -1),
                        .warm = std::vector<std::int64_t>(static_cast<std::size_t>(workers)),
@@ -93,23 +100,33 @@ void ArrivalMerger::take(ShardKey& key, Message& message, bool seen) {
 
 void ArrivalMerger::merge(ShardKey& key, const Message& message) {
   const std::span<const float> values = key.decoder->read(message);
-  const auto read = static_cast<std::int64_t>(message.head.second);
-  if (read > key.version || read < 0)
+  // A relay's sum says of how many contributions it is, and the sum of the versions that they are of.
+  const bool summed = core_.writers.reply_tag(message.from) == ServerRelay::relay_tag;
+  const std::int64_t count = summed ? message.head.clock + 1 : 1, before = core_.oldest(key);
+  const double staleness = static_cast<double>(key.version) * static_cast<double>(count) -
+                           static_cast<double>(message.head.second);  // of all of them together
+  if (staleness < 0 || count > core_.parts.workers())
     fail("rank {} has read a version of key {} that does not exist", message.from, key.number);
-  const std::int64_t staleness = key.version - read, before = core_.oldest(key);
   core_.counts.lead = std::max(core_.counts.lead, static_cast<double>(message.head.clock - before));
   replication_.before_update(key);
+  if (budgeted_) budgeted_->before_update(key);
   key.shared->absorb(values, {.from = message.from,
                               .clock = message.head.clock,
-                              .staleness = staleness,
+                              .staleness = staleness / static_cast<double>(count),
+                              .contributions = count,
                               .lr = gradients_ ? message.head.number : 0,
                               .share = gradients_ ? 1 : message.head.number,
                               .speed = core_.speeds.of(message.from)});
-  core_.counts.staleness += static_cast<double>(staleness);
-  core_.counts.contributions += 1, core_.counts.updates += 1;
-  ++key.version;
-  key.clocks[static_cast<std::size_t>(message.from)] = message.head.clock + 1;
+  core_.counts.staleness += staleness, core_.counts.contributions += static_cast<double>(count);
+  if (!key.shared->waits_for_more()) core_.counts.updates += 1, ++key.version;
+  std::int64_t& clock = key.clocks[static_cast<std::size_t>(message.from)];
+  clock = summed ? clock + count : message.head.clock + 1;
   replication_.after_update(key);
+  if (budgeted_) {
+    budgeted_->after_update(key);
+    budgeted_->for_each_that_goes([&](ShardKey& k, Rank to) { answer(k, to, answers_.encoded(k)); });
+    return;
+  }
   if (!sends_unasked_ || core_.oldest(key) == before) return;
   const std::span<const std::byte> bytes = answers_.encoded(key);
   for (const Address& a : core_.writers.list()) answer(key, a.rank, bytes);
@@ -134,7 +151,7 @@ bool ArrivalMerger::may_answer(const ShardKey& key, Rank worker) {
   const auto r = static_cast<std::size_t>(worker);
   const bool first_trains = !core_.writers.is_gone(core_.writers.list().front().rank);
   const bool warmed = ask.warm[r] > 0 && (key.version >= ask.warm[r] || !first_trains);
-  const bool asked = ask.wanted[r] >= 0 && core_.oldest(key) >= ask.wanted[r] && !replication_.holds_answers();
+  const bool asked = ask.wanted[r] >= 0 && core_.oldest(key) >= ask.wanted[r] && !replication_.holds_answers(key);
   if (!warmed && !asked) return false;
   if (!ask.gate) return true;
   return ask.gate->may_answer(worker, {core_.writers.present(), key.clocks}, key.shared->model());
@@ -142,6 +159,7 @@ bool ArrivalMerger::may_answer(const ShardKey& key, Rank worker) {
 
 void ArrivalMerger::answer(ShardKey& key, Rank worker, std::span<const std::byte> bytes) {
   if (AnswerGate* gate = asking(key).gate.get()) gate->was_answered(worker, key.shared->model());
+  if (budgeted_) budgeted_->sent(key, worker);
   answers_.send(key, worker, core_.oldest(key), bytes);
 }
 

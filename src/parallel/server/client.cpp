@@ -20,7 +20,7 @@ ServerClient::ServerClient(const ServerSettings& settings, ExchangeParts parts)
       copy_(map_.keys.size()),
       replication_(make_worker_replication(settings_, parts_, map_, copy_)),
       inbox_({parts_, map_, *worker_, codecs_, copy_, *replication_}),
-      pusher_({settings_, parts_, map_.keys, *worker_, codecs_}, copy_, *replication_),
+      pusher_({settings_, parts_, map_.keys, *worker_, codecs_, map_.bandwidth}, copy_, *replication_),
       servers_(settings_, parts_, map_) {
   inbox_.latecomer = [this](std::uint32_t key) { return servers_.latecomer(key, replication_->answerer(key)); };
   inbox_.on_answer = [this](std::uint32_t key, const MessageHeader& head) {
@@ -32,6 +32,7 @@ ServerClient::ServerClient(const ServerSettings& settings, ExchangeParts parts)
 }
 
 void ServerClient::before_step(const StepInfo& info) {
+  if (settings_.racing) parts_.trainer->hooks().race_rate = info.lr * info.share;
   pusher_.begin_step(info);
   if (parts_.when.warm_start > 0 && warm_ == 0) {  // the others begin with what the first worker has made
     if (parts_.rank() != 0) inbox_.wait_for_warm_start(parts_.when.warm_start);
@@ -39,7 +40,9 @@ void ServerClient::before_step(const StepInfo& info) {
   }
   if (sync_.sends_unasked) {
     inbox_.take_arrived();
-    inbox_.wait_until_seen(parts_.sync->must_have_seen(info.clock));
+    const std::int64_t needed = parts_.sync->must_have_seen(info.clock);
+    if (parts_.order.by_magnitude) pusher_.ask_for_old(needed, info.clock);  // a server may have had no room for it
+    inbox_.wait_until_seen(needed);
   }
   if (!overlap_) return;
   begin_asking(info);
@@ -59,6 +62,10 @@ double ServerClient::exchange(const StepInfo& info) {
   missed_ = 0;
   if (parts_.sync->steps_without_answer() > 0) return exchange_softly(info);
   if (sync_.sends_unasked) own_steps_.begin(parts_.view().weights);
+  if (settings_.cache) {  // answered after the worker's own step, which the answers have in them
+    inbox_.expect_answers(pusher_.push_cached(info));
+    return info.share;
+  }
   const std::int64_t round = copy_.round();
   if (overlap_)
     overlap_->end();
@@ -89,6 +96,7 @@ double ServerClient::exchange_softly(const StepInfo& info) {
 }
 
 void ServerClient::after_step(const StepInfo& info) {
+  if (settings_.cache) inbox_.wait_for_answers();
   if (sync_.sends_unasked) own_steps_.end(info.clock, parts_.view().weights);
 }
 

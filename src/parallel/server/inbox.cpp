@@ -24,6 +24,11 @@ void WorkerInbox::expect_answers() {
   std::ranges::fill(due_, 1);
 }
 
+void WorkerInbox::expect_answers(std::span<const std::uint32_t> keys) {
+  answers_due_ = static_cast<int>(keys.size());
+  for (const std::uint32_t k : keys) due_[k] = 1;
+}
+
 void WorkerInbox::take_arrived() {
   Message message;
   while (parts_.mailbox->try_take(Exchange::worker_tag, message)) take(message);

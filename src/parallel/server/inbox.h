@@ -30,6 +30,7 @@ class WorkerInbox {
   std::function<Rank(std::uint32_t key)> latecomer;
 
   void expect_answers();  // one about every key
+  void expect_answers(std::span<const std::uint32_t> keys);
   bool expects_answers() const { return answers_due_ > 0; }
   void take_arrived();      // never waits
   void take_next();         // waits for one message

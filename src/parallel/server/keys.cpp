@@ -3,10 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/random.h"
+
+#include "parallel/exchanges/measured_link.h"
 #include "parallel/server/relay.h"
 #include "parallel/server/sites.h"
+#include "parallel/server/transfer_order.h"
 
 namespace echelon::exchanges {
+
+namespace {
+constexpr int ring_segments = 64;
+}  // namespace
 
 int server_count(const ServerSettings& s, int workers) {
   return s.servers == 0 ? workers : std::min(s.servers, workers);
@@ -33,25 +41,65 @@ std::vector<Range> owners_of_parameters(std::span<const std::size_t> offsets, st
   return ranges;
 }
 
+std::vector<int> ring_servers(int servers, int places, int segments) {
+  const auto point = [](const char* of, int a, int b) {
+    return Stream({.seed = 1,
+                   .step = static_cast<std::uint32_t>(a),
+                   .shard = static_cast<std::uint32_t>(b),
+                   .layer = stream_layer(of)})
+        .bits(0);
+  };
+  std::vector<std::pair<std::uint32_t, int>> ring;
+  for (int server = 0; server < servers; ++server)
+    for (int place = 0; place < places; ++place) ring.emplace_back(point("server", server, place), server);
+  std::ranges::sort(ring);
+  std::vector<int> list;
+  for (int segment = 0; segment < segments; ++segment) {
+    const auto next = std::ranges::lower_bound(ring, std::pair{point("segment", segment, 0), 0});
+    list.push_back(next == ring.end() ? ring.front().second : next->second);
+  }
+  return list;
+}
+
+namespace {
+
+// The ranges that each server has, in order.
+std::vector<std::vector<Range>> ranges_of_servers(const ServerSettings& s, const KeyQuery& c, int servers) {
+  std::vector<std::vector<Range>> ranges(static_cast<std::size_t>(servers));
+  if (s.factors) {
+    const std::vector<Range> whole = owners_of_parameters(c.tensors, c.floats, servers);
+    for (std::size_t i = 0; i < ranges.size(); ++i) ranges[i] = {whole[i]};
+  } else if (s.ring > 0) {  // as many segments for any number of servers, so that most stay when one comes or goes
+    const std::vector<int> owner = ring_servers(servers, s.ring, ring_segments);
+    for (int i = 0; i < ring_segments; ++i)
+      ranges[static_cast<std::size_t>(owner[static_cast<std::size_t>(i)])].push_back(
+          part_of(i, ring_segments, c.floats, 16));
+  } else {
+    for (int i = 0; i < servers; ++i) ranges[static_cast<std::size_t>(i)] = {part_of(i, servers, c.floats, 16)};
+  }
+  return ranges;
+}
+
+}  // namespace
+
 std::vector<Key> cut_into_keys(const ServerSettings& s, const KeyQuery& c) {
   std::vector<Key> keys;
   const int servers = server_count(s, c.workers);
   const bool slices = c.order.cuts_slices;
   const std::size_t most = slices ? std::max<std::size_t>(c.order.bytes / sizeof(float), 16) : c.floats;
-  const std::vector<Range> whole =
-      s.factors ? owners_of_parameters(c.tensors, c.floats, servers) : std::vector<Range>{};
-  for (int i = 0; i < servers; ++i) {
-    const Range range = s.factors ? whole[static_cast<std::size_t>(i)] : part_of(i, servers, c.floats, 16);
-    const Rank rank = rank_of_server(s, i, c.workers);
-    for (std::size_t at = range.begin; at < range.end;) {
-      std::size_t end = std::min(at + most, range.end);
-      if (!s.planned && !slices)
-        if (const auto next = std::ranges::upper_bound(c.tensors, at); next != c.tensors.end())
-          end = std::min(end, *next);
-      keys.push_back({{at, end}, rank});
-      at = end;
+  const std::vector<std::vector<Range>> ranges = ranges_of_servers(s, c, servers);
+  for (int i = 0; i < servers; ++i)
+    for (const Range range : ranges[static_cast<std::size_t>(i)]) {
+      const Rank rank = rank_of_server(s, i, c.workers);
+      for (std::size_t at = range.begin; at < range.end;) {
+        std::size_t end = std::min(at + most, range.end);
+        if (!s.planned && !slices)
+          if (const auto next = std::ranges::upper_bound(c.tensors, at); next != c.tensors.end())
+            end = std::min(end, *next);
+        keys.push_back({{at, end}, rank});
+        at = end;
+      }
     }
-  }
   return keys;
 }
 
@@ -102,7 +150,8 @@ ServerMap make_server_map(const ServerSettings& s, const ExchangeParts& parts) {
   map.writers = writers_of_run(s, parts, map.sites);
   for (const Key& key : map.keys)
     map.push_to.push_back(ServerRelay::entry_address(s.overlay, parts.rank(), key.server, hosts));
-  map.read_order = parts.trainer->reading_order();
+  if (parts.order.by_magnitude && parts.workers() > 1) map.bandwidth = measure_link(parts).bandwidth;
+  map.read_order = parts.order.by_times ? measured_order(parts) : parts.trainer->reading_order();
   return map;
 }
 

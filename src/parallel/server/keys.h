@@ -28,6 +28,10 @@ struct KeyQuery {
 // ascend, from 0.
 std::vector<Range> owners_of_parameters(std::span<const std::size_t> offsets, std::size_t floats, int owners);
 
+// The server of each segment on a hashing ring (Li et al.'s Parameter Server): servers have `places` each on a circle,
+// and a segment belongs to the next one. A further server takes its segments from the others, who keep the rest.
+std::vector<int> ring_servers(int servers, int places, int segments);
+
 int server_count(const ServerSettings& settings, int workers);
 Rank rank_of_server(const ServerSettings& settings, int server, int workers);  // the first of its chain
 std::vector<Key> cut_into_keys(const ServerSettings& settings, const KeyQuery& c);
@@ -38,7 +42,8 @@ struct ServerMap {
   std::vector<int> sites;         // of every rank; empty: there is one
   std::vector<Address> push_to;   // by key: where this rank's worker pushes, if no server of a chain is lost
   std::vector<Address> writers;   // who push to this rank's servers, and where they are answered
-  std::vector<Range> read_order;  // in which forward reads the parameters
+  double bandwidth = 1e15;        // bytes a second of a worker's link, where the order needs to know it
+  std::vector<Range> read_order;  // in which forward reads the parameters, or wants them by measured times
 
   Range keys_of(Rank server) const;  // numbers of keys; they lie side by side
   // These keys, counted from the first of them, in the order in which forward reads them: the same on all ranks,

@@ -11,7 +11,8 @@ namespace echelon::exchanges {
 enum MessageType : std::uint16_t {
   push,  // A contribution. In rounds: `number` is its share, `second` the learning rate, as bits of a double. Else:
          // `number` is the learning rate times its share (of weights: the share), `second` the version that it
-         // was computed from, with the worker's own pushes since.
+         // was computed from, with the worker's own pushes since. Of a relay's sum `second` is the sum of these
+         // versions and `clock` the number of contributions in it, less one.
   push_answer,  // The same, and an answer is wanted that has seen what the sync says (Sync::must_have_seen).
   await,        // No contribution for this key, but the answer is wanted that `push_answer` would get.
   warm,         // An answer is wanted that has seen `clock` updates.
@@ -23,7 +24,9 @@ enum MessageType : std::uint16_t {
   flushed,
   lost,  // To a worker: this server has lost its state; `clock`: all of its chain that have (LostMembers). From a
          // worker to the first of the chain that is left: the same.
-  site_change,  // Changes of weights, from the server of another site (site_mirror.h); `clock`: how far that site is.
+  site_change,   // Changes of weights, from the server of another site (site_mirror.h); `clock`: how far that site is;
+                 // `second`: whether it was announced.
+  site_barrier,  // The same server announces a change that takes long: nobody reads the key before it is there.
 };
 
 struct Address {

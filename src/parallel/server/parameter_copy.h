@@ -22,6 +22,7 @@ class ParameterCopy {
 
   // Every worker's first so many steps are in all keys.
   std::int64_t seen() const { return std::ranges::min(seen_); }
+  std::int64_t seen(std::size_t key) const { return seen_[key]; }
   std::size_t oldest_key() const { return static_cast<std::size_t>(std::ranges::min_element(seen_) - seen_.begin()); }
 
   // The key was read at that version of the server's, with so many of the worker's own pushes in it.

@@ -1,6 +1,7 @@
 // Contributions of several steps that leave as one push: the mean of the gradients, weighted by their rates, with the
 // sum of the rates. It moves the model as far as its steps would have.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -32,7 +33,7 @@ class CollectingStage : public PushStage {
       rates_[k] += rate;
     }
   }
-  void left_over(std::vector<std::uint32_t>& keys) const override {
+  void left_over(std::vector<std::uint32_t>& keys) override {
     for (std::uint32_t k = 0; k < keys_.size(); ++k)
       if (rates_[k] > 0) keys.push_back(k);
   }
@@ -59,28 +60,39 @@ class CollectingStage : public PushStage {
   std::vector<double> rates_;  // by key: the sum of these rates
 };
 
+// All keys in every n_push-th step. With a cache each key has its own turn among n_push steps, so that traffic is even,
+// and one that nothing has changed stays where it is.
 class MergeStage : public CollectingStage {
  public:
-  explicit MergeStage(const PushParts& parts) : CollectingStage(parts), n_push_(parts.parts.when.n_push) {}
+  explicit MergeStage(const PushParts& parts)
+      : CollectingStage(parts), n_push_(parts.parts.when.n_push), cache_(parts.settings.cache) {}
   void choose(std::vector<std::uint32_t>& keys) override {
-    if (++steps_ % n_push_ != 0) keys.clear();
+    ++steps_;
+    if (!cache_ && steps_ % n_push_ != 0) keys.clear();
+    if (cache_) std::erase_if(keys, [&](std::uint32_t k) { return (steps_ + k) % n_push_ != 0 || !has_changed(k); });
   }
   std::vector<StateSpan> state() override { return {as_state("merged steps", steps_)}; }
 
  private:
+  bool has_changed(std::uint32_t key) {
+    return std::ranges::any_of(collected(key), [](float change) { return change != 0; });
+  }
+
   std::int64_t n_push_, steps_ = 0;
+  bool cache_;
 };
 
-// How much a slice matters: the size of its change relative to that of its weights.
+// How much a slice matters: the size of its change relative to that of its weights. There is room for as many bytes as
+// the order's share of the measured link has carried since the last step.
 class BudgetStage : public CollectingStage {
  public:
   BudgetStage(const PushParts& parts, std::int64_t staleness)
       : CollectingStage(parts),
+        world_(*parts.parts.world),
         weights_(parts.parts.view().weights),
-        budget_(parts.keys.size(),
-                static_cast<std::size_t>(parts.parts.order.rate * static_cast<double>(parts.parts.floats()) /
-                                         static_cast<double>(largest_key(parts.keys))),
-                staleness),
+        slice_bytes_(static_cast<double>(largest_key(parts.keys) * sizeof(float) + Mailbox::header_bytes)),
+        budget_(parts.keys.size(), staleness),
+        room_(parts.parts.order.rate * parts.bandwidth, static_cast<double>(parts.keys.size()) * slice_bytes_),
         significance_(parts.keys.size()) {}
   void choose(std::vector<std::uint32_t>& keys) override {
     for (std::size_t k = 0; k < significance_.size(); ++k) {
@@ -91,13 +103,24 @@ class BudgetStage : public CollectingStage {
       const float share = changes / sizes;
       significance_[k] = std::isfinite(share) ? share : std::numeric_limits<float>::max();  // it is compared
     }
-    keys = budget_.choose(significance_);
+    room_.advance(world_.now());
+    keys = budget_.choose(significance_, static_cast<std::size_t>(std::max(0.0, room_.bytes() / slice_bytes_)));
+    room_.spend(static_cast<double>(keys.size()) * slice_bytes_);
   }
-  std::vector<StateSpan> state() override { return {as_state("waits", budget_.waits())}; }
+  void left_over(std::vector<std::uint32_t>& keys) override {
+    CollectingStage::left_over(keys);
+    room_.stop();
+  }
+  std::vector<StateSpan> state() override {
+    return {as_state("waits", budget_.waits()), as_state("room", room_.bytes())};
+  }
 
  private:
+  World& world_;
   std::span<const float> weights_;
+  double slice_bytes_;
   SliceBudget budget_;
+  ByteBudget room_;
   std::vector<float> significance_;  // by key
 };
 

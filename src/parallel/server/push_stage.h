@@ -43,7 +43,7 @@ class PushStage {
   virtual void collect(const StepInfo&) {}                      // the gradient is complete
   virtual void choose(std::vector<std::uint32_t>& /*keys*/) {}  // leaves those that are pushed in this step
   // Adds the keys of which something was collected and not pushed, at the end of a round of steps.
-  virtual void left_over(std::vector<std::uint32_t>& /*keys*/) const {}
+  virtual void left_over(std::vector<std::uint32_t>& /*keys*/) {}
   virtual void process(Push& push) = 0;
   virtual std::vector<StateSpan> state() { return {}; }
 };
@@ -66,6 +66,7 @@ struct PushParts {
   std::span<const Key> keys;
   WorkerSide& worker;
   KeyCodecs& codecs;
+  double bandwidth;  // as ServerMap's
 };
 std::unique_ptr<PushStage> contribution_stage(const PushParts& parts);
 std::unique_ptr<PushStage> merge_stage(const PushParts& parts);

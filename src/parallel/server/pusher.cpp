@@ -12,7 +12,7 @@ Pusher::Pusher(const PushParts& stages, ParameterCopy& copy, WorkerReplication& 
       replication_(replication),
       in_rounds_(parts_.sync->traits().in_rounds),
       gradients_(parts_.rule->traits().quantity == RuleTraits::Quantity::gradient),
-      delays_slices_(parts_.order.by_magnitude),
+      own_pace_(parts_.order.by_magnitude || stages.settings.cache),
       chain_(stages),
       pushed_(keys_.size()) {}
 
@@ -26,10 +26,22 @@ void Pusher::push_step(const StepInfo& info, bool asks) {
     if (!pushed_[k]) post({.kind = await, .key = k, .clock = info.clock}, {});
 }
 
+const std::vector<std::uint32_t>& Pusher::push_cached(const StepInfo& info) {
+  const std::vector<std::uint32_t>& keys = chain_.collect(info);
+  for (const std::uint32_t k : keys) push_key(k, info, true);
+  if (!keys.empty()) end_step();
+  return keys;
+}
+
+void Pusher::ask_for_old(std::int64_t steps, std::int64_t clock) {
+  for (std::uint32_t k = 0; k < keys_.size(); ++k)
+    if (copy_.seen(k) < steps) post({.kind = await, .key = k, .clock = clock - 1}, {});
+}
+
 void Pusher::push_left_over(const StepInfo& info) {
   const std::vector<std::uint32_t>& keys = chain_.left_over();
   for (const std::uint32_t k : keys) push_key(k, info, false);
-  if (!keys.empty() && !delays_slices_) end_step();
+  if (!keys.empty() && !own_pace_) end_step();
 }
 
 void Pusher::push_key(std::uint32_t key, const StepInfo& info, bool asks) {
@@ -49,7 +61,7 @@ MessageHeader Pusher::header_of(const Push& push, bool asks) const {
     head.clock = copy_.round(), head.number = push.share, head.second = std::bit_cast<std::uint64_t>(push.rate);
   } else {
     head.clock = push.info.clock, head.number = push.rate;
-    const std::int64_t version = delays_slices_ ? copy_.version(push.key) : copy_.version_with_own(push.key);
+    const std::int64_t version = own_pace_ ? copy_.version(push.key) : copy_.version_with_own(push.key);
     head.second = static_cast<std::uint64_t>(version);
   }
   return head;

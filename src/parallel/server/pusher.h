@@ -16,8 +16,12 @@ class Pusher {
   void begin_step(const StepInfo& info) { chain_.begin_step(info); }
   // Everything that the stages let go in this step. `asks`: for answers about all keys.
   void push_step(const StepInfo& info, bool asks);
+  // The same with a cache: an answer about every key that it lets go, and no other. Good until the next call.
+  const std::vector<std::uint32_t>& push_cached(const StepInfo& info);
   // One key, as soon as its gradient is complete; after the last one of a step, `end_step`.
   void push_key(std::uint32_t key, const StepInfo& info, bool asks);
+  // Asks for the keys of which this worker's copy has not seen so many steps of everybody.
+  void ask_for_old(std::int64_t steps, std::int64_t clock);
   void end_step() { copy_.count_push(); }
   void push_left_over(const StepInfo& info);  // at the end of a round of steps
 
@@ -32,7 +36,7 @@ class Pusher {
   ParameterCopy& copy_;
   WorkerReplication& replication_;
   bool in_rounds_, gradients_;
-  bool delays_slices_;  // some keys' pushes are of several steps, so the copy is not like any version
+  bool own_pace_;  // some keys' pushes are of several steps, so the copy is not like any version
   PushChain chain_;
   std::vector<char> pushed_;  // by key, in this step
 };

@@ -98,7 +98,10 @@ void ServerRelay::take_contribution(Node& node, std::uint32_t key, Message& mess
   node.gone[child] = 0;
   if (std::ranges::find(node.in_sum, number) != node.in_sum.end())
     fail("rank {} contributed twice to one sum", message.from);
-  if (node.in_sum.empty()) std::ranges::fill(node.sum.as<float>(), 0.0f), node.shares = node.rates = 0;
+  if (node.in_sum.empty()) {
+    std::ranges::fill(node.sum.as<float>(), 0.0f);
+    node.shares = node.rates = 0, node.versions = 0, node.contributions = 0;
+  }
   if (in_rounds_)
     node.waiting[child].emplace(std::move(message));
   else
@@ -106,7 +109,7 @@ void ServerRelay::take_contribution(Node& node, std::uint32_t key, Message& mess
   node.in_sum.push_back(number);
   node.round = clock;
   const bool leaves = in_rounds_ ? is_complete(node) : node.on_its_way.empty();
-  if (leaves) send_up(node, key, in_rounds_ ? clock : node.sent);
+  if (leaves) send_up(node, key, clock);
 }
 
 void ServerRelay::add(Node& node, std::uint32_t key, const Message& message) {
@@ -129,7 +132,9 @@ void ServerRelay::add(Node& node, std::uint32_t key, const Message& message) {
     node.rates += std::bit_cast<double>(message.head.second);
   } else {
     node.rates += message.head.number;
-    node.version = node.in_sum.empty() ? message.head.second : std::min(node.version, message.head.second);
+    const Address& child = node.children[static_cast<std::size_t>(child_of(node, message))];
+    node.versions += message.head.second;
+    node.contributions += child.tag == relay_tag ? message.head.clock + 1 : 1;
   }
 }
 
@@ -174,7 +179,7 @@ void ServerRelay::send_up(Node& node, std::uint32_t key, std::int64_t clock) {
     head.number = node.shares;
     head.second = std::bit_cast<std::uint64_t>(node.rates / static_cast<double>(node.in_sum.size()));
   } else {  // the mean, weighted by the rates, moves the model with their sum as far as all of them would
-    head.number = node.rates, head.second = node.version;
+    head.number = node.rates, head.second = node.versions, head.clock = node.contributions - 1;
     if (node.rates > 0) kernels::scale(sum.data(), sum.data(), static_cast<float>(1 / node.rates), sum.size());
   }
   std::span<const std::byte> bytes = std::as_bytes(std::span<const float>(sum));
@@ -198,7 +203,7 @@ void ServerRelay::hand_down(Node& node, std::uint32_t key, const Message& messag
     parts_.mailbox->post(to.rank, head, message.payload());
   }
   node.on_its_way.clear();
-  if (!in_rounds_ && !node.in_sum.empty()) send_up(node, key, node.sent);
+  if (!in_rounds_ && !node.in_sum.empty()) send_up(node, key, node.round);
 }
 
 std::vector<StateSpan> ServerRelay::state() {

@@ -44,9 +44,10 @@ class ServerRelay {
     std::unique_ptr<Codec> decoder, encoder;
     Buffer sum;
     double shares = 0;
-    double rates = 0;                             // learning rates, added up; not in rounds: times their shares
-    std::uint64_t version = 0;                    // not in rounds: the oldest that a contribution was computed from
-    std::vector<int> in_sum;                      // children
+    double rates = 0;                // learning rates, added up; not in rounds: times their shares
+    std::uint64_t versions = 0;      // not in rounds: the sum of those that contributions were computed from
+    std::int64_t contributions = 0;  // of workers, in the sum
+    std::vector<int> in_sum;         // children
     std::vector<std::optional<Message>> waiting;  // in rounds, by child: added when all are there, always in this order
     std::vector<char> gone;                       // by child: no contribution of it will come before all have met
     std::vector<int> on_its_way;                  // those whose sum has been sent and not been answered

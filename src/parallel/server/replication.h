@@ -59,11 +59,11 @@ class ShardReplication {
   virtual ~ShardReplication() = default;
   // Every message comes here first. Its sender and type may be changed to those of the original.
   virtual Delivery receive(Message&) { return {}; }
-  virtual bool answers() const { return true; }           // this copy sends the answers
-  virtual bool repeats_answers() const { return false; }  // answers may have to be sent again
-  virtual bool holds_answers() const { return false; }    // nobody may be answered now
-  virtual bool has_the_model() const { return true; }     // this copy's model counts
-  virtual void before_update(const ShardKey&) {}          // of its shared side
+  virtual bool answers() const { return true; }                        // this copy sends the answers
+  virtual bool repeats_answers() const { return false; }               // answers may have to be sent again
+  virtual bool holds_answers(const ShardKey&) const { return false; }  // nobody may be answered about that key now
+  virtual bool has_the_model() const { return true; }                  // this copy's model counts
+  virtual void before_update(const ShardKey&) {}                       // of its shared side
   virtual void after_update(ShardKey&) {}
   virtual void writer_left() {}
   virtual Rank latecomer() const { return -1; }  // whom `holds_answers` waits for

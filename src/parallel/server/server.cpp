@@ -31,6 +31,7 @@ class ServerKind : public ExchangeKind {
             .merges_steps = true,
             .sums_on_the_way = !settings_.is_flat(),
             .no_own_gradient = settings_.factors,
+            .cores_race = settings_.racing,
             .sites = settings_.has_sites()};
   }
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override;
@@ -57,6 +58,11 @@ class ServerKind : public ExchangeKind {
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<ServerClient>(settings_, std::move(parts));
   }
+  std::string messages_text() const override {
+    return "4 (n-1) for each key (what a server has; a tensor of it with planned = false; a slice of it where the "
+           "order "
+           "has slices): a header and numbers, both ways";
+  }
   std::string traffic_text() const override {
     return "2 (n-1) W: every worker sends all servers their parts and gets answers, but for those on its own rank "
            "(with when.n_push and n_fetch only every so many steps; ssp: an answer at most every `staleness` steps "
@@ -79,12 +85,12 @@ class ServerKind : public ExchangeKind {
       sum = levels * sum;
     }
     const bool uneven = settings_.factors && c.batch % static_cast<std::size_t>(c.workers) != 0;
-    sum.at_most =
-        sum.at_most || sync.varies_traffic || merges || uneven || settings_.filters.any() || c.order.by_magnitude;
+    sum.at_most = sum.at_most || sync.varies_traffic || merges || uneven || settings_.cache ||
+                  settings_.filters.any() || c.order.by_magnitude;
     if (settings_.has_sites()) {  // each update may go to each other site
       const double sites = settings_.sites > 0 ? std::min(settings_.sites, c.workers) : c.workers;
-      sum = sum +
-            c.workers * (sites - 1) * static_cast<double>(server_count(settings_, c.workers)) * Traffic{2, head, true};
+      // A change, and what announces it.
+      sum = sum + c.workers * (sites - 1) * static_cast<double>(keys.size()) * Traffic{3, 2 * head, true};
       sum.bytes += c.workers * (sites - 1) * 8.0 * static_cast<double>(c.floats);
     }
     return sync.hands_in_early ? sum + away(c, keys.back()) * Traffic{1, head} : sum;
@@ -102,16 +108,22 @@ class ServerKind : public ExchangeKind {
   }
 
   Traffic traffic_with_servers(const TrafficQuery& c, const SyncTraits& sync) const {
-    const bool cached = sync.asks_when_stale;
+    const bool cached = sync.asks_when_stale;  // at a worker, in ssp
     const double pushes = 1.0 / static_cast<double>(c.when.n_push);
     // A cache saves fetches, about all but one in `staleness`; at most there is one in every step.
-    const double fetches = cached ? 1 : 1.0 / static_cast<double>(c.when.n_fetch);
+    const double fetches = cached ? 1 : settings_.cache ? pushes : 1.0 / static_cast<double>(c.when.n_fetch);
     // Fetches in steps without a push need a message of their own, without content.
-    const double asks = cached ? 1 : fetches - 1.0 / static_cast<double>(std::lcm(c.when.n_push, c.when.n_fetch));
+    const double asks = cached ? 1
+                        : settings_.cache
+                            ? 0
+                            : fetches - 1.0 / static_cast<double>(std::lcm(c.when.n_push, c.when.n_fetch));
+    // With a budget an answer comes unasked, or because it did not.
+    const double unasked = sync.sends_unasked && c.order.by_magnitude ? 1 : 0;
     Traffic sum;
     for (const Key& k : cut_into_keys(settings_, {c.workers, c.floats, c.tensors, c.order}))
       sum = sum + away(c, k) * (pushes * Traffic{2, head + push_bytes(c, k.range)} +
-                                fetches * Traffic{2, head + c.answer_bytes(k.range)} + asks * Traffic{1, head});
+                                (fetches + unasked) * Traffic{2, head + c.answer_bytes(k.range)} +
+                                (asks + unasked) * Traffic{1, head});
     return sum;
   }
 
@@ -160,6 +172,20 @@ void ServerKind::accepts(const Composition& c, const CompositionFacts& facts, Pr
   refuse(problems, !needs_answers.empty() && c.when.merges_steps(),
          fmt::format("exchange.{} needs an answer to every push: leave out when.n_push, n_fetch and warm_start",
                      needs_answers));
+  refuse(
+      problems, settings_.racing && (c.rule->traits().local_step || c.sync->traits().bounded || c.when.merges_steps()),
+      "with exchange.racing the cores of a worker move its copy within a batch, and the servers' answers put that "
+      "right: "
+      "take a rule and a sync that answer every push (grad_push; bsp, quorum or async), without n_push and n_fetch, or "
+      "leave out exchange.racing");
+  refuse(problems, settings_.racing && facts.split,
+         "exchange.racing has the cores of a rank move one copy of the weights, and a split replica has stages on "
+         "several: "
+         "leave out exchange.racing, or --plan");
+  refuse(problems, settings_.cache && c.when.n_push < 2,
+         "exchange.cache gives every key its turn among when.n_push steps: set when.n_push to 2 or more");
+  refuse(problems, settings_.cache && (c.when.n_fetch > 1 || c.when.warm_start > 0),
+         "with exchange.cache a key is read when it is pushed: leave out when.n_fetch and warm_start");
   if (settings_.has_sites()) accepts_sites(c, facts, problems);
 }
 
@@ -188,28 +214,35 @@ std::unique_ptr<const ExchangeKind> make_server(OptionReader& options) {
 }  // namespace
 
 ExchangePart server() {
-  return {{"server",
-           "parameter servers that live on the workers",
-           {{"servers", "1", "shards of the model: 1 to n, or \"all\" for one on each worker"},
-            {"fanout", "0", "above 0: servers form a tree in which each has so many children"},
-            {"two_level", "false", "workers of one host merge before the network"},
-            {"replicas", "1", "of each shard, in a chain"},
-            {"factors", "false", "pushes have inputs and errors of fully connected layers if that is less"},
-            {"filters", "[]", "significant (leave out small changes), skip (leave out at random)"},
-            {"threshold", "0.001", "relative size below which `significant` leaves a change out"},
-            {"skip", "0.5", "probability with which `skip` leaves a block of numbers out"},
-            {"unbiased", "false", "skipped blocks are dropped, and others made larger"},
-            {"block", "64", "numbers that filters look at together"},
-            {"kill_server", "\"\"",
-             "an experiment: \"0@20\" loses server 0's state after 20 updates, \"0.1@20\" that of its first replica; "
-             "several with commas"},
-            {"planned", "true",
-             "one message for all that a server has, when all of it is complete; false: one for each tensor"},
-            {"sites", "1",
-             "groups of workers with servers of their own, between which only large changes travel; 0: hosts"},
-            {"site_threshold", "0.01",
-             "sites: a change travels if it is larger, relative to its weight; shrinks as 1 / sqrt(t)"}}},
-          make_server};
+  return {
+      {"server",
+       "parameter servers that live on the workers",
+       {{"servers", "1", "shards of the model: 1 to n, or \"all\" for one on each worker"},
+        {"fanout", "0", "above 0: servers form a tree in which each has so many children"},
+        {"two_level", "false", "workers of one host merge before the network"},
+        {"racing", "false", "a worker's cores race on its copy within a batch, without a lock"},
+        {"replicas", "1", "of each shard, in a chain"},
+        {"ring", "0", "above 0: 64 segments of the model lie on a hashing ring where each server has so many places"},
+        {"cache", "false",
+         "each key is pushed and read at its own turn among when.n_push steps, if its gradient is not all zeros"},
+        {"factors", "false", "pushes have inputs and errors of fully connected layers if that is less"},
+        {"filters", "[]", "significant (leave out small changes), skip (leave out at random)"},
+        {"threshold", "0.001", "relative size below which `significant` leaves a change out"},
+        {"skip", "0.5", "probability with which `skip` leaves a block of numbers out"},
+        {"unbiased", "false", "skipped blocks are dropped, and others made larger"},
+        {"block", "64", "numbers that filters look at together"},
+        {"kill_server", "\"\"",
+         "an experiment: \"0@20\" loses server 0's state after 20 updates, \"0.1@20\" that of its first replica; "
+         "several with commas"},
+        {"planned", "true",
+         "one message for all that a server has, when all of it is complete; false: one for each tensor"},
+        {"sites", "1",
+         "groups of workers with servers of their own, between which only large changes travel; 0: hosts"},
+        {"site_threshold", "0.01",
+         "sites: a change travels if it is larger, relative to its weight; shrinks as 1 / sqrt(t)"},
+        {"site_barrier", "65536",
+         "sites: a message of more bytes is announced, and nobody reads that key before it is there"}}},
+      make_server};
 }
 
 }  // namespace echelon::exchanges

@@ -126,6 +126,7 @@ void read_overlay(OptionReader& options, ServerSettings& s) {
 void read_sites(OptionReader& options, ServerSettings& s) {
   s.sites = static_cast<int>(options.integer("sites", 1, 0, 100'000));
   s.site_threshold = options.number("site_threshold", 0.01, 0, 1);
+  s.site_barrier = static_cast<std::size_t>(options.integer("site_barrier", 65536, 0, std::int64_t{1} << 40));
   if (s.has_sites() && (!s.is_flat() || s.replicas > 1))
     options.problem("sites",
                     "have servers of their own, each with all pushes of its site: leave out fanout, two_level "
@@ -138,11 +139,16 @@ ServerSettings read_server_settings(OptionReader& options) {
   ServerSettings s;
   s.servers = read_servers(options);
   s.planned = options.flag("planned", true);
+  s.cache = options.flag("cache", false);
+  s.racing = options.flag("racing", false);
+  s.ring = static_cast<int>(options.integer("ring", 0, 0, 1000));
   read_filters(options, s);
   read_replicas(options, s);
   read_factors(options, s);
   read_overlay(options, s);
   read_sites(options, s);
+  if (s.ring > 0 && s.factors)
+    options.problem("ring", "cuts the model into segments, and factors are of whole parameters: leave out one of them");
   return s;
 }
 

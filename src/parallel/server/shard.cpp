@@ -18,7 +18,8 @@ ServerShard::ServerShard(const ServerSettings& settings, const ExchangeParts& pa
             .writers = Writers(map.writers, parts.workers()),
             .speeds = WorkerSpeeds(parts.workers()),
             .counts = {},
-            .scratch = {}},
+            .scratch = {},
+            .bandwidth = map.bandwidth},
       tag_(chain_tag(position)) {
   make_keys(settings, map, keys);
   replication_ = make_shard_replication(settings, map, position, core_, [this] { merger_->check_waiting(); });
@@ -91,7 +92,7 @@ void ServerShard::handle_flush(const Message& message, bool seen) {
 
 // A site that is behind; or whom the merger names; or the worker that has made the fewest steps.
 Rank ServerShard::latecomer_of(const ShardKey& key) {
-  if (replication_->holds_answers()) return replication_->latecomer();
+  if (replication_->holds_answers(key)) return replication_->latecomer();
   if (const Rank rank = merger_->latecomer(key); rank >= 0) return rank;
   const std::vector<Rank>& present = core_.writers.present();
   const auto slowest =

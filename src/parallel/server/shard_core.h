@@ -73,6 +73,7 @@ struct ShardCore {
   WorkerSpeeds speeds;
   ServerCounts counts;
   DecoderScratch scratch;
+  double bandwidth;  // as ServerMap's
 
   std::uint32_t first() const { return keys.front().number; }
   bool has(std::uint32_t number) const { return number >= first() && number - first() < keys.size(); }

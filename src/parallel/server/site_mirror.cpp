@@ -30,17 +30,20 @@ class SiteMirror : public ShardReplication {
         most_lead_(core.parts.sync->most_site_lead()),
         may_answer_(std::move(may_answer)),
         mirrors_(counterparts(map.sites, core.parts.rank())),
-        clocks_(mirrors_.size()) {
+        clocks_(mirrors_.size()),
+        barrier_bytes_(settings.site_barrier),
+        announced_(core.keys.size()) {
     if (mirrors_.empty()) return;
     for (const ShardKey& key : core.keys) changes_.emplace_back(settings.site_threshold, key.range.count());
   }
 
   Delivery receive(Message& message) override {
-    if (message.head.kind != site_change) return {};
+    if (message.head.kind != site_change && message.head.kind != site_barrier) return {};
     take_change(message);
     return {.handle = false};
   }
-  bool holds_answers() const override {
+  bool holds_answers(const ShardKey& key) const override {
+    if (announced_[key.number - core_.first()] > 0) return true;
     if (clocks_.empty() || !most_lead_) return false;
     const std::int64_t own = clock(), slowest = std::ranges::min(clocks_);
     return own != for_ever && slowest != for_ever && own > slowest + *most_lead_;
@@ -54,6 +57,8 @@ class SiteMirror : public ShardReplication {
   void after_update(ShardKey& key) override {
     if (mirrors_.empty()) return;
     changes_of(key).after_update(key.shared->model());
+    if (const std::int64_t own = clock(), slowest = std::ranges::min(clocks_); own != for_ever && slowest != for_ever)
+      core_.counts.site_lead = std::max(core_.counts.site_lead, static_cast<double>(own - slowest));
     tell_others(key);
   }
   void writer_left() override {
@@ -82,9 +87,13 @@ class SiteMirror : public ShardReplication {
     const std::int64_t now = clock();
     if (bytes.empty() && now == told_) return;
     told_ = now;
+    // A long message is announced by a short one, which is there much sooner (Gaia's selective barrier).
+    const bool announced = bytes.size() > barrier_bytes_;
+    MessageHeader head{.kind = site_barrier, .tag = Exchange::server_tag, .key = key.number, .clock = now};
     for (const Rank mirror : mirrors_)
-      core_.parts.mailbox->post(
-          mirror, {.kind = site_change, .tag = Exchange::server_tag, .key = key.number, .clock = now}, bytes);
+      if (announced) core_.parts.mailbox->post(mirror, head);
+    head.kind = site_change, head.second = announced;
+    for (const Rank mirror : mirrors_) core_.parts.mailbox->post(mirror, head, bytes);
   }
 
   void take_change(const Message& message) {
@@ -93,6 +102,14 @@ class SiteMirror : public ShardReplication {
       fail("rank {} sent a change of key {}, but has no server with that key in another site", message.from,
            message.head.key);
     ShardKey& key = core_.key(message.head.key);
+    std::int64_t& announced = announced_[key.number - core_.first()];
+    if (message.head.kind == site_barrier) {
+      ++announced;
+      core_.counts.site_barriers += 1;
+      return;
+    }
+    if (message.head.second != 0 && --announced < 0)
+      fail("rank {} sent a change of key {} as announced, which it was not", message.from, message.head.key);
     if (!message.payload().empty()) SignificantChanges::apply(message.payload(), key.shared->movable());
     clocks_[static_cast<std::size_t>(mirror - mirrors_.begin())] = message.head.clock;
     may_answer_();
@@ -105,6 +122,8 @@ class SiteMirror : public ShardReplication {
   std::vector<SignificantChanges> changes_;  // by key
   std::vector<std::int64_t> clocks_;         // by mirror: how far its site is
   std::int64_t told_ = 0;                    // the clock that the others were told
+  std::size_t barrier_bytes_;
+  std::vector<std::int64_t> announced_;  // by key: changes that are on their way
 };
 
 }  // namespace

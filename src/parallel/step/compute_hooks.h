@@ -3,11 +3,12 @@
 
 #include <cstddef>
 #include <functional>
-#include <string_view>
 
 #include "collective/topology.h"
 #include "graph/program.h"
+#include "parallel/step/span.h"
 #include "parallel/step/thin_product.h"
+#include "plan/schedule.h"
 
 namespace echelon {
 
@@ -15,12 +16,12 @@ namespace echelon {
 struct Watch {
   std::function<double()> now;
   std::function<void(int core, const Node& node, double begin, double end)> on_node;
-  std::function<void(const char* what, double begin, double end)> on_span = {};  // core 0, besides operations
+  std::function<void(const Span&)> on_span = {};  // of core 0, besides operations
   // A pass of a stage on a micro-batch, of a model that is split.
-  std::function<void(std::string_view pass, int stage, int micro_batch, double begin, double end)> on_task = {};
+  std::function<void(const StageTask&, double begin, double end)> on_task = {};
 
-  void span(const char* what, double begin, double end) const {
-    if (on_span) on_span(what, begin, end);
+  void span(const Span& span) const {
+    if (on_span) on_span(span);
   }
 };
 
@@ -40,6 +41,7 @@ struct ComputeHooks {
   std::function<bool()> keep_going;
   Watch watch;
   bool announce = false;  // sets the rank's status and lets simulated time pass
+  double race_rate = 0;   // where cores race (ComputeSettings::race): how far a shard's gradient moves the weights
   double slowness = 1;    // every computation takes that many times as long: an experiment
 };
 

@@ -1,6 +1,7 @@
 #include "parallel/step/evaluator.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.h"
 
@@ -179,9 +180,9 @@ void Evaluator::run_batch(const data::Batch& batch, std::uint64_t step, std::spa
     if (tally_.scores() > 0) tallies.next_score += samples_of(team_.world().rank(), step) * tally_.scores();
   };
   if (!each) {
+    std::atomic<int> next = own.first;  // a core takes a shard when it is done with the last one
     cores.run([&](int core) {
-      const ShardRange range = shards_of(core, cores.count(), own.last - own.first);
-      for (int s = range.first; s < range.last; ++s) run_shard(core, own.first + s);
+      for (int s; (s = next++) < own.last;) run_shard(core, s);
     });
     advance();
     return;

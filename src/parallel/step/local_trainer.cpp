@@ -1,5 +1,7 @@
 #include "parallel/step/local_trainer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "kernels/vector.h"
 #include "parallel/step/block_update.h"
@@ -63,7 +65,7 @@ void LocalTrainer::update(std::uint64_t step, double lr) {
         {*update_, core, cores_.count(), shards(), std::span(&whole_, 1), total_.data()}, core == 0,
         [&](const char*) { cores_.barrier(); },
         [&] {
-          if (core == 0) hooks().watch.span("update", begin, world_.now());
+          if (core == 0) hooks().watch.span({"update", begin, world_.now()});
         });
   });
 }
@@ -89,6 +91,28 @@ std::vector<ThinProduct> LocalTrainer::thin_products() {
 
 std::vector<Range> LocalTrainer::reading_order() {
   return echelon::reading_order(compute_.plan(phase(), 1).graph, table());
+}
+
+// On zeros, as many samples as a shard has: what the numbers are hardly matters.
+std::vector<ForwardNode> LocalTrainer::time_forward() {
+  const std::int64_t samples = compute_.settings().largest_shard;
+  const Graph& graph = compute_.plan(phase(), samples).graph;
+  Executor& executor = phase().runners[0].executor(samples);
+  std::vector<std::size_t> nodes;
+  std::vector<ForwardNode> list = forward_nodes(graph, table(), nodes);
+  const std::vector<NodeActions> actions = node_actions(graph, table(), {});
+  constexpr int repeats = 3;
+  for (int r = 0; r < repeats; ++r) {
+    for (const auto& [name, bytes] : executor.inputs()) std::ranges::fill(bytes, std::byte{});
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const double begin = world_.now();
+      executor.run_node({.seed = compute_.settings().seed, .loss_scale = 1}, nodes[i]);
+      world_.compute(actions[nodes[i]].flops);
+      const double seconds = world_.now() - begin;
+      list[i].seconds = r == 0 ? seconds : std::min(list[i].seconds, seconds);
+    }
+  }
+  return list;
 }
 
 std::vector<StateSpan> LocalTrainer::state() {

@@ -31,6 +31,7 @@ class LocalTrainer final : public ReplicaTrainer {
   const std::vector<TrainedSpan>& segments() const override { return phase().segments; }
   std::vector<ThinProduct> thin_products() override;
   std::vector<Range> reading_order() override;
+  std::vector<ForwardNode> time_forward() override;
   const ParameterTable& table() const override { return compute_.table(); }
   std::span<float> parameters() override { return compute_.parameters(); }
   std::vector<StateSpan> state() override;

@@ -35,6 +35,7 @@ class LockStepEngine : public Engine {
   // True if some rank asks to stop after it.
   bool run_step(const StepRange& range, std::int64_t step) {
     const double started = world_.now();
+    world_.set_status("reading the batch");
     const data::Batch& batch = range.loader->at(static_cast<std::uint64_t>(step));
     const double loaded = world_.now();
     const auto before = world_.sent();
@@ -43,8 +44,8 @@ class LockStepEngine : public Engine {
                 slowness(settings_.stragglers, world_.rank(), world_.size(), step, settings_.seed));
     if (before) sent_ += static_cast<double>(world_.sent()->bytes - before->bytes);
     if (range.on_span) {
-      if (loaded - started > 1e-4) range.on_span("wait for input", started, loaded);
-      range.on_span("step", loaded, world_.now());
+      if (loaded - started > 1e-4) range.on_span({"wait for input", started, loaded});
+      range.on_span({"step", loaded, world_.now()});
     }
     // All ranks send about the same; bytes_sent() has what they sent exactly.
     range.on_progress({step + 1, result, before ? sent_ * world_.size() : -1});

@@ -78,6 +78,24 @@ std::vector<ReadyPiece> ready_pieces(const Graph& graph, const ParameterTable& t
   return pieces;
 }
 
+std::vector<ForwardNode> forward_nodes(const Graph& graph, const ParameterTable& table,
+                                       std::vector<std::size_t>& nodes) {
+  std::vector<ForwardNode> list;
+  std::vector<std::size_t> place(graph.nodes().size());
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    if (node.backward) continue;
+    ForwardNode& forward = list.emplace_back();
+    forward.reads = parameters_read(graph, table, node);
+    for (const Value v : node.in)
+      if (graph.info(v).source == ValueInfo::Source::node)
+        forward.after.push_back(place[static_cast<std::size_t>(graph.info(v).producer)]);
+    place[n] = list.size() - 1;
+    nodes.push_back(n);
+  }
+  return list;
+}
+
 std::vector<Range> reading_order(const Graph& graph, const ParameterTable& table) {
   std::vector<Range> order;
   for (const Node& node : graph.nodes())

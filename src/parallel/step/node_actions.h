@@ -27,6 +27,16 @@ std::vector<NodeActions> node_actions(const Graph& graph, const ParameterTable& 
 // begins `start` seconds after the step.
 std::vector<ReadyPiece> ready_pieces(const Graph& graph, const ParameterTable& table, double speed, double start);
 
+// A node of the forward pass: what it reads, and whose values it needs.
+struct ForwardNode {
+  double seconds = 0;
+  std::vector<Range> reads = {};        // parameters
+  std::vector<std::size_t> after = {};  // nodes, in this list
+};
+// All of them, in the graph's order, without their times. `nodes`: which node of the graph each is.
+std::vector<ForwardNode> forward_nodes(const Graph& graph, const ParameterTable& table,
+                                       std::vector<std::size_t>& nodes);
+
 // Parameters in the order in which forward reads them first.
 std::vector<Range> reading_order(const Graph& graph, const ParameterTable& table);
 

@@ -21,6 +21,7 @@
 #include "optim/update.h"
 #include "parallel/step/buckets.h"
 #include "parallel/step/compute_hooks.h"
+#include "parallel/step/node_actions.h"
 #include "parallel/step/step_result.h"
 
 namespace echelon {
@@ -47,6 +48,8 @@ class ReplicaTrainer {
   virtual const std::vector<TrainedSpan>& segments() const = 0;  // what is trained, by offset
   virtual std::vector<ThinProduct> thin_products() = 0;          // weights whose gradient can be had as factors
   virtual std::vector<Range> reading_order() = 0;  // parameters in the order in which forward reads them first
+  // The forward pass, with the seconds that each node takes here: measured now. Where stages share it, only its order.
+  virtual std::vector<ForwardNode> time_forward() = 0;
   virtual const ParameterTable& table() const = 0;
   virtual std::span<float> parameters() = 0;
   virtual std::vector<StateSpan> state() = 0;  // the optimizer's, and carried values

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "nn/initialise.h"
+#include "parallel/step/racing.h"
 
 namespace echelon {
 
@@ -19,6 +20,7 @@ std::vector<TrainedSpan> trained_segments(const Graph& graph, const ParameterTab
       if (p.name != e.parameter.name || !graph.contributions()[i]) continue;
       segments.push_back({.offset = e.offset,
                           .size = e.size,
+                          .rows = p.shape.rank() > 1 ? static_cast<std::size_t>(p.shape[0]) : 1,
                           .decays = p.decays,
                           .statistic = p.kind == Parameter::Kind::statistic,
                           .rate = p.rate,
@@ -60,7 +62,15 @@ ShardCompute::ShardCompute(const ComputeSettings& settings, World& world, Cores&
       if (place_for_sum_.empty()) place_for_sum_ = reducers_.back()->total();
       if (rank == split.rank) ++busy_cores_;
     }
-  for (int core = 0; core < cores.count(); ++core) arenas_.push_back(std::make_shared<std::vector<Buffer>>());
+  std::vector<ShardRange> dealt;
+  std::vector<ShardReducer*> own;
+  for (int core = 0; core < cores.count(); ++core) {
+    arenas_.push_back(std::make_shared<std::vector<Buffer>>());
+    if (settings_.race) raced_.emplace_back(parameters_.size_bytes());
+    dealt.push_back(shards_of_core(core));
+    own.push_back(reducer_of(core));
+  }
+  if (busy_cores_ > 1) shared_ = std::make_unique<SharedReducer>(settings_.shards, dealt, own, table_.floats());
   for (std::size_t i = 0; i < phases.size(); ++i) add_phase(phases[i], i, memory);
 }
 
@@ -78,11 +88,15 @@ void ShardCompute::add_phase(const models::Phase& of_model, std::size_t index, c
       .segments = trained_segments(of_model.graph, table_),
       .losses = array_in<ShardLoss>(memory, prefix + "losses", static_cast<std::size_t>(settings_.shards))}));
   ComputePhase& phase = *phases_.back();
+  std::vector<ShardRange> dealt;
   for (int core = 0; core < cores_.count(); ++core) {
+    dealt.push_back(shards_of_core(core));
     ShardReducer* reducer = reducer_of(core);
-    phase.runners.emplace_back(phase.plans, table_, parameters_, reducer ? reducer->contribution() : std::span<float>{},
+    phase.runners.emplace_back(phase.plans, table_, weights_of(core),
+                               reducer ? reducer->contribution() : std::span<float>{},
                                arenas_[static_cast<std::size_t>(core)]);
   }
+  phase.queue = std::make_unique<ShardQueue>(std::move(dealt));
 }
 
 ShardReducer* ShardCompute::reducer_of(int core) const {
@@ -107,8 +121,11 @@ void ShardCompute::set_buckets(ComputePhase& phase, std::vector<Bucket> buckets)
 
 void ShardCompute::prepare(const data::Batch& batch) {
   handed_in_ = false, samples_done_ = 0;
+  if (settings_.race && racing_spans_.empty()) find_racing_spans();
   const ShardRange own = own_shards();
+  if (shared_) shared_->start_step();
   for (auto& phase : phases_) {
+    phase->queue->start_step();
     for (int s = own.first; s < own.last; ++s) {
       const auto samples = static_cast<std::int64_t>(batch.samples_of(static_cast<std::uint64_t>(s)).count);
       phase->plans.prepare(samples);
@@ -125,28 +142,49 @@ void ShardCompute::run(ComputePhase& phase, int core, const data::Batch& batch, 
   context.loss_scale = static_cast<float>(1.0 / (mean_over * static_cast<double>(phase.loss_terms)));
   if (ShardReducer* reducer = reducer_of(core)) {
     reducer->start_step();
+    if (takes_over()) bind_executors(phase, core, batch);
     const ShardRange range = shards_of_core(core);
-    for (int s = range.first; s < range.last; ++s) {
-      const auto count = batch.samples_of(static_cast<std::uint64_t>(s)).count;
-      context.shard = static_cast<std::uint32_t>(s);
-      context.share = static_cast<float>(static_cast<double>(count) / static_cast<double>(batch.samples()));
-      if (hooks_.keep_going && core == 0 && s > range.first && !handed_in_ && !hooks_.keep_going()) handed_in_ = true;
-      run_shard(phase, core, batch, context, s + 1 == range.last);
+    bool first = true;
+    for (int s; (s = phase.queue->take(core)) >= 0; first = false)
+      run_shard(phase, core, batch, context, {.shard = s, .first = first, .last = s + 1 == range.last});
+    while (takes_over()) {
+      const int place = shared_->reserve_place(core), s = place < 0 ? -1 : phase.queue->take_over();
+      if (s < 0) {
+        shared_->release_place(place);
+        break;
+      }
+      run_shard(phase, core, batch, context, {.shard = s, .first = false, .last = false, .reserved = place});
     }
   }
   if (core == 0) seconds_ += phase.seconds = world_.now() - begin;
 }
 
-void ShardCompute::run_shard(ComputePhase& phase, int core, const data::Batch& batch, StepContext context, bool last) {
+// A shard that a core takes over may have another size than its own: no step allocates for that later.
+void ShardCompute::bind_executors(ComputePhase& phase, int core, const data::Batch& batch) {
+  const ShardRange own = own_shards();
+  std::uint64_t least = ~std::uint64_t{0}, most = 0;  // there are two sizes at most
+  for (int s = own.first; s < own.last; ++s) {
+    const std::uint64_t samples = batch.samples_of(static_cast<std::uint64_t>(s)).count;
+    least = std::min(least, samples), most = std::max(most, samples);
+  }
+  for (const std::uint64_t samples : {most, least})  // the largest arena first: the others fit into it
+    if (samples > 0) phase.runners[static_cast<std::size_t>(core)].executor(static_cast<std::int64_t>(samples));
+}
+
+void ShardCompute::run_shard(ComputePhase& phase, int core, const data::Batch& batch, StepContext context, Turn turn) {
   ShardReducer& reducer = *reducer_of(core);
-  const auto shard = static_cast<std::size_t>(context.shard);
-  const auto samples = static_cast<std::int64_t>(batch.samples_of(shard).count);
-  const bool left_out = handed_in_ && static_cast<int>(context.shard) > shards_of_core(core).first;
+  const auto shard = static_cast<std::size_t>(turn.shard);
+  const auto count = batch.samples_of(shard).count;
+  const auto samples = static_cast<std::int64_t>(count);
+  context.shard = static_cast<std::uint32_t>(shard);
+  context.share = static_cast<float>(static_cast<double>(count) / static_cast<double>(batch.samples()));
+  if (hooks_.keep_going && core == 0 && !turn.first && !handed_in_ && !hooks_.keep_going()) handed_in_ = true;
+  const bool left_out = handed_in_ && !turn.first;
   if (!left_out) samples_done_ += samples;
   if (core == 0) slow_down_.begin();
   phase.losses[shard] = {};
-  last = last && hooks_.bucket_complete;  // then the reducer takes this shard bucket by bucket
-  if (samples == 0 || left_out) {         // empty: more shards than samples in an epoch's last batch
+  const bool last = turn.last && hooks_.bucket_complete;  // then the reducer takes this shard bucket by bucket
+  if (samples == 0 || left_out) {                         // empty: more shards than samples in an epoch's last batch
     std::ranges::fill(reducer.contribution(), 0.0f);
     if (last)
       for (std::size_t b = 0; b < phase.buckets.size(); ++b) complete(phase, core, b);
@@ -155,16 +193,37 @@ void ShardCompute::run_shard(ComputePhase& phase, int core, const data::Batch& b
     std::function<void(Executor&)> execute;
     if (hooks_.watch.on_node || goes_node_by_node()) execute = std::ref(node_by_node);  // a copy would be on the heap
     CarryStore* carries = phase.carries.empty() ? nullptr : &phase.carries;
+    if (settings_.race) racing_read(parameters_, weights_of(core).data());
     Executor& e = phase.runners[static_cast<std::size_t>(core)].run(batch, settings_.fields, context, carries, execute);
     phase.losses[shard].loss = *reinterpret_cast<const float*>(e.output("loss").data());
     if (e.has_output("correct"))
       phase.losses[shard].correct = *reinterpret_cast<const float*>(e.output("correct").data());
+    if (settings_.race) move_weights(reducer.contribution().data());
   }
-  if (last)
+  if (takes_over())
+    shared_->fold(core, turn.shard, turn.reserved);
+  else if (last)
     reducer.end_shard();
   else
     reducer.fold();
   if (core == 0 && !left_out) slow_down_.apply(hooks_.slowness);
+}
+
+// Weights whose gradient may travel as factors are left to whoever gets those.
+void ShardCompute::find_racing_spans() {
+  ComputePhase& phase = *phases_.front();
+  std::vector<Range> thin;
+  if (hooks_.take_factors)
+    for_each_thin_product(plan(phase, 1).graph, table_,
+                          [&](const ThinProduct& p, std::size_t) { thin.push_back(p.range); });
+  for (const TrainedSpan& s : phase.segments)
+    if (!s.statistic && std::ranges::find(thin, s.offset, &Range::begin) == thin.end()) racing_spans_.push_back(s);
+}
+
+void ShardCompute::move_weights(const float* gradient) {
+  for (const TrainedSpan& s : racing_spans_)
+    racing_add(parameters_.subspan(s.offset, s.size), static_cast<float>(-hooks_.race_rate * s.lr_scale),
+               gradient + s.offset);
 }
 
 // The nodes of one shard, with everything that the hooks want around them.
@@ -240,6 +299,7 @@ double ShardCompute::flops_per_sample() {
 std::size_t ShardCompute::arena_bytes() const {
   std::size_t sum = 0;
   for (const auto& runner : phases_.front()->runners) sum += runner.arena_bytes();
+  if (shared_) sum += shared_->bytes();
   return sum;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Forward and backward of a rank's logical shards, on its cores. Leaves the contributions to the gradient as partial
+// Forward and backward of a rank's logical shards, on its cores; a core that is done takes over shards of one that is
+// not. Leaves the contributions to the gradient as partial
 // sums over neighbouring shards (collective/shard_tree.h); whoever owns this object sums them and updates the weights.
 //
 // One thread drives it: prepare(batch), then every core run(...) at the same time. Allocates nothing in a step once
@@ -13,11 +14,13 @@
 #include <vector>
 
 #include "collective/shard_tree.h"
+#include "collective/shared_reducer.h"
 #include "data/loader.h"
 #include "models/model.h"
 #include "optim/update.h"
 #include "parallel/step/compute_hooks.h"
 #include "parallel/step/node_actions.h"
+#include "parallel/step/shard_queue.h"
 #include "parallel/step/shard_runner.h"
 #include "parallel/step/slow_down.h"
 #include "world/os/cores.h"
@@ -33,6 +36,10 @@ struct ComputeSettings {
   std::int64_t largest_shard =
       1;  // samples of a shard; only models that carry values from step to step need to know it
   std::function<void(const ParameterTable&, std::span<float>)> start = {};  // as EngineSettings'
+  // Cores race within a step: each moves the weights by its shard's gradient as soon as it has it, without a lock, and
+  // reads them anew before its next shard, while others write (parallel/step/racing.h). For weights of which no
+  // gradient is made (take_factors) nobody does. The sum of the gradients is left as always.
+  bool race = false;
 };
 
 // Which ranks split the shards of a batch among them.
@@ -55,6 +62,7 @@ struct ComputePhase {
   std::vector<TrainedSpan> segments;      // what it trains, in the order of offsets
   std::span<ShardLoss> losses;            // by shard, of all ranks
   std::vector<ShardRunner> runners = {};  // by own core
+  std::unique_ptr<ShardQueue> queue = {};
   ShardLoss total = {};
   double seconds = 0;  // that core 0 took in the last step
 
@@ -74,7 +82,9 @@ class ShardCompute {
 
   // Before the cores start: compiles plans, resets what counts per step.
   void prepare(const data::Batch& batch);
-  // One core's shards of a phase. The loss is divided by `mean_over` samples.
+  // One core's part of a phase: its shards, then those of other cores that nobody has begun; those stay where they are
+  // if buckets are handed out while the cores compute, or the rank is slowed down for an experiment. The loss is
+  // divided by `mean_over` samples.
   void run(ComputePhase& phase, int core, const data::Batch& batch, StepContext context, double mean_over);
   // After all ranks' losses are known: adds them up. False if the sum is not finite.
   static bool sum_losses(ComputePhase& phase);
@@ -90,8 +100,8 @@ class ShardCompute {
   std::span<float> place_for_sum() { return place_for_sum_; }  // the leftmost partial sum's memory; may be empty
   const ComputeSettings& settings() const { return settings_; }
   ShardRange own_shards() const { return shards_of(split_.rank, split_.ranks, settings_.shards); }
-  ShardRange shards_of_core(int core) const;
-  // The executor of the core that has the shard, with the shard's samples loaded.
+  ShardRange shards_of_core(int core) const;  // that are dealt to it
+  // The executor of the core that was dealt the shard, with the shard's samples loaded.
   Executor& load(ComputePhase& phase, const data::Batch& batch, int shard);
 
   // Of the last step:
@@ -102,7 +112,7 @@ class ShardCompute {
   double waited_for_weights() const { return waited_for_weights_; }  // of them in `before_reading`
 
   double flops_per_sample();        // of a training step, forward and backward
-  std::size_t arena_bytes() const;  // of all cores
+  std::size_t arena_bytes() const;  // of all cores, and what sums of shards that change cores take
 
   // Seconds that each node of each phase's graph took on the first shard, on core 0.
   struct Profile {
@@ -116,12 +126,25 @@ class ShardCompute {
   ShardReducer* reducer_of(int core) const;
   bool goes_node_by_node() const { return hooks_.announce || hooks_.bucket_complete || hooks_.take_factors; }
   void add_phase(const models::Phase& of_model, std::size_t index, const Update::Memory& memory);
-  void run_shard(ComputePhase& phase, int core, const data::Batch& batch, StepContext context, bool last);
+  bool takes_over() const { return shared_ && !hooks_.bucket_complete && hooks_.slowness <= 1; }
+  void bind_executors(ComputePhase& phase, int core, const data::Batch& batch);
+  // `first`: of this core in this step. `reserved`: as SharedReducer's.
+  struct Turn {
+    int shard;
+    bool first, last;
+    int reserved = -1;
+  };
+  void run_shard(ComputePhase& phase, int core, const data::Batch& batch, StepContext context, Turn turn);
   void run_nodes(ComputePhase& phase, Executor& executor, int core, const data::Batch& batch, StepContext context,
                  bool last);
   bool offer_factors(const NodeActions& actions, const Executor& executor, const data::Batch& batch,
                      std::uint64_t shard, std::size_t node) const;
   void complete(ComputePhase& phase, int core, std::size_t bucket);
+  std::span<float> weights_of(int core) {
+    return settings_.race ? raced_[static_cast<std::size_t>(core)].as<float>() : parameters_;
+  }
+  void find_racing_spans();
+  void move_weights(const float* gradient);
 
   const ComputeSettings settings_;
   World& world_;
@@ -129,7 +152,10 @@ class ShardCompute {
   const ShardSplit split_;
   ParameterTable table_;
   std::span<float> parameters_;
+  std::vector<TrainedSpan> racing_spans_;
+  std::vector<Buffer> raced_;                            // where cores race: the weights that each computes with
   std::vector<std::unique_ptr<ShardReducer>> reducers_;  // of all cores on this memory; null for one without shards
+  std::unique_ptr<SharedReducer> shared_;                // of this rank's; null if it has one busy core
   std::vector<PartialSum> partials_;
   std::span<float> place_for_sum_;
   int busy_cores_ = 0;                                        // of this rank, with shards

@@ -1,8 +1,10 @@
 #include "parallel/step/trainer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
+#include "kernels/vector.h"
 #include "parallel/step/block_update.h"
 #include "parallel/step/rank_buckets.h"
 
@@ -19,6 +21,8 @@ Trainer::Trainer(const ComputeSettings& settings, const std::function<Optim()>& 
       finite_(phases().size()) {
   const auto ranks = static_cast<std::size_t>(world_.size());
   stops_ = {reinterpret_cast<StopRequest*>(team.memory("stop requests", ranks * sizeof(StopRequest)).data()), ranks};
+  not_finite_ = {reinterpret_cast<std::uint32_t*>(team.memory("not finite", ranks * sizeof(std::uint32_t)).data()),
+                 ranks};
   hooks().announce = ranks > 1;
   const std::span<const PartialSum> own = compute_.partial_sums();
   sums_.assign(own.begin(), own.end());
@@ -27,7 +31,13 @@ Trainer::Trainer(const ComputeSettings& settings, const std::function<Optim()>& 
     std::vector<ShardRange> ranges;
     for (Rank r = 0; r < world_.size(); ++r) ranges.push_back(shards_of(r, world_.size(), settings.shards));
     losses_ = std::make_unique<LossGather>(team, std::move(ranges));
-    hooks().bucket_complete = [this](std::size_t bucket) { rank_sum_->complete(bucket); };
+    hooks().bucket_complete = [this](std::size_t bucket) {
+      if (const BitFlip::Of how = spoils_.exchange(BitFlip::weights); how != BitFlip::weights) {
+        float& value = compute_.place_for_sum()[phases().front()->buckets[bucket].begin];
+        how == BitFlip::nan ? void(value = std::numeric_limits<float>::quiet_NaN()) : flip_a_bit(value);
+      }
+      rank_sum_->complete(bucket);
+    };
     total_ = rank_sum_->total();
     sums_ = {{0, settings.shards, total_.data()}};
   }
@@ -56,8 +66,14 @@ StepResult Trainer::step(std::uint64_t step, double lr, const data::Batch& batch
       if (!finite_[p]) return;
       if (core == 0) stop = std::ranges::any_of(stops_, [](const StopRequest& s) { return s.asked != 0; });
       update(p, core);
+      if (p + 1 == phases().size()) return;
+      if (core == 0) finite_[p] = std::ranges::all_of(not_finite_, [](std::uint32_t bad) { return bad == 0; });
+      cores_.barrier();
+      if (!finite_[p]) return;
     }
   });
+  if (std::ranges::any_of(not_finite_, [](std::uint32_t bad) { return bad != 0; }))
+    explain_gradient(*phases().front(), context);
   for (std::size_t p = 0; p < phases().size(); ++p)
     if (!finite_[p]) explain(*phases()[p], batch, context);
 
@@ -96,23 +112,28 @@ void Trainer::run_phase(std::size_t index, int core, const data::Batch& batch, S
     if (losses_) losses_->run(phase.losses, stops_);
     finite_[index] = ShardCompute::sum_losses(phase);
     if (rank_sum_) rank_sum_->finish();
-    hooks().watch.span("wait for the other cores and ranks", computed, met);
-    if (rank_sum_) hooks().watch.span("sum over ranks", met, world_.now());
+    hooks().watch.span({"wait for the other cores and ranks", computed, met});
+    if (rank_sum_) hooks().watch.span({"sum over ranks", met, world_.now(), true});
   }
   cores_.barrier();
 }
 
 void Trainer::update(std::size_t index, int core) {
   const double begin = world_.now();
-  const UpdatePart part{*updates_[index], team_.number(core), team_.size(), compute_.settings().shards, sums_,
-                        total_.data()};
+  const UpdatePart part{*updates_[index],
+                        team_.number(core),
+                        team_.size(),
+                        compute_.settings().shards,
+                        sums_,
+                        total_.data(),
+                        &not_finite_[static_cast<std::size_t>(world_.rank())]};
   sum_and_update(
       part, core == 0, [&](const char* what) { team_.barrier(core, what); },
       [&] {
         if (core != 0) return;
         const double end = world_.now();
         updating_ += end - begin;
-        hooks().watch.span("update", begin, end);
+        hooks().watch.span({"update", begin, end});
       });
 }
 
@@ -124,6 +145,40 @@ void Trainer::explain(ComputePhase& phase, const data::Batch& batch, StepContext
   Rank rank = 0;
   while (shard >= shards_of(rank, world_.size(), compute_.settings().shards).last) ++rank;
   wait_for_explanation(world_, rank);
+}
+
+// The loss was a number: so it is wrong arithmetic of one rank, or an overflow on the way back.
+void Trainer::explain_gradient(const ComputePhase& phase, StepContext context) {
+  std::int32_t bad = -1;  // the first parameter of this rank's own contribution that has no number
+  const ShardRange own = own_shards();
+  for (const PartialSum& p : compute_.partial_sums()) {
+    if (p.first < own.first || p.first >= own.last) continue;
+    for (std::size_t s = 0; s < phase.segments.size() && bad < 0; ++s)
+      if (!kernels::all_finite(p.data + phase.segments[s].offset, phase.segments[s].size))
+        bad = static_cast<std::int32_t>(s);
+  }
+  const std::vector<std::int32_t> all = team_.all_gather_struct(bad);
+  // In common memory the sum lies where the first rank's contribution was.
+  auto whose =
+      std::ranges::find_if(all.begin() + (rank_sum_ ? 0 : 1), all.end(), [](std::int32_t b) { return b >= 0; });
+  if (whose == all.end()) whose = all.begin();
+  const auto rank = static_cast<Rank>(whose - all.begin());
+  if (rank != world_.rank()) wait_for_explanation(world_, rank);
+  const std::size_t offset = phase.segments[static_cast<std::size_t>(std::max(bad, 0))].offset;
+  std::string name;
+  for (const auto& e : table().entries())
+    if (e.offset == offset) name = e.parameter.name;
+  throw NotFinite(fmt::format(
+      "step {}: the loss is a number, but the gradient of parameter '{}' is not, so the step is refused. Try "
+      "a smaller optim.lr, a warm-up (schedule.warmup_steps) or optim.clip_norm; if it happens on this "
+      "machine only, do not trust it",
+      context.step, name));
+}
+
+std::vector<std::span<const float>> Trainer::contributions() const {
+  std::vector<std::span<const float>> all;
+  for (const PartialSum& p : compute_.partial_sums()) all.emplace_back(p.data, compute_.table().floats());
+  return all;
 }
 
 std::vector<StateSpan> Trainer::state() {

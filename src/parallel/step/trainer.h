@@ -11,12 +11,14 @@
 // Allocates nothing in a step once every size of micro-batch has occurred. One thread of each rank drives it, all with
 // the same steps; the cores work inside step().
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "base/state.h"
 #include "optim/optim.h"
+#include "parallel/step/bit_flip.h"
 #include "parallel/step/loss_gather.h"
 #include "parallel/step/not_finite.h"
 #include "parallel/step/rank_sum.h"
@@ -32,7 +34,8 @@ class Trainer {
   // own_shards() only. Model and team must outlive it. Collective.
   Trainer(const ComputeSettings& settings, const std::function<Optim()>& make_optim, Team& team);
 
-  // NotFinite if the loss is not a number.
+  // NotFinite, on all ranks alike, if the loss is not a number, or the gradient of any rank is not: the weights are
+  // then not to be used any more.
   StepResult step(std::uint64_t step, double lr, const data::Batch& batch, bool asks_to_stop = false);
 
   ComputeHooks& hooks() { return compute_.hooks(); }  // watch and slowness; the others are the trainer's own
@@ -40,6 +43,10 @@ class Trainer {
   const ParameterTable& table() const { return compute_.table(); }
   std::span<float> parameters() { return compute_.parameters(); }
   std::span<const float> gradient() const { return total_; }  // of the last step's last phase, summed over the batch
+
+  // What this rank's shards came to in the last step's last phase. Meaningless where ranks share memory.
+  std::vector<std::span<const float>> contributions() const;
+  void spoil_gradient(BitFlip::Of how) { spoils_ = how; }  // one of them, in the next step: an experiment
 
   // All that a checkpoint must hold besides the parameters, by name: the optimizer's state and the carried values.
   std::vector<StateSpan> state();
@@ -62,6 +69,7 @@ class Trainer {
   void plan_buckets(const data::Batch& batch);
   void run_phase(std::size_t phase, int core, const data::Batch& batch, StepContext context);
   void update(std::size_t phase, int core);
+  [[noreturn]] void explain_gradient(const ComputePhase& phase, StepContext context);
   [[noreturn]] void explain(ComputePhase& phase, const data::Batch& batch, StepContext context);
   const std::vector<std::unique_ptr<ComputePhase>>& phases() const { return compute_.phases(); }
 
@@ -69,15 +77,17 @@ class Trainer {
   Cores& cores_;
   World& world_;
   ShardCompute compute_;
-  std::unique_ptr<RankSum> rank_sum_;             // null if all ranks share memory
-  std::unique_ptr<LossGather> losses_;            // the same
-  std::vector<PartialSum> sums_;                  // that make up the whole sum, in the order of shards
-  std::span<float> total_;                        // the sum over all shards
-  std::span<StopRequest> stops_;                  // by rank
-  std::vector<std::unique_ptr<Update>> updates_;  // by phase
-  std::vector<char> finite_;                      // by phase, in this step
-  double updating_ = 0;                           // seconds of core 0
-  std::int64_t steps_ = 0;                        // done by this object
+  std::unique_ptr<RankSum> rank_sum_;                   // null if all ranks share memory
+  std::unique_ptr<LossGather> losses_;                  // the same
+  std::vector<PartialSum> sums_;                        // that make up the whole sum, in the order of shards
+  std::span<float> total_;                              // the sum over all shards
+  std::span<StopRequest> stops_;                        // by rank
+  std::vector<std::unique_ptr<Update>> updates_;        // by phase
+  std::vector<char> finite_;                            // by phase, in this step
+  std::atomic<BitFlip::Of> spoils_ = BitFlip::weights;  // of the gradient; weights: nothing
+  std::span<std::uint32_t> not_finite_;                 // whose update met a gradient that is not, by rank
+  double updating_ = 0;                                 // seconds of core 0
+  std::int64_t steps_ = 0;                              // done by this object
 };
 
 }  // namespace echelon

@@ -15,14 +15,14 @@ namespace echelon {
 PartInfo codec_choice_part() {
   return {"auto",
           "measures, and takes what makes a step fastest; none where nothing does",
-          {{"candidates", "[\"fp16\", \"one_bit\", \"top_k\"]", "codecs to choose from, besides none"}}};
+          {{"candidates", "[\"fp16\", \"one_bit\", \"top_k\", \"low_rank\"]", "codecs to choose from, besides none"}}};
 }
 
 std::vector<NamedCodec> read_codec_choice(OptionReader& options) {
   options.ignore("name");
   std::vector<NamedCodec> choice;
   const std::vector<std::string> known = codec_names();
-  const std::vector<std::string> wanted = options.texts("candidates", {"fp16", "one_bit", "top_k"});
+  const std::vector<std::string> wanted = options.texts("candidates", {"fp16", "one_bit", "top_k", "low_rank"});
   for (const std::string& name : wanted) {
     if (std::ranges::find(known, name) == known.end()) {
       const std::string guess = did_you_mean(name, known);
@@ -78,8 +78,8 @@ void AutoSum::measure(Group& group, std::span<const float> values, const CodecSt
       const auto way = CodedSum::usual_way(encoding, values.size(), n_);
       encoding.bytes = std::max(encoding.bytes, static_cast<double>(written));
       const double on_links = CodedSum::seconds(way, encoding, values.size(), n_, link);
-      // Everybody decodes everybody's, or n parts twice.
-      const double decodes = way == CodedSum::Way::owners ? 2 : n_;
+      // Everybody decodes everybody's, or n parts twice, or the sum once.
+      const double decodes = way == CodedSum::Way::owners ? 2 : way == CodedSum::Way::rounds ? 1 : n_;
       seconds.push_back(on_links + encode * (way == CodedSum::Way::owners ? 1 + 1.0 / n_ : 1) + add * decodes);
     }
     all_reduce(group, std::span(seconds), Reduction::max);

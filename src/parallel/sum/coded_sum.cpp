@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "collective/collectives.h"
+#include "collective/shard_sum.h"
 
 namespace echelon {
 
@@ -40,6 +41,8 @@ std::vector<CodecPiece> pieces_within(const std::vector<CodecPiece>& pieces, Ran
 double CodedSum::seconds(Way way, const Encoding& e, std::size_t numbers, int n, const LinkCosts& l) {
   const double others = n - 1, size = e.sizes_vary ? l.latency + 8 * l.per_byte : 0, bytes = e.bytes;
   if (way == Way::gather) return others * (size + l.latency + bytes * l.per_byte);
+  // Plain sums: to the owner of each number, and back.
+  if (way == Way::rounds) return 2 * 2 * others * l.latency + 2 * others * bytes / n * l.per_byte;
   if (way == Way::owners) return others * (2 * size + 2 * (l.latency + bytes / n * l.per_byte));
   // Sums of 1, 2, 4, ... members, which grow as if at random places until they are better dense.
   const SparseCosts costs{.link_per_byte = l.per_byte, .add_per_byte = l.combine_per_byte};
@@ -56,24 +59,42 @@ double CodedSum::seconds(Way way, const Encoding& e, std::size_t numbers, int n,
 
 CodedSum::Way CodedSum::quickest_way(const Encoding& e, std::size_t numbers, int n, const LinkCosts& link) {
   const auto cost = [&](Way way) { return seconds(way, e, numbers, n, link); };
-  Way best = Way::gather;
-  if (e.traits.matrices) return best;
+  Way best = e.rounds.first > 0 ? Way::rounds : Way::gather;
+  if (e.traits.matrices || e.traits.whole) return best;
   for (const Way way : {Way::owners, Way::doubling})
     if ((way != Way::doubling || e.traits.sparse) && cost(way) < cost(best)) best = way;
   return best;
 }
 
+double SparseSettings::dense_byte() const {
+  constexpr std::size_t many = 1 << 16;
+  return dense ? dense({{.size = many}})->usual_bytes() / many : sizeof(float);
+}
+
+CodedSum::Way CodedSum::sparse_way(double entries, std::size_t numbers, int n, const SparseSettings& s) {
+  const SparseTraffic doubling = sparse_sum_traffic(n, numbers, entries, s.may_switch, false);
+  const SparseTraffic split = split_sum_traffic(n, numbers, entries, s.may_switch, s.dense_byte(), false);
+  const auto cost = [&](const SparseTraffic& t) { return t.bytes + s.message_bytes * t.messages; };
+  return cost(split) < cost(doubling) ? Way::split : Way::doubling;
+}
+
 CodedSum::CodedSum(Way way, const CodecMaker& maker, const std::vector<CodecPiece>& pieces, int n, int index,
-                   bool may_switch)
-    : way_(way), n_(n), index_(index), may_switch_(may_switch) {
+                   const SparseSettings& sparse)
+    : way_(way), n_(n), index_(index), may_switch_(sparse.may_switch) {
   const std::size_t count = total(pieces);
   const auto members = static_cast<std::size_t>(n);
   out_.resize(members), in_.resize(members);
   std::size_t out_bytes = 0, in_bytes = 0;
-  if (way == Way::doubling) {
+  if (way == Way::doubling || way == Way::split || way == Way::butterfly) {
     if (maker) codecs_.push_back(maker(pieces));
     if (maker) in_bytes = codecs_[0]->most_bytes();
-    sparse_ = std::make_unique<SparseSum>(count, may_switch);
+    const double entries = maker ? codecs_[0]->usual_bytes() / 6 : static_cast<double>(count);
+    if (way == Way::doubling) doubling_ = std::make_unique<SparseSum>(count, may_switch_);
+    if (way == Way::split) split_ = std::make_unique<SplitSum>(count, n, index, may_switch_, sparse.dense);
+    if (way == Way::butterfly)
+      butterfly_ = std::make_unique<ButterflySum>(count, sparse.degrees_for(n, entries), index);
+  } else if (way == Way::rounds) {
+    codecs_.push_back(maker(pieces));
   } else if (way == Way::gather) {
     codecs_.push_back(maker(pieces));
     sizes_.assign(members, static_cast<std::int64_t>(codecs_[0]->most_bytes()));
@@ -97,7 +118,10 @@ void CodedSum::run(Group& group, std::span<float> values, const CodecStep& step)
   switch (way_) {
     case Way::gather: return gather(group, values, step);
     case Way::owners: return owners(group, values, step);
-    case Way::doubling: return doubling(group, values, step);
+    case Way::doubling:
+    case Way::split:
+    case Way::butterfly: return sparsely(group, values, step);
+    case Way::rounds: return rounds(group, values);
   }
 }
 
@@ -182,7 +206,7 @@ void CodedSum::owners(Group& group, std::span<float> values, const CodecStep& st
     codecs_[i]->decode(came.subspan(in_[i].begin, in_[i].count()), values.subspan(parts_[i].begin, parts_[i].count()));
 }
 
-void CodedSum::doubling(Group& group, std::span<float> values, const CodecStep& step) {
+void CodedSum::sparsely(Group& group, std::span<float> values, const CodecStep& step) {
   if (!codecs_.empty()) {
     const std::span<std::byte> room = came_.as<std::byte>();
     const std::size_t bytes = codecs_[0]->encode(values, step, room);
@@ -194,7 +218,16 @@ void CodedSum::doubling(Group& group, std::span<float> values, const CodecStep& 
     costs.link_per_byte = link.per_byte;
     costs.add_per_byte = link.combine_per_byte;
   }
-  sparse_->run(group, values, costs);
+  if (doubling_) doubling_->run(group, values, costs);
+  if (split_) split_->run(group, values, costs, step);
+  if (butterfly_) butterfly_->run(group, values);
+}
+
+void CodedSum::rounds(Group& group, std::span<float> values) {
+  Codec& codec = *codecs_[0];
+  all_reduce_members(group, codec.first_round(values));
+  if (const std::span<float> second = codec.second_round(values); !second.empty()) all_reduce_members(group, second);
+  codec.decode_rounds(values);
 }
 
 void CodedSum::give_back(std::span<float> values) {

@@ -22,6 +22,13 @@ class Approximate : public SharingWork {
                        c.exchange_name));
   }
 
+  std::vector<Figure> figures(const ServerCounts& counts) const override {
+    std::vector<Figure> figures = SharingWork::figures(counts);
+    figures.emplace_back("most_site_lead", counts.site_lead);
+    figures.emplace_back("site_barriers", counts.site_barriers);
+    return figures;
+  }
+
  private:
   std::int64_t staleness_;
 };

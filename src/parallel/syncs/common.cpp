@@ -30,6 +30,7 @@ void OnArrival::accepts(const Composition& c, const CompositionFacts& facts, Pro
 std::vector<Figure> OnArrival::figures(const ServerCounts& counts) const {
   std::vector<Figure> figures = Sync::figures(counts);
   figures.emplace_back("mean_staleness", counts.contributions > 0 ? counts.staleness / counts.contributions : 0);
+  figures.emplace_back("contributions", counts.contributions / counts.keys);
   figures.emplace_back("least_speed", counts.least_speed);
   return figures;
 }
