@@ -121,16 +121,20 @@ std::string normalise(const data::Dataset& dataset) {
                      fmt::join(deviations, ", "));
 }
 
-// Where some class has far fewer samples than another: how to make up for it.
-std::string hint_at_rare_classes(const data::Dataset& train) {
-  if (!data::has_labels(train.info()) || !train.info().table) return "";
-  const data::Summary summary = data::summarise(train, train.size());
-  const auto [least, most] = std::ranges::minmax(summary.class_counts);
+// Where some class has far fewer samples than another: what is then measured, and how to make up for it. Of tables and
+// of folders of pictures, whose classes are known without reading the samples.
+std::string on_rare_classes(const data::Dataset& train) {
+  const data::DatasetInfo& info = train.info();
+  if (!data::has_labels(info) || info.classes < 2 || (!info.table && !info.files)) return "";
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(info.classes));
+  for (std::uint64_t i = 0; i < train.size(); ++i) ++counts[static_cast<std::size_t>(train.label(i))];
+  const auto [least, most] = std::ranges::minmax(counts);
   constexpr std::uint64_t far = 3;
   if (most < far * least) return "";
   return fmt::format(
-      "\n[loss]\n# class_weights = \"balanced\"   # the rarest class has {} samples, the most frequent {}\n", least,
-      most);
+      "\n[loss]\n# class_weights = \"balanced\"   # the rarest class has {} samples, the most frequent {}\n"
+      "\n[metrics]\nreport = [\"accuracy\", \"f1\", \"auc\"]   # accuracy alone says little of a rare class\n",
+      least, most);
 }
 
 // Where there is a date: how to test on the latest rows.
@@ -141,8 +145,9 @@ std::string hint_at_time(const data::TableEncoder& table) {
                      toml_quoted(date->name));
 }
 
-std::string describe(const data::DatasetInfo& train, std::uint64_t test) {
-  std::string out = fmt::format("# {} samples to train with, {} to test with:", train.size, test);
+std::string describe(const data::DatasetInfo& train, std::uint64_t validation, std::uint64_t test) {
+  std::string out = fmt::format("# {} samples to train with,{} {} to test with:", train.size,
+                                validation > 0 ? fmt::format(" {} to validate,", validation) : "", test);
   for (std::size_t i = 0; i < train.inputs; ++i)
     out += fmt::format("{} {}", i == 0 ? "" : ",", to_string(train.fields[i]));
   if (train.classes > 0) out += fmt::format("; {} classes", train.classes);
@@ -164,35 +169,6 @@ void say_what_was_found(Options& data, const data::DatasetInfo& info) {
   else if (targets.size() > 1)
     data.items["label"].value = list_of(targets);
   data.items["task"].value = std::string(name_of(info.table->task()));
-}
-
-// Whether pictures that are read in colour have none.
-bool is_grey(const data::Dataset& pictures) {
-  constexpr std::uint64_t looked_at = 64;
-  data::Sample sample(pictures.fields());
-  const std::uint64_t count = std::min(looked_at, pictures.size());
-  for (std::uint64_t i = 0; i < count; ++i) {
-    pictures.get(i * pictures.size() / count, {}, sample.ref());
-    const std::span<const float> pixels = sample.field<float>(0);
-    const std::size_t channel = pixels.size() / 3;
-    for (std::size_t c = 1; c < 3; ++c)
-      if (!std::ranges::equal(pixels.first(channel), pixels.subspan(c * channel, channel))) return false;
-  }
-  return true;
-}
-
-// Pictures of mixed sizes are brought to one, and grey ones are read as such: the recipe says so.
-void say_size(Options& data, const data::Dataset& pictures) {
-  const data::DatasetInfo& info = pictures.info();
-  constexpr std::int64_t most = 256, usual = 224;
-  const std::string kind = std::get<std::string>(data.items.at("kind").value);
-  if ((kind != "images" && kind != "tar") || info.fields[0].name != "image" || data.items.contains("size")) return;
-  const Shape& s = info.fields[0].shape;
-  const bool large = std::max(s[1], s[2]) > most;
-  data.items["size"].value = large ? Option::List{{usual, {}}, {usual, {}}} : Option::List{{s[1], {}}, {s[2], {}}};
-  if (large) data.items["fit"].value = std::string("cover");
-  if (s[0] == 3 && !data.items.contains("channels") && is_grey(pictures))
-    data.items["channels"].value = std::int64_t{1};
 }
 
 // A text in another encoding than UTF-8: the recipe says which. Bytes that are no text are tokens as they are.
@@ -260,14 +236,16 @@ Options guess_data(Disk& disk, const std::string& what, const std::string& kind)
 std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& places) {
   const auto open = [&](const std::string& split) { return data::open_dataset(disk, table, split, places); };
   const bool text = std::get<std::string>(table.items.at("kind").value) == "text";
-  say_size(table, *open("train"));
+  say_size(disk, table, *open("train"));
   const data::DatasetPtr train = open("train");
   data::DatasetPtr test;
+  std::uint64_t validation = 0;
   bool kept_back = false;
   const auto keep_back = [&] {
     kept_back = true;
     table.items["validation"].value = table.items["test"].value = 0.1;
     test = open("test");
+    validation = open("validation")->size();
   };
   if (text)
     keep_back();
@@ -293,7 +271,7 @@ std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& pl
       "training\n#   echelon train FILE    trains; --set optim.lr=0.01 changes a key for one run\n\n[model]\n";
   out += fmt::format("name = {:<17}{}{}\n{}\n[data]\n", toml_quoted(choice.name), choice.others.empty() ? "" : "# or ",
                      choice.others, choice.model);
-  out += describe(info, test->size());
+  out += describe(info, validation, test->size());
   if (info.table) out += comments_on_table(info);
   out += write_toml(table);
   if (kept_back)
@@ -311,7 +289,8 @@ std::string initial_recipe(Disk& disk, Options table, const data::DataPlaces& pl
     for (const std::string& line : choice.transforms) out += "  " + line + "\n";
     out += "]\n";
   }
-  out += hint_at_rare_classes(*train);
+  const std::string rare = on_rare_classes(*train);
+  out += rare;
   out += fmt::format("\n[optim]\n{}", choice.optim);
   out += R"(
 [schedule]
@@ -327,6 +306,8 @@ final = 0.0             # the last rate, as a share of optim.lr
   out += R"(seed = 1                # the same seed gives the same weights, on any number of cores
 # shards = 8            # parts of a batch that cores share; derived from the batch
 )";
+  if (!rare.empty())
+    out += fmt::format("monitor = {:<14}# decides which step is the best\n", kept_back ? "\"val_f1\"" : "\"test_f1\"");
   if (info.classes > 0)
     out += "# target_accuracy = 0.99  # stop as soon as an evaluation is so good\n";
   else

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/options.h"
 #include "data/dataset.h"
+#include "world/os/disk.h"
 
 namespace echelon {
 
@@ -16,6 +18,9 @@ struct InitChoice {
   std::int64_t epochs = 10, batch = 64;
   std::vector<std::string> transforms = {};  // lines of the list
 };
+
+// Pictures of mixed sizes are brought to one, the usual one, and grey ones are read as such: the recipe says so.
+void say_size(Disk& disk, Options& data, const data::Dataset& pictures);
 
 // For a table (info.table). Small tables are trained for more epochs, so that there are enough steps.
 InitChoice choice_for_table(const data::DatasetInfo& info);

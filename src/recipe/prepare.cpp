@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "data/description.h"
+#include "recipe/prepare_elsewhere.h"
 #include "recipe/prepare_parts.h"
 
 namespace echelon {
@@ -120,11 +121,13 @@ std::int64_t PreparedRun::steps_in(const Duration& duration) const {
 
 namespace {
 
-PreparedRun prepare(const OpenPlain& open_plain, Recipe recipe, bool described, Problems& problems,
+enum class Purpose { run_here, describe, plan_elsewhere };
+
+PreparedRun prepare(const OpenPlain& open_plain, Recipe recipe, Purpose purpose, Problems& problems,
                     const data::DataPlaces& places) {
   PreparedRun run;
   run.recipe = std::move(recipe);
-  run.described = described;
+  run.described = purpose == Purpose::describe;
   if (run.recipe.tree.items.contains("data")) open_data(open_plain, run, problems, places);
   make_model(run, problems);
   if (!run.train) return run;
@@ -144,7 +147,7 @@ PreparedRun prepare(const OpenPlain& open_plain, Recipe recipe, bool described, 
   if (static_cast<double>(run.total_steps) > most_total_steps)
     train.problem("epochs", fmt::format("= {} makes more than {} steps with these data; make it smaller", spec.epochs,
                                         human_count(most_total_steps)));
-  if (run.model && problems.empty()) check_memory(run, train, problems);
+  if (run.model && problems.empty() && purpose != Purpose::plan_elsewhere) check_memory(run, train, problems);
   return run;
 }
 
@@ -152,13 +155,20 @@ PreparedRun prepare(const OpenPlain& open_plain, Recipe recipe, bool described, 
 
 PreparedRun prepare_run(Disk& disk, Recipe recipe, Problems& problems, const data::DataPlaces& places) {
   return prepare([&](const data::DataSpec& spec, const std::string& split) { return spec.open_plain(disk, split); },
-                 std::move(recipe), false, problems, places);
+                 std::move(recipe), Purpose::run_here, problems, places);
+}
+
+PreparedRun prepare_for_elsewhere(Disk& disk, const std::string& path, const std::vector<std::string>& overrides,
+                                  Problems& problems) {
+  return prepare([&](const data::DataSpec& spec, const std::string& split) { return spec.open_plain(disk, split); },
+                 read_recipe(path, load_options(disk, path, overrides, problems), problems), Purpose::plan_elsewhere,
+                 problems, data::usual_places());
 }
 
 PreparedRun prepare_described_run(Disk& disk, const std::string& path, const data::DatasetInfo& plain,
                                   Problems& problems) {
   return prepare([&](const data::DataSpec&, const std::string&) { return data::described_samples(plain); },
-                 read_recipe(path, load_options(disk, path, {}, problems), problems), true, problems,
+                 read_recipe(path, load_options(disk, path, {}, problems), problems), Purpose::describe, problems,
                  data::usual_places());
 }
 

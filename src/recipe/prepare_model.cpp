@@ -1,5 +1,9 @@
 #include <algorithm>
+#include <numeric>
 
+#include "data/table/encoder.h"
+#include "graph/attributes.h"
+#include "graph/graph.h"
 #include "models/fine_tuning.h"
 #include "models/network.h"
 #include "models/zoo.h"
@@ -61,6 +65,51 @@ models::LossSpec read_loss_for(const PreparedRun& run, const models::InputSpec& 
   return loss;
 }
 
+// The columns of a table's ids that a value is made of; none where that is not plain to see.
+std::vector<std::size_t> id_columns(const Graph& graph, const models::InputSpec::Field& ids, Value value) {
+  const ValueInfo& info = graph.info(value);
+  if (info.source == ValueInfo::Source::input) {
+    if (graph.inputs()[static_cast<std::size_t>(info.producer)].name != ids.name) return {};
+    std::vector<std::size_t> all(ids.categories.size());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  if (info.source != ValueInfo::Source::node) return {};
+  const Node& node = graph.nodes()[static_cast<std::size_t>(info.producer)];
+  if (node.op->name() == "reshape") return id_columns(graph, ids, node.in[0]);
+  if (node.op->name() != "slice" || graph.type(node.in[0]).shape.rank() != 2) return {};
+  const Attributes cut = attributes_of(*node.op);
+  const std::vector<std::size_t> from = id_columns(graph, ids, node.in[0]);
+  const auto begin = static_cast<std::size_t>(cut.at("begin")), end = static_cast<std::size_t>(cut.at("end"));
+  if (cut.at("axis") != 1 || end > from.size()) return {};
+  return {from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+// Every id of a table's column has a row in the embedding that looks it up.
+void check_embeddings(const PreparedRun& run, const models::Model& model, OptionReader& table) {
+  const data::DatasetInfo& info = run.train->info();
+  if (!info.table || run.described) return;
+  std::vector<std::string> names;
+  for (const auto& feature : info.table->features())
+    if (feature.embedded) names.push_back(feature.name);
+  const Graph graph = model.evaluation(1);
+  for (const auto& field : model.inputs().inputs) {
+    if (field.categories.size() != names.size()) continue;
+    for (const Node& node : graph.nodes()) {
+      if (node.op->name() != "embedding") continue;
+      const std::int64_t rows = graph.type(node.in[0]).shape[0];
+      std::string most;
+      std::int64_t needed = rows;
+      for (const std::size_t c : id_columns(graph, field, node.in[1]))
+        if (field.categories[c] > needed) needed = field.categories[c], most = names[c];
+      if (needed > rows)
+        table.problem("layers", fmt::format("has the layer '{}' with rows = {}, but column '{}' has {} different ids "
+                                            "(one is for values not seen in training): set rows = {}",
+                                            node.layer, rows, most, needed, needed));
+    }
+  }
+}
+
 }  // namespace
 
 void make_model(PreparedRun& run, Problems& problems) {
@@ -88,6 +137,7 @@ void make_model(PreparedRun& run, Problems& problems) {
   }
   if (const auto patterns = OptionReader(recipe.model, problems).texts("freeze", {}); model && !patterns.empty())
     for (const std::string& sentence : models::frozen_in_words(patterns, *model)) run.recipe.notes.push_back(sentence);
+  if (run.train && model && problems.empty()) check_embeddings(run, *model, table);
   if (run.train) run.model = std::move(model);
 }
 

@@ -34,6 +34,19 @@ SystemFile::Taxonomy read_taxonomy(OptionReader r) {
   return t;
 }
 
+void read_surveys(OptionReader& r, SystemFile& s) {
+  s.row = r.text("row", "");
+  for (const std::int64_t number : r.integers("surveys", {})) {
+    if (number < 0 || number >= std::ssize(survey_names()))
+      r.problem("surveys",
+                fmt::format("has {}, and surveys are numbered from 0 to {}", number, std::ssize(survey_names()) - 1));
+    else
+      s.surveys.push_back(static_cast<int>(number));
+  }
+  if (s.row.empty() != s.surveys.empty())
+    r.problem("row", "and surveys belong together: write both, or leave out both");
+}
+
 Options read_local(OptionReader r) {
   check_part(composition_axis("local"), r);
   for (const auto& [key, value] : r.options().items)
@@ -47,6 +60,16 @@ Options read_local(OptionReader r) {
 std::vector<std::pair<std::string, const Options*>> axes(const SystemFile& s) {
   return {{"rule", &s.rule}, {"exchange", &s.exchange}, {"when", &s.when},
           {"sync", &s.sync}, {"codec", &s.codec},       {"order", &s.order}};
+}
+
+const std::vector<std::string>& survey_names() {
+  static const std::vector<std::string> names{
+      "Mayer, Jacobsen: Scalable Deep Learning on Distributed Infrastructures",
+      "Langer et al.: Distributed Training of Deep Learning Models, a Taxonomic Perspective",
+      "Verbraeken et al.: A Survey on Distributed Machine Learning",
+      "Ben-Nun, Hoefler: Demystifying Parallel and Distributed Deep Learning",
+      "Shaikhislamov et al.: Survey on Software Tools that Implement Deep Learning Algorithms"};
+  return names;
 }
 
 SystemFile parse_system(std::string_view text, const std::string& file, Problems& problems) {
@@ -66,6 +89,8 @@ SystemFile parse_system(std::string_view text, const std::string& file, Problems
   s.deviates = r.text("deviates", "");
   if (r.has("deviates") && s.deviates.find_first_not_of(" \n") == std::string::npos)
     r.problem("deviates", "is empty: say what the published system does and this one does not, or leave it out");
+  read_surveys(r, s);
+  s.epochs = static_cast<int>(r.integer("epochs", 0, 0, 1'000'000));
   s.use_when = required_text(r, "use_when", "when it is a good choice");
   s.avoid_when = required_text(r, "avoid_when", "when it is not");
   r.require("taxonomy", "write [taxonomy] and the columns of `echelon systems` below it");

@@ -9,6 +9,8 @@
 //   [local]      what every worker computes by itself: [local.optim] its update rule, [local.model.quantise] its
 //   numbers deviates     what the published system does and this one does not, or does otherwise; left out where it is
 //   the same
+//   row, surveys what surveys of the field call it, and which of them do (survey_names); left out where none does
+//   epochs       the figure of docs/systems.md: LeNet-5 on MNIST, four workers, to 98.5 %
 //
 // The file comes from outside: its size is bounded before it is read. No state; thread-safe.
 
@@ -27,6 +29,9 @@ struct SystemFile {
   std::string title, paper, section;
   std::string about, worker, server, use_when, avoid_when;  // server is empty where there is none
   std::string deviates;                                     // empty: it does not
+  std::string row;                                          // empty: no survey has it
+  std::vector<int> surveys;                                 // numbers of survey_names()
+  int epochs = 0;                                           // 0: not measured
   struct Taxonomy {
     std::string parallelism, centralised, scheduling, exchange, topology, encoding;
   } taxonomy;
@@ -36,6 +41,9 @@ struct SystemFile {
 
 // The axes in their order, with a system's tables for them.
 std::vector<std::pair<std::string, const Options*>> axes(const SystemFile& system);
+
+// The surveys whose systems are here; a system's file names them by number, from 0.
+const std::vector<std::string>& survey_names();
 
 inline constexpr std::size_t most_system_bytes = 64 << 10;
 

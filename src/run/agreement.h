@@ -1,14 +1,15 @@
 #pragma once
-// Whether all ranks hold the same weights.
+// Whether ranks that hold the same weights hold the same bits.
 
 #include <cstdint>
 #include <span>
 
+#include "parallel/engine.h"
 #include "parallel/team/team.h"
 
 namespace echelon {
 
-// Failure naming the ranks that differ from the others, if some do. Collective.
-void expect_same_weights(Team& team, std::span<const float> weights, std::int64_t step);
+// `held` by this rank. Failure naming the ranks that differ from the others, if some do. Collective.
+void expect_same_weights(Team& team, std::span<const HeldWeights> held, std::int64_t step);
 
 }  // namespace echelon

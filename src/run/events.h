@@ -6,6 +6,7 @@
 #include <string>
 
 #include "parallel/step/evaluator.h"
+#include "parallel/step/span.h"
 #include "parallel/step/step_result.h"
 #include "track/checkpointer.h"
 
@@ -34,16 +35,12 @@ struct EvaluationEvent {
   std::int64_t tested_step = -1;
 };
 
-struct Span {  // a stretch of time, for traces
-  const char* name;
-  double begin, end;  // seconds of the run's clock
-};
-
 class RunListener {
  public:
   virtual ~RunListener() = default;
   virtual void on_step(const StepEvent&) {}
   virtual void on_evaluation(const EvaluationEvent&) {}
+  virtual void on_save_begins() {}
   virtual void on_save(const SaveResult&) {}
   virtual void on_span(const Span&) {}
   virtual void on_note(const std::string&) {}  // a sentence for people: a warning, a decision

@@ -10,6 +10,7 @@
 #include "base/glob.h"
 #include "base/listed.h"
 #include "base/text.h"
+#include "models/distillation.h"
 #include "models/fine_tuning.h"
 #include "track/checkpoint.h"
 #include "track/run.h"
@@ -96,6 +97,20 @@ void InitialWeights::write(const ParameterTable& table, std::span<float> paramet
     std::ranges::copy(values, parameters.begin() + static_cast<std::ptrdiff_t>(table.find(name).offset));
 }
 
+std::size_t floats_of(const models::Model& model) { return table_of(model).floats(); }
+
+std::shared_ptr<const InitialWeights> initial_weights_of(const models::Model& model, std::span<const float> weights) {
+  const ParameterTable table = table_of(model);
+  if (weights.size() != table.floats())
+    fail("{} weights are not those of this network, which has {}", weights.size(), table.floats());
+  auto all = std::make_shared<InitialWeights>();
+  for (const auto& e : table.entries()) {
+    const auto values = weights.subspan(e.offset, e.size);
+    all->tensors.emplace_back(e.parameter.name, std::vector<float>(values.begin(), values.end()));
+  }
+  return all;
+}
+
 std::shared_ptr<const InitialWeights> load_initial_weights(Disk& disk, PreparedRun& prepared, Problems& problems) {
   const StartSpec spec = *prepared.recipe.start;
   OptionReader model(prepared.recipe.model, problems);
@@ -134,6 +149,13 @@ std::shared_ptr<const InitialWeights> load_initial_weights(Disk& disk, PreparedR
     }
     for (const auto& [name, tensor] : source)
       weights->left_over.push_back(fmt::format("{} {}", tensor->name, to_string(tensor->shape)));
+    for (const std::string& missing : weights->not_loaded)
+      if (missing.starts_with(models::teacher_prefix)) {
+        model.problem("teacher", fmt::format("would teach what random numbers say: {} is not among the weights of {}. "
+                                             "Names are matched with [model.init] rename = {{ \"*\" = \"teacher.*\" }}",
+                                             missing, spec.from));
+        break;
+      }
     if (weights->tensors.empty() && problems.list().size() == before)
       model.problem("init",
                     fmt::format("= {}: nothing of it fits this network. The network wants {}; the source has {}. "

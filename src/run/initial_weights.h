@@ -30,4 +30,8 @@ struct InitialWeights {
 // says, if a pattern fits nothing, or if nothing of it fits the network.
 std::shared_ptr<const InitialWeights> load_initial_weights(Disk& disk, PreparedRun& prepared, Problems& problems);
 
+// All weights of a network, as its flat buffer (of so many floats) has them; Failure if it has another size.
+std::size_t floats_of(const models::Model& model);
+std::shared_ptr<const InitialWeights> initial_weights_of(const models::Model& model, std::span<const float> weights);
+
 }  // namespace echelon

@@ -4,6 +4,7 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "models/halp.h"
 #include "models/memory.h"
 #include "recipe/toml.h"
 #include "world/os/host.h"
@@ -83,11 +84,12 @@ void check_fit(const Composition& composition, const models::Model& model, const
                      .phases = static_cast<int>(phases.size()),
                      .carries = !phases.front().graph.carries().empty(),
                      .clips_by_norm = optim.clip.norm > 0,
-                     .needs_norms = optim.rule->norm() != Rule::Norm::none,
+                     .needs_norms = optim.rule->norm() != Rule::Norm::none || optim.rule->preconditions(),
                      .has_momentum = std::ranges::find(slots, "momentum") != slots.end(),
                      .shares_memory = world.share_memory,
                      .split = world.plan.splits_model(),
-                     .fixed_data = partition.fixed},
+                     .fixed_data = partition.fixed,
+                     .agrees = models::is_bit_centred(model)},
                     problems);
 }
 
@@ -95,8 +97,8 @@ void check_fit(const Composition& composition, const models::Model& model, const
 // it, the mean, what the exchange keeps and what is on its way. From the peak memory of LeNet-5 with 40 workers in
 // every system: most took 4 to 6 MiB a worker, the exceptions are named.
 double copies_in_simulation(const Composition& c) {
-  if (c.exchange_name == "partial") return 80;  // a sum for each slice and message; dogwild took 19 MiB a worker
-  if (c.exchange_name == "learners" || c.rule_name == "halp") return 50;  // several replicas each; crossbow: 12 MiB
+  if (c.exchange_name == "partial") return 80;   // a sum for each slice and message; dogwild took 19 MiB a worker
+  if (c.exchange_name == "learners") return 50;  // several replicas each; crossbow: 12 MiB
   if (c.exchange_name == "neighbour" || c.codec_name != "none" || c.rule_name == "mpca") return 36;  // malt: 10 MiB
   return 20;
 }
@@ -141,8 +143,9 @@ void check_simulated_workers(const PreparedRun& prepared, int workers, Problems&
 }
 
 void check_system(const TrainingJob& job, int workers, bool shares_memory, const std::string& file) {
-  if (!job.composition) return;
   Problems problems;
+  check_byzantine(job.byzantine, job.composition.get(), workers, has_labels(job.train->info()), problems);
+  if (!job.composition) return problems.throw_if_any(file);
   check_fit(*job.composition, *job.model, job.make_optim(), job.total_steps, job.partition,
             {workers, shares_memory, job.plan}, problems);
   problems.throw_if_any(file);

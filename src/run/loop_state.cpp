@@ -28,6 +28,8 @@ Json Training::LoopState::to_json() const {
   if (best) j["best_score"] = best->value, j["best_loss"] = best->loss, j["best_step"] = best_step;
   if (plateau.factor() < 1 || plateau.watching()) j["plateau"] = plateau.to_json();
   if (rate_factor != 1) j["rate_factor"] = rate_factor;
+  if (replayed > 0) j["replayed"] = replayed;
+  for (const auto& [rank, times] : errors) j["errors"].push_back({rank, times});
   if (test) j["test"] = echelon::to_json(*test), j["tested_step"] = tested_step;
   return j;
 }
@@ -39,12 +41,16 @@ void Training::LoopState::read(const Json& j) {
   evaluations_since_best = j.value("evaluations_since_best", std::int64_t{0});
   evaluation_due = j.value("evaluation_due", false);
   stopped_by = j.value("stopped_by", std::string());
+  errors.clear();
+  if (j.contains("errors"))
+    for (const Json& e : j.at("errors")) errors[e.at(0).get<Rank>()] = e.at(1).get<int>();
   best.reset();
   test.reset();
   if (j.contains("best_score"))
     best = Score{j.at("best_score").get<double>(), j.value("best_loss", std::numeric_limits<double>::infinity())};
   if (j.contains("plateau")) plateau.read(j.at("plateau"));
   rate_factor = j.value("rate_factor", 1.0);
+  replayed = j.value("replayed", std::int64_t{0});
   best_step = j.value("best_step", std::int64_t{0});
   if (j.contains("test")) test = evaluation_from(j.at("test"));
   tested_step = j.value("tested_step", std::int64_t{0});

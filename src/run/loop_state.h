@@ -1,6 +1,7 @@
 #pragma once
 // What a checkpoint remembers of a training besides tensors. Private to the training's own files.
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -19,7 +20,9 @@ struct Training::LoopState {
   std::int64_t evaluations_since_best = 0;  // since the monitored metric was last better
   Plateau plateau;
   double rate_factor = 1;          // of the schedule's rate, set by hand (track/control.h)
+  std::int64_t replayed = 0;       // lines of another run's journal that were carried out
   bool evaluation_due = false;     // after the last step; a signal may have come in between
+  std::map<Rank, int> errors;      // of ranks whose results were wrong, how often
   std::string stopped_by;          // why the run has ended; empty while it goes on
   std::optional<Evaluation> test;  // of a run with a validation part, once it has ended
   std::int64_t tested_step = 0;

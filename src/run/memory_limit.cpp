@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/run_plan.h"
+#include "run/whole_bytes.h"
 
 namespace echelon {
 
@@ -62,7 +63,8 @@ void check_memory_limit(const PreparedRun& prepared, const PlanSpec& plan, int w
                         Problems& problems) {
   if (prepared.model->training(1).size() > 1)
     return problems.add({}, "--memory: not known for a model with several phases in a training step; leave it out");
-  const std::size_t needed = most_bytes(plan, view_run_plan(prepared, plan));
+  const std::size_t needed = plan.splits_model() ? most_bytes(plan, view_run_plan(prepared, plan))
+                                                 : whole_model_bytes(prepared, workers, 1, false).front().all();
   if (needed <= limit) return;
   constexpr std::size_t most_shown = 3, most_tried = 40;
   std::string fitting;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "graph/program.h"
 #include "parallel/composition.h"
+#include "parallel/planned/stage_plans.h"
 #include "plan/place.h"
 #include "plan/stages.h"
 #include "run/plan_file.h"
@@ -31,6 +32,7 @@ PlanFacts plan_facts(const PreparedRun& prepared, int workers, int cores) {
   facts.slices = slices_of(graph);
   for (const LayerWork& l : layer_work(graph)) facts.layers.push_back(l.layer);
   facts.splits = layer_splits(graph);
+  facts.carries = !graph.carries().empty();
   std::vector<std::string> read_by(graph.parameters().size());  // a layer
   for (const Node& node : graph.nodes())
     for (const Value v : node.in)
@@ -48,9 +50,21 @@ PlanFacts plan_facts(const PreparedRun& prepared, int workers, int cores) {
   return facts;
 }
 
+bool cores_can_be_ranks(const PreparedRun& prepared, const PlanSpec& plan) {
+  return plan.splits_model() && plan_facts(prepared, 0, 1).system.empty();
+}
+
 PlanSpec check_run_plan(const PreparedRun& prepared, const PlanSpec& plan, int workers, int cores, Problems& problems) {
   if (plan == PlanSpec{}) return {.data = workers};  // every rank has the whole model
-  return check_plan(plan, plan_facts(prepared, workers, cores), {}, problems);
+  const std::size_t before = problems.list().size();
+  PlanSpec checked = check_plan(plan, plan_facts(prepared, workers, cores), {}, problems);
+  if (checked.scheme != "pipelined" || workers == 0 || problems.list().size() > before) return checked;
+  const auto shards = static_cast<std::int64_t>(prepared.recipe.train.shards);
+  const auto largest = static_cast<std::int64_t>(prepared.batch_sequence().largest_batch());
+  const std::int64_t samples = (largest + shards - 1) / shards;
+  const PlanLayout layout(checked, static_cast<int>(shards));
+  checked.segments = StagePlans(*prepared.model, layout, samples).segments(samples);
+  return checked;
 }
 
 }  // namespace echelon

@@ -1,5 +1,7 @@
 #include "run/state_keeper.h"
 
+#include "base/error.h"
+
 namespace echelon {
 
 std::span<const StateSpan> StateKeeper::tensors() {
@@ -13,15 +15,54 @@ std::span<const StateSpan> StateKeeper::tensors() {
 
 void StateKeeper::keep(const KeptState::Position& position, std::string_view text) {
   engine_.gather();
-  if (rank_ < kept_.parts()) kept_.write(rank_, position, text, tensors());
+  const int mine = team_.world().rank() - ranks_.first;
+  if (each_step_ || team_.world().rank() == 0) {
+    if (mine < kept_.parts()) kept_.write(mine, position, text, tensors());
+  }
+  if (!each_step_ && ranks_.other_nodes) copy_to_other_nodes(position, text);
   engine_.end_gather();
 }
 
+// Rank 0 has all of it; the first rank of each other node writes it down there.
+void StateKeeper::copy_to_other_nodes(const KeptState::Position& position, std::string_view text) {
+  const bool has = team_.world().rank() == 0;
+  std::uint64_t size = 0;
+  if (has)
+    for (const StateSpan& t : tensors()) size += t.bytes.size();
+  team_.broadcast(std::as_writable_bytes(std::span(&size, 1)));
+  std::vector<std::byte> all(size);
+  if (has) {
+    auto to = all.begin();
+    for (const StateSpan& t : tensors_) to = std::ranges::copy(t.bytes, to).out;
+  }
+  team_.broadcast(all);
+  const bool writes = team_.world().rank() == ranks_.first && !has;
+  const StateSpan whole{"all", all};
+  if (writes) kept_.write(0, position, text, std::span(&whole, 1));
+}
+
+KeptState::Position StateKeeper::load_position(std::string& text) {
+  KeptState::Position position;
+  if (team_.world().rank() == 0) position = kept_.read_position(text);
+  std::uint64_t length = text.size();
+  team_.broadcast(std::as_writable_bytes(std::span(&position, 1)));
+  team_.broadcast(std::as_writable_bytes(std::span(&length, 1)));
+  text.resize(length);
+  team_.broadcast(std::as_writable_bytes(std::span(text)));
+  return position;
+}
+
 KeptState::Position StateKeeper::load(std::string& text) {
-  const KeptState::Position position = kept_.read_position(text);
-  if (rank_ == 0) kept_.read(tensors());
+  const KeptState::Position position = load_position(text);
+  if (team_.world().rank() == 0) kept_.read(tensors());
   engine_.scatter();
   return position;
+}
+
+void StateKeeper::expect_valid(double now) {
+  if (now <= kept_.valid_until()) return;
+  kept_.set_outdated();
+  fail("this node's launcher has not reached the others for too long, so they may go on without it");
 }
 
 }  // namespace echelon

@@ -48,16 +48,7 @@ Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team,
       team_(team),
       directory_(std::move(checkpoints)),
       batch_sequence_(job.train->size(), job.batches, job.drop_partial),
-      engine_(make_engine({.model = job.model,
-                           .make_optim = job.make_optim,
-                           .fields = job.train->fields(),
-                           .shards = job.shards,
-                           .seed = job.seed,
-                           .stragglers = job.stragglers,
-                           .start = start_of(job),
-                           .plan = &job.plan,
-                           .folder = folder_of(directory_)},
-                          batch_sequence_.largest_batch(), job.composition.get(), team)),
+      engine_(make_engine(engine_settings(), batch_sequence_.largest_batch(), job.composition.get(), team)),
       loop_(std::make_unique<LoopState>()),
       core_peak_(team.world().place().threads ? measure_core_peak(clock) : 0) {
   flops_per_sample_ = engine_->flops_per_sample();
@@ -72,6 +63,20 @@ Training::Training(const TrainingJob& job, Disk& disk, Clock& clock, Team& team,
 }
 
 Training::~Training() = default;
+
+EngineSettings Training::engine_settings() const {
+  return {.model = job_.model,
+          .make_optim = job_.make_optim,
+          .fields = job_.train->fields(),
+          .shards = job_.shards,
+          .seed = job_.seed,
+          .stragglers = job_.stragglers,
+          .byzantine = job_.byzantine,
+          .flips = job_.flips,
+          .start = start_of(job_),
+          .plan = &job_.plan,
+          .folder = folder_of(directory_)};
+}
 
 double Training::epochs_after(std::int64_t step) const {
   if (step < 0) return 0;
@@ -99,16 +104,17 @@ bool Training::wants_to_stop(const StopFlag& stop) const {
 }
 
 RunSummary Training::run(const StopFlag& stop) {
-  data::Loader loader(job_.train, loader_options());
+  data::Loader loader(samples(), loader_options());
   LoopState& loop = *loop_;
   if (was_interrupted(loop.stopped_by) || (loop.stopped_by == "end" && next_ < job_.total_steps))
     loop.stopped_by.clear(), loop.test.reset();  // that is what resuming is for, and a later end
   pace_ = {.begin = clock_.seconds(), .first_step = next_};
-  if (keeper_ && loop.stopped_by.empty()) keep();
+  if (save_first_ && loop.stopped_by.empty()) save(Checkpointer::IfBusy::wait);
+  if (loop.stopped_by.empty()) keep_copy();
   while (loop.stopped_by.empty()) {
     if (loop.evaluation_due && !wants_to_stop(stop)) {
       do_evaluation(stop);
-      if (keeper_ && loop.stopped_by.empty()) keep();
+      if (loop.stopped_by.empty()) keep_copy();
     }
     if (!loop.stopped_by.empty()) break;
     if (next_ > pace_.first_step) {
@@ -124,9 +130,10 @@ RunSummary Training::run(const StopFlag& stop) {
       loop.stopped_by = "end";
     } else {
       run_steps(loader, stop);
-      if (followed_ && stop_agreed_) {
+      if (check_) expect_replicas_agree();
+      if (followed_ && loop.stopped_by.empty() && (stop_agreed_ || replay_due())) {
         obey(stop);
-        if (keeper_ && loop.stopped_by.empty()) keep();
+        if (loop.stopped_by.empty()) keep_copy();
       }
     }
   }
@@ -187,9 +194,7 @@ RunSummary Training::summarise(double waited_for_input) {
   return s;
 }
 
-void Training::expect_agreement() {
-  if (engine_->model_is_everywhere()) expect_same_weights(team_, engine_->model(), next_);
-}
+void Training::expect_agreement() { expect_same_weights(team_, engine_->held_weights(), next_); }
 
 double Training::peak_share(double samples_per_s) const {
   const double cores = team_.cores().count() * team_.world().size();

@@ -18,10 +18,12 @@
 #include "plan/spec.h"
 #include "run/events.h"
 #include "run/initial_weights.h"
+#include "run/replica_check.h"
 #include "run/state_keeper.h"
 #include "run/summary.h"
 #include "track/checkpointer.h"
 #include "track/control.h"
+#include "track/journal.h"
 #include "world/os/clock.h"
 #include "world/os/disk.h"
 #include "world/os/file_memory.h"
@@ -60,6 +62,8 @@ struct TrainingJob {
   std::string model_fingerprint, data_fingerprint, recipe_fingerprint;
   std::shared_ptr<const Composition> composition = nullptr;  // null: exact synchronous training
   std::vector<Straggler> stragglers = {};                    // experiments
+  Byzantine byzantine = {};                                  // the same
+  std::vector<BitFlip> flips = {};                           // the same
   std::shared_ptr<const InitialWeights> initial = nullptr;   // null: random numbers, or a checkpoint will be loaded
   PlanSpec plan = {};                                        // of exact training: legal, and for these workers
   // Metrics of the calling program: asked on rank 0 after each evaluation; reported with the others, and not monitored.
@@ -93,14 +97,22 @@ class Training {
   void save_after(std::function<std::shared_future<void>()> first) { before_save_ = std::move(first); }
   // Does what others ask of the run while it goes on. All ranks call it or none; rank 0 alone has a reader.
   void follow(ControlReader* reader) { followed_ = true, control_ = reader; }
+  // After follow(): changes what another run has changed, at the same steps. All ranks are given the same lines.
+  void replay(std::vector<JournalLine> lines) { replayed_ = std::move(lines); }
   // Goes on from the newest checkpoint that verifies; false if there is none. BadInput if it belongs to another
   // training (track/manifest.h), AllCheckpointsDamaged if there are some and none verifies. Tells which newer ones were
   // skipped.
   enum class AllDamaged { refuse, restart };
   bool resume(AllDamaged if_so = AllDamaged::refuse);
   // From now on the state is kept in memory that outlives the ranks; all of them call it, before run().
-  void keep_in(KeptState& kept);
+  void keep_in(KeptState& kept, const KeepingRanks& ranks, Keep how = Keep::usual);
+  // After keep_in(), in exact training on a team without common memory: the ranks check each other. What they do not
+  // agree on is neither kept nor saved: the run asks its launcher to begin again with what was kept. Collective.
+  void check_replicas(const ReplicaCheckOptions& options);
   void resume_kept();  // after keep_in(): goes on from the state that is kept there. Collective
+  // The same, but with the weights that the job begins with: the state is that of another system, or of another
+  // number of its workers.
+  void resume_kept_position();
   std::int64_t next_step() const { return next_; }
   RunSummary run(const StopFlag& stop);
 
@@ -128,12 +140,15 @@ class Training {
   void run_steps(data::Loader& loader, const StopFlag& stop);
   void carry_out_steps(data::Loader& loader, const StopFlag& stop);
   void obey(const StopFlag& stop);  // run/training_control.cpp
+  bool replay_due() const;          // another run was changed after this step, and this one was not yet
+  void go_on_from(const KeptState::Position& position);
   struct Instruction;
   Instruction next_instruction(const StopFlag& stop);
   void account(const StepProgress& progress, double started, double ended);
   std::int64_t enough_samples(std::int64_t step) const;  // from that step on, with which its epoch may end
   std::int64_t next_pause() const;  // the step after which all ranks meet, because something is due
   data::LoaderOptions loader_options() const;
+  data::DatasetPtr samples() const;          // that this worker trains on. Collective
   void do_evaluation(const StopFlag& stop);  // run/training_evaluations.cpp
   void evaluate_test();
   void add_own_metrics(Evaluation& evaluation, std::span<float> weights, const data::DatasetPtr& data);
@@ -142,8 +157,12 @@ class Training {
   std::string folder_of_large_memory() const;  // of files that hold what a rank's memory may not
   void save(Checkpointer::IfBusy if_busy);     // run/training_saves.cpp
   void keep_step();                            // the state after the step that was just done
+  void keep_copy();                            // keep(), unless checkpoints are to do
   void keep();                                 // the state between two steps, when something else has changed
   RunSummary hand_over();
+  EngineSettings engine_settings() const;
+  void expect_replicas_agree();  // run/training_check.cpp
+  void judge(Rank culprit);
   RunSummary summarise(double waited_for_input);
   void expect_agreement();  // between all ranks about the weights; Failure naming those that differ
   bool due(const Duration& every, std::int64_t step) const;  // after the step (counted from 0)
@@ -167,6 +186,7 @@ class Training {
   std::function<std::shared_future<void>()> before_save_;
   std::unique_ptr<LoopState> loop_;
   std::unique_ptr<StateKeeper> keeper_;  // null: nothing is kept
+  std::unique_ptr<ReplicaCheck> check_;  // null: the ranks do not check each other
   std::string loop_text_;                // loop_ as JSON, without what every step changes
   std::int64_t next_ = 0;                // the step to do next
   std::int64_t last_saved_ = -1;
@@ -175,9 +195,11 @@ class Training {
   Buffer tested_memory_;
   FileMemory tested_file_;
   Pace pace_;
+  bool save_first_ = false;   // before the first step
   bool stop_agreed_ = false;  // some rank wants to stop
   bool followed_ = false;     // whether requests of others are looked for
   ControlReader* control_ = nullptr;
+  std::vector<JournalLine> replayed_;  // by step
   double core_peak_ = 0, flops_per_sample_ = 0;
 };
 

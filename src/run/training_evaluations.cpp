@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "run/diagnosis.h"
 #include "run/first_evaluator.h"
 #include "run/loop_state.h"
 #include "run/weights.h"
@@ -27,6 +28,7 @@ Training::Evaluate Training::evaluation_of(const data::DatasetPtr& data, std::sp
 
 void Training::do_evaluation(const StopFlag& stop) {
   const double started = clock_.seconds();
+  team_.world().set_status(calm_activities[0]);
   std::function<bool()> keep_going;  // several ranks finish what they have begun together
   if (team_.world().size() == 1) keep_going = [&] { return !wants_to_stop(stop); };
   Evaluation result = evaluate_(keep_going);

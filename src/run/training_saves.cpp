@@ -61,12 +61,17 @@ bool keeps_each_step(const TrainingJob& job, int workers) {
   return !replicas && !job.plan.splits_model();
 }
 
-void Training::keep_in(KeptState& kept) {
-  keeper_ = std::make_unique<StateKeeper>(kept, *engine_, team_.world(), keeps_each_step(job_, team_.world().size()));
+void Training::keep_in(KeptState& kept, const KeepingRanks& ranks, Keep how) {
+  const bool each_step = keeps_each_step(job_, team_.world().size());
+  keeper_ = std::make_unique<StateKeeper>(kept, *engine_, team_, ranks, each_step, how);
 }
 
 void Training::keep_step() {
   keeper_->keep({.step = next_, .epoch = loop_->epoch, .evaluation_due = evaluation_follows(next_)}, loop_text_);
+}
+
+void Training::keep_copy() {
+  if (keeper_ && keeper_->keeps_copies()) keep();
 }
 
 void Training::keep() {
@@ -74,8 +79,15 @@ void Training::keep() {
   keeper_->keep({.step = next_, .epoch = loop_->epoch, .evaluation_due = loop_->evaluation_due}, loop_text_);
 }
 
-void Training::resume_kept() {
-  const KeptState::Position position = keeper_->load(loop_text_);
+void Training::resume_kept() { go_on_from(keeper_->load(loop_text_)); }
+
+void Training::resume_kept_position() {
+  go_on_from(keeper_->load_position(loop_text_));
+  engine_->read_model();
+  save_first_ = true;  // what is on disk is of another system
+}
+
+void Training::go_on_from(const KeptState::Position& position) {
   loop_->read(Json::parse(loop_text_));
   loop_->epoch = position.epoch;
   loop_->evaluation_due = position.evaluation_due;
@@ -117,6 +129,7 @@ void Training::save(Checkpointer::IfBusy if_busy) {
   expect_agreement();
   engine_->gather();
   if (checkpointer_) {
+    tell([](RunListener& l) { l.on_save_begins(); });
     const auto weights = weight_views(engine_->table(), engine_->model());
     const auto views = state_views(engine_->state());
     checkpointer_->save(position(), weights, views, if_busy,

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "data/flip_labels.h"
+#include "parallel/step/halo.h"
 #include "parallel/step/not_finite.h"
 #include "run/loop_state.h"
 
@@ -31,31 +33,37 @@ void Training::run_steps(data::Loader& loader, const StopFlag& stop) try {
 void Training::carry_out_steps(data::Loader& loader, const StopFlag& stop) {
   const std::int64_t from = next_, to = next_pause();
   if (batch_sequence_.at(static_cast<std::uint64_t>(from)).batch == 0) loop_->epoch = {};
+  if (check_ && check_->copies_before(from)) check_->copy();
   double accounted = clock_.seconds();
-  const Reached reached = engine_->run(
-      {.from = from,
-       .to = to,
-       .enough = enough_samples(from),
-       .loader = &loader,
-       .lr = [&](std::int64_t step) { return rate(step); },
-       .epoch = [&](std::int64_t step) { return epochs_after(step - 1); },
-       .asks_to_stop = [&] { return stop.load(std::memory_order_relaxed) || (control_ && control_->waiting()); },
-       .on_progress =
-           [&](const StepProgress& progress) {
-             if (progress.step > next_ || progress.result.samples > 0) account(progress, accounted, clock_.seconds());
-             if (keeper_ && keeper_->each_step()) keep_step();
-             if (checkpointer_) report_saves(checkpointer_->results());
-             accounted = clock_.seconds();
-           },
-       .on_span = [&](const char* what, double begin,
-                      double end) { tell([&](RunListener& l) {
-                                      l.on_span({what, begin, end});
-                                    }); }});
+  const Reached reached =
+      engine_->run({.from = from,
+                    .to = to,
+                    .enough = enough_samples(from),
+                    .loader = &loader,
+                    .lr = [&](std::int64_t step) { return rate(step); },
+                    .epoch = [&](std::int64_t step) { return epochs_after(step - 1); },
+                    .asks_to_stop =
+                        [&] {
+                          return stop.load(std::memory_order_relaxed) || (control_ && control_->waiting()) ||
+                                 (keeper_ && keeper_->change_wanted());
+                        },
+                    .on_progress =
+                        [&](const StepProgress& progress) {
+                          if (keeper_) keeper_->expect_valid(clock_.seconds());
+                          if (progress.step > next_ || progress.result.samples > 0)
+                            account(progress, accounted, clock_.seconds());
+                          if (check_) check_->note_step(next_);
+                          if (keeper_) keeper_->count_step(next_);
+                          if (keeper_ && keeper_->each_step() && keeper_->due(next_) && !check_) keep_step();
+                          if (checkpointer_) report_saves(checkpointer_->results());
+                          accounted = clock_.seconds();
+                        },
+                    .on_span = [&](const Span& span) { tell([&](RunListener& l) { l.on_span(span); }); }});
   next_ = reached.step;
   stop_agreed_ = reached.stop;
   loop_->evaluation_due = evaluation_follows(next_);
   engine_->read_model();
-  if (keeper_ && !keeper_->each_step()) keep_step();
+  if (keeper_ && !keeper_->each_step() && keeper_->keeps_copies()) keep_step();
 }
 
 bool Training::evaluation_follows(std::int64_t step) const {
@@ -104,9 +112,18 @@ std::int64_t Training::next_pause() const {
   std::int64_t step = next_ + 1;
   while (step < job_.total_steps && !due(job_.eval_every, step - 1) && !due(job_.checkpoint_every, step - 1) &&
          batch_sequence_.at(static_cast<std::uint64_t>(step)).batch != 0 &&
-         !(keeper_ && !keeper_->each_step() && step % StateKeeper::steps_between == 0))
+         !(keeper_ && !keeper_->each_step() && keeper_->due(step)) &&
+         !(check_ && (check_->copies_before(step) || step % check_->every() == 0)) &&
+         std::ranges::find(replayed_, step, &JournalLine::step) == replayed_.end())
     ++step;
   return step;
+}
+
+data::DatasetPtr Training::samples() const {
+  const World& world = team_.world();
+  const bool flips = job_.byzantine.lie == Lie::label_flip && lies_here(job_.byzantine, world.rank(), world.size());
+  const data::DatasetPtr own = with_halo(job_.train, batch_sequence_, job_.partition, team_);
+  return flips ? data::labels_flipped(own) : own;
 }
 
 data::LoaderOptions Training::loader_options() const {

@@ -97,8 +97,23 @@ TEST_F(Init, PointsOutRareClasses) {
   std::string csv = "a,label\n";
   for (int i = 0; i < 200; ++i) csv += fmt::format("{},{}\n", i * 7 % 50, i % 10 ? "no" : "yes");
   write_file_atomically(*disk_, dir_ + "/t.csv", csv);
-  init(guess_data(*disk_, dir_ + "/t.csv"));
+  const PreparedRun s = init(guess_data(*disk_, dir_ + "/t.csv"));
   EXPECT_NE(text_.find("# class_weights = \"balanced\"   # the rarest class has"), std::string::npos) << text_;
+  EXPECT_EQ(s.recipe.train.monitor, "val_f1");  // nine of ten are right who always say no
+  ASSERT_TRUE(s.monitor);
+  EXPECT_EQ(s.monitor->name, "f1");
+}
+
+TEST_F(Init, PointsOutRareClassesOfPicturesToo) {
+  const auto png = data::encode_png(std::vector<std::uint8_t>(16 * 16 * 3, 7), {16, 16}, 3);
+  for (const auto& [name, pictures] : {std::pair("cat", 60), std::pair("dog", 12)}) {
+    disk_->make_directories(fmt::format("{}/pets/{}", dir_, name));
+    for (int i = 0; i < pictures; ++i)
+      write_file_atomically(*disk_, fmt::format("{}/pets/{}/{}.png", dir_, name, i), png);
+  }
+  const PreparedRun s = init(guess_data(*disk_, dir_ + "/pets"));
+  EXPECT_NE(text_.find("the rarest class has 12 samples, the most frequent 60"), std::string::npos) << text_;
+  EXPECT_EQ(s.recipe.train.monitor, "val_f1");
 }
 
 TEST_F(Init, TablesSayWhatWasFound) {
@@ -155,9 +170,9 @@ TEST_F(Init, PicturesOfMixedSizesAreBroughtToOne) {
     for (int i = 0; i < 8; ++i, ++side) picture(fmt::format("{}{}.png", place, i), side, side + 4);
   const PreparedRun s = init(guess_data(*disk_, dir_ + "/p"));
   ASSERT_TRUE(s.test);
-  EXPECT_EQ(s.train->fields()[0].shape, (Shape{1, 36, 40})) << "they are grey";
-  EXPECT_EQ(s.test->fields()[0].shape, (Shape{1, 36, 40}));
-  EXPECT_NE(text_.find("size = [36, 40]"), std::string::npos) << text_;
+  EXPECT_EQ(s.train->fields()[0].shape, (Shape{1, 44, 48})) << "they are grey, of 36 x 40 to 51 x 55";
+  EXPECT_EQ(s.test->fields()[0].shape, (Shape{1, 44, 48}));
+  EXPECT_NE(text_.find("size = [44, 48]"), std::string::npos) << text_;
 }
 
 TEST_F(Init, SaysWhatItCannotGuess) {

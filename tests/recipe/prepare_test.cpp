@@ -138,9 +138,10 @@ TEST_F(Prepare, EveryRecipeOfTheRepositoryIsSound) {
       Problems problems;
       const PreparedRun s = prepare_run(*disk_, source_path(folder + name), {}, problems,
                                         {.root = "nowhere", .share = {source_path("share")}});
-      // The digits come with Echelon; a text has a path that every Debian has.
-      const bool is_here = std::get<std::string>(s.recipe.data.items.at("kind").value) == "digits" ||
-                           s.recipe.data.items.contains("path");
+      // The digits and the clubs come with Echelon, some data are made, and a text has a path that every Debian has.
+      const auto& data = s.recipe.data.items;
+      const auto& kind = std::get<std::string>(data.at("kind").value);
+      const bool is_here = kind == "digits" || kind == "clubs" || data.contains("make") || data.contains("path");
       EXPECT_EQ(is_here, s.model != nullptr) << problems.text(name);
       for (const auto& problem : problems.list())
         EXPECT_TRUE(!is_here && problem.text.starts_with("data: ")) << name << ": " << problem.text;

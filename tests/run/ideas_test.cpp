@@ -4,9 +4,14 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "collective/all_reduce.h"
 #include "parallel/replica.h"
+#include "parallel/sum/coded_sum.h"
 #include "recipe/prepare.h"
 #include "run/job.h"
+#include "tests/codec/cases.h"
 #include "tests/parallel/systems.h"
 #include "tests/run/shipped.h"
 #include "tests/support/source_path.h"
@@ -165,6 +170,113 @@ TEST(BigDl, ConcludesEveryNumberAtOneWorker) {
     sum += part;
   }
   EXPECT_EQ(sum, all[0].weights.size());
+}
+
+// Bytes of state that a worker has for the optimizer's step, at itself and for others.
+std::size_t state_bytes(Replica& replica) {
+  std::size_t bytes = 0;
+  for (const auto& states : {replica.trainer().state(), replica.exchange().state()})
+    for (const StateSpan& s : states) bytes += s.bytes.size();
+  return bytes;
+}
+
+TEST(BigDl, KeepsAnEighthOfTheOptimizersStateAtEachOfEightWorkersAndMakesTheSameSteps) {
+  std::vector<std::size_t> kept(idea_workers);
+  const auto run = [](int workers, const std::string& system, std::vector<std::size_t>& bytes) {
+    std::vector<float> model;
+    run_in_simulation(SimCluster::uniform(workers, 1e-5, 1e9), {}, [&](World& world) {
+      const auto rank = static_cast<std::size_t>(world.rank());
+      const auto r = run_system(world, {.system = system, .rule = "adam", .lr = 0.01, .steps = 3},
+                                [&](Replica& replica) { bytes[rank] = state_bytes(replica); });
+      if (rank == 0) model = r.model;
+    }).throw_if_failed();
+    return model;
+  };
+  const auto owners = run(idea_workers, tables_of(file_of("bigdl")), kept);
+  const std::size_t all = 3 * 4 * owners.size();                                            // weights and two averages
+  for (const std::size_t bytes : kept) EXPECT_LE(bytes, all / idea_workers + 3 * 64 + 64);  // whole cache lines
+  std::vector<std::size_t> everything(idea_workers);
+  const auto whole = run(idea_workers, "[exchange]\nname = 'owner_shard'\n", everything);
+  EXPECT_GE(everything[0], all * 2 / 3);  // the weights are the trainer's
+  EXPECT_TRUE(same_bits(owners, whole));
+}
+
+// What a worker sends for matrices that are large against their factors.
+double low_rank_bytes(int workers) {
+  SystemJob job{.system = tables_of(in_one_bucket("low_rank")), .steps = 2};
+  job.network = {"mlp",
+                 table({{"hidden", integers({96})}}),
+                 {.kind = data::SyntheticOptions::Kind::blobs, .samples = 256, .shape = {96}, .classes = 8}};
+  const auto all = simulate_system(workers, job);
+  return static_cast<double>(all[0].sent.bytes);
+}
+
+TEST(LowRank, SendsNoMoreBytesWithMoreWorkers) {
+  const double two = low_rank_bytes(2), sixteen = low_rank_bytes(16);  // 1/2 of it twice, and 15/16
+  EXPECT_LT(sixteen, 2.2 * two);
+}
+
+// With all of the rank, factors are the gradient itself: then P Q^T is that of the sum, not a sum of approximations.
+TEST(LowRank, MakesTheFactorsOfTheSum) {
+  const std::vector<CodecPiece> pieces{{.size = 24 * 20, .rows = 24}, {.size = 7}};
+  const CodecMaker maker = test::codec_maker("name = 'low_rank'\nrank = 2\n");
+  constexpr int n = 3;
+  std::vector<float> left(n), right(n), difference(n);
+  run_in_simulation(SimCluster::uniform(n, 1e-5, 1e9), {}, [&](World& world) {
+    Group group = Group::everyone(world);
+    const auto rank = static_cast<std::size_t>(world.rank());
+    // Of rank 3 each, and of rank 2 in all: no worker alone can send its own.
+    const auto number = [](std::size_t member, std::size_t i, std::size_t j) {
+      const auto u = static_cast<float>(i % 5) - 2, v = static_cast<float>(j % 3),
+                 own = static_cast<float>((i * j) % 7);
+      const auto x = static_cast<float>(i % 4), y = static_cast<float>(j % 5) - 1;
+      return u * v + x * y + (member == 0 ? own : member == 1 ? -own : 0);
+    };
+    std::vector<float> values(24 * 20 + 7), expected(values.size());
+    for (std::size_t i = 0; i < 24; ++i)
+      for (std::size_t j = 0; j < 20; ++j) {
+        values[i * 20 + j] = number(rank, i, j);
+        for (std::size_t m = 0; m < n; ++m) expected[i * 20 + j] += number(m, i, j);
+      }
+    for (std::size_t k = 0; k < 7; ++k) values[480 + k] = 1, expected[480 + k] = n;
+    CodedSum sum(CodedSum::usual_way(CodedSum::Encoding::of(*maker(pieces)), values.size(), n), maker, pieces, n,
+                 world.rank());
+    sum.run(group, values, test::step_of(0));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      difference[rank] = std::max(difference[rank], std::abs(values[i] - expected[i]));
+    // Nothing is lost: what is left at all workers together is what is missing in the sum, which is nothing.
+    std::vector<float> rest(values.size());
+    sum.give_back(rest);
+    all_reduce(group, std::span(rest));
+    for (const float r : rest) left[rank] = std::max(left[rank], std::abs(r));
+    for (const float v : values) right[rank] += v;
+  }).throw_if_failed();
+  for (std::size_t r = 0; r < n; ++r) {
+    EXPECT_LT(difference[r], 1e-3);
+    EXPECT_LT(left[r], 1e-3);
+    EXPECT_EQ(right[r], right[0]);
+  }
+}
+
+// Gradients a million times too large move the weights by no more than the limit allows.
+TEST(Dgc, ClipsTheWholeGradientOfAWorkerByTheRootOfTheirNumber) {
+  SystemJob job{.system = tables_of(file_of("dgc")), .rule = "sgd", .lr = 1, .steps = 1};
+  const auto clip = static_cast<double>(std::get<std::int64_t>(file_of("dgc").codec.items.at("clip").value));
+  std::vector<float> before;
+  job.prepare = [&](Replica& replica, Rank) {
+    for (float& w : replica.trainer().parameters()) w *= 1e3f;
+    before.assign(replica.trainer().parameters().begin(), replica.trainer().parameters().end());
+  };
+  const auto moved = [&](int workers) {
+    const auto all = simulate_system(workers, job);
+    double sum = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) sum += std::pow(all[0].weights[i] - before[i], 2);
+    return std::sqrt(sum);
+  };
+  for (const int workers : {2, 4, 16}) {
+    EXPECT_LE(moved(workers), 1.0001 * clip / std::sqrt(workers)) << workers;  // all in one direction at the most
+    EXPECT_GE(moved(workers), 0.1 * clip / workers) << workers;
+  }
 }
 
 // On links that take as long as backward does.

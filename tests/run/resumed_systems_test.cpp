@@ -39,6 +39,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
         {file_.name, file_.rule, file_.exchange, file_.when, file_.sync, file_.codec, file_.order}, problems));
     check_composition(*composition_, {.workers = resumed_workers}, problems);
     ASSERT_TRUE(problems.empty()) << problems.text(file_.path);
+    if (composition_->exchange->traits().coordinates) GTEST_SKIP() << "no replica: tests/cli/systems_test.py";
     races_ = composition_->exchange->traits().shared_memory;
     if (races_) composition_->work.common = false;  // else turns would not say who does what
     optim_ = axis(file_.local, "optim");

@@ -58,12 +58,42 @@ TEST(SplitLayers, ALocallyConnectedLayerIsSplitByRows) {
     EXPECT_EQ(go_on(prepared, dir.path(text), text, workers, end), whole) << text;
 }
 
+// Three fully connected layers: parts exchange something on the way forward and on the way back.
+TEST(SplitLayers, PassesThatAreCutAtExchangesGiveTheSameWeights) {
+  const test::TempDir dir;
+  const PreparedRun prepared = prepare_in(
+      dir,
+      "name = \"layers\"\nslices = 4\nlayers = [{type = \"conv2d\", name = \"conv1\", out = 4, kernel = 5, stride = "
+      "4}, {type = \"relu\"}, {type = \"flatten\"}, {type = \"linear\", name = \"fc1\", out = 256}, {type = \"relu\"}, "
+      "{type = \"dropout\", p = 0.3}, {type = \"linear\", name = \"fc2\", out = 64}, {type = \"relu\"}, {type = "
+      "\"linear\", name = \"fc3\", out = 4}]\n",
+      small_digits, 8);
+  const std::int64_t end = prepared.total_steps;
+  const std::string whole = go_on(prepared, dir.path("whole"), "", 1, end);
+  for (const int tensor : {2, 4}) {
+    const std::string plan = write_plan_file(
+        dir, "cut",
+        fmt::format("tensor = {}\nscheme = \"pipelined\"\n[[layer]]\nmatch = \"conv*\"\nsplit = \"batch\"\n[[layer]]\n"
+                    "match = \"fc*\"\nstage = 1\n",
+                    tensor));
+    Problems problems;
+    const PlanSpec spec =
+        check_run_plan(prepared, read_run_plan(*make_real_disk(), prepared.recipe, plan, problems), 4, 0, problems);
+    ASSERT_TRUE(problems.empty());
+    ASSERT_EQ(spec.segments.size(), 2u);
+    EXPECT_EQ(spec.segments[0], (std::array<int, 2>{1, 1})) << "the first layers exchange nothing";
+    EXPECT_GT(spec.segments[1][0], 1);
+    EXPECT_GT(spec.segments[1][1], 1);
+    EXPECT_EQ(go_on(prepared, dir.path(fmt::format("{}", tensor)), plan, 4, end), whole) << tensor;
+  }
+}
+
 TEST(SplitLayers, EverySchemeOfOneWeirdTrickGivesTheSameWeights) {
   const test::TempDir dir;
   const PreparedRun prepared = prepare_in(dir, small_network, small_digits, 8);
   const std::int64_t end = prepared.total_steps;
   const std::string whole = go_on(prepared, dir.path("whole"), "", 1, end);
-  for (const char* scheme : {"a", "b", "c"})
+  for (const char* scheme : {"a", "b", "c", "pipelined"})
     for (const int tensor : {2, 4}) {
       // The second in as many stages as there are fully connected layers.
       const std::string plan = write_plan_file(

@@ -53,6 +53,7 @@ std::vector<std::pair<std::string, Option>> enablers(const std::string& part) {
           {"momentum", {0.5}},
           {"algorithm", {std::string("auto")}},
           {"algorithm", {std::string("sparse")}},
+          {"algorithm", {std::string("nested_butterfly")}},
           {"graph", {std::string("file")}},
           {"edges", {std::string("0 1")}},
           {"filters", both}};

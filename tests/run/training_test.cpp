@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "parallel/planned/planned_engine.h"
 #include "run/job.h"
 #include "run/weights.h"
 #include "tests/support/faulty_disk.h"
@@ -371,6 +372,44 @@ TEST(Training, WeightsThatRanksDisagreeOnAreNotSavedAndTheRankIsNamed) {
         test::says(text, fmt::format("rank {} holds other weights than the 2 other ranks after step 5", culprit)));
     const auto saved = list_checkpoints(*make_real_disk(), dir.path("c"));
     ASSERT_EQ(saved.size(), 1u);
+    EXPECT_EQ(saved[0].step, 3);
+  }
+}
+
+// A replica of a stage of a split model, whether the others have a copy of the whole model or not.
+TEST(Training, ReplicasOfAStageThatDisagreeAreNotSavedAndTheRankIsNamed) {
+  for (const char* evaluate : {"all", "first"}) {
+    const test::TempDir dir;
+    TestRun run(
+        dir, {"name = \"mlp\"\nhidden = [9]\n", digits, "name = \"sgd\"\n", "checkpoint_every_steps = 3\nkeep = 99\n"},
+        1);
+    TrainingJob job = run.job();
+    job.plan = {.data = 3, .pipeline = 2, .evaluate = evaluate};
+    struct Flip : RunListener {
+      PlannedEngine* engine = nullptr;
+      void on_step(const StepEvent& e) override {
+        if (engine && e.step == 5) engine->only_stage().parameters()[0] += 1;
+      }
+    };
+    std::string text;
+    try {
+      run_in_threads(6, {}, [&](World& world) {
+        Cores cores(1);
+        Team team(world, cores, true);
+        const auto disk = make_real_disk();
+        Training training(job, *disk, world.clock(), team, dir.path("c"), 99);
+        Flip flip;
+        if (world.rank() == 3) flip.engine = dynamic_cast<PlannedEngine*>(&training.engine());
+        training.add(flip);
+        const Training::StopFlag never{false};
+        training.run(never);
+      });
+    } catch (const RankFailed& e) {
+      text = e.what();
+    }
+    EXPECT_TRUE(test::says(text, "rank 3 holds other weights than the 2 other ranks of stage 1 after step"));
+    const auto saved = list_checkpoints(*make_real_disk(), dir.path("c"));
+    ASSERT_EQ(saved.size(), 1u) << evaluate;
     EXPECT_EQ(saved[0].step, 3);
   }
 }
