@@ -26,6 +26,13 @@ export async function get(path, values = {}, signal = undefined) {
   return answer(await fetch(path + (text ? "?" + text : ""), { headers: headers(), signal }));
 }
 
+// A picture that the server has, ready to be drawn. Fetched, because only so the token goes with the question.
+export async function picture(path, values) {
+  const response = await fetch(path + "?" + new URLSearchParams(values), { headers: headers() });
+  if (!response.ok) throw new Error((await response.json()).error);
+  return createImageBitmap(await response.blob());
+}
+
 export async function post(path, body) {
   return answer(await fetch(path, { method: "POST", headers: { ...headers(), "Content-Type": "application/json" }, body: JSON.stringify(body) }));
 }

@@ -31,7 +31,7 @@ export function toast(text) {
 
 export function choice(label, options, value, onchange) {
   const select = el("select", { onchange: () => onchange(select.value), "aria-label": label },
-    options.map(o => el("option", { value: o, selected: o === value }, o)));
+    options.map(o => el("option", { value: o, selected: o === value }, o || "–")));
   return el("label", {}, label, select);
 }
 

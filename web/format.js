@@ -31,9 +31,10 @@ export function duration(seconds) {
   if (seconds === 0) return "0";
   if (seconds < 1e-3) return `${(seconds * 1e6).toPrecision(3)} µs`;
   if (seconds < 1) return `${(seconds * 1e3).toPrecision(3)} ms`;
-  if (seconds < 60) return `${seconds.toPrecision(3)} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} m ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.round(seconds % 3600 / 60)} m`;
+  if (seconds < 59.95) return `${seconds.toPrecision(3)} s`;
+  const whole = Math.round(seconds), minutes = Math.round(seconds / 60);
+  if (whole < 3600) return `${Math.floor(whole / 60)} m ${whole % 60} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} m`;
 }
 
 export function when(unixSeconds) {

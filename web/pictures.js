@@ -11,6 +11,12 @@ export function drawPixels({ width, height, pixels, is, said }) {
   return canvas;
 }
 
+export function drawBitmap(bitmap, about) {
+  const canvas = el("canvas", { class: "bitmap", width: bitmap.width, height: bitmap.height, role: "img", "aria-label": about });
+  canvas.getContext("2d").drawImage(bitmap, 0, 0);
+  return canvas;
+}
+
 export function drawHistogram(h, title, colourName) {
   if (!h) return el("p", { class: "quiet" }, `${title}: no finite numbers`);
   const most = Math.max(...h.counts), width = 300, height = 64, top = 16, step = width / h.counts.length;

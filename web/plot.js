@@ -18,6 +18,9 @@ function aligned(curves) {
   })];
 }
 
+// Whether a number has one digit and zeros: what a logarithmic axis says.
+const round = v => { const digit = v / 10 ** Math.floor(Math.log10(v) + 1e-9); return Math.abs(digit - Math.round(digit)) < 1e-6; };
+
 // The value of a curve at x, between its points.
 function valueAt(curve, x) {
   const n = curve.x.length;
@@ -26,6 +29,15 @@ function valueAt(curve, x) {
   while (high - low > 1) { const middle = (low + high) >> 1; if (curve.x[middle] <= x) low = middle; else high = middle; }
   if (n === 1 || curve.x[high] === curve.x[low]) return curve.y[low];
   return curve.y[low] + (curve.y[high] - curve.y[low]) * (x - curve.x[low]) / (curve.x[high] - curve.x[low]);
+}
+
+// The point of a curve that is nearest to x: what a curve is said to be there is always one of its own numbers.
+export function nearest(curve, x) {
+  const n = curve.x.length;
+  if (n === 0 || x < curve.x[0] || x > curve.x[n - 1]) return null;
+  let low = 0, high = n - 1;
+  while (high - low > 1) { const middle = (low + high) >> 1; if (curve.x[middle] <= x) low = middle; else high = middle; }
+  return x - curve.x[low] <= curve.x[high] - x ? curve.y[low] : curve.y[high];
 }
 
 // Curves of one name become their mean, and the lowest and highest of them.
@@ -72,12 +84,12 @@ export function plot(node, { title, x, log = false, curves, height = 260, zoom }
   });
   const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 },
                  font: "12px system-ui, DejaVu Sans, sans-serif" };
-  const width = Math.max(260, node.clientWidth - 4);
   const options = {
-    width, height, series, bands, legend: { show: false }, cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 16 } },
+    height, series, bands, legend: { show: false }, padding: [8, 20, 0, 0],  // the last mark's text is wider than its place
+    cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 16 } },
     scales: { x: { time: false }, y: log ? { distr: 3, range: (_, low, high) => [low * .9, high * 1.1] } : {} },
     axes: [{ ...axis, space: 70, size: 34, values: (_, ticks) => ticks.map(v => (xFormats[x] ?? (n => number(n, 3)))(v)) },
-           { ...axis, size: 62, values: (_, ticks) => ticks.map(v => v === null ? "" : number(v, 3)) }],
+           { ...axis, size: 62, values: (_, ticks) => ticks.map(v => v === null || (log && !round(v)) ? "" : number(v, 3)) }],
     hooks: {
       setSelect: [u => {
         if (u.select.width < 4) return;
@@ -85,19 +97,22 @@ export function plot(node, { title, x, log = false, curves, height = 260, zoom }
         u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
       }],
       setCursor: [u => {
-        const i = u.cursor.idx;
-        readout.textContent = i === null || i === undefined ? "" : `${x} ${(xFormats[x] ?? number)(u.data[0][i])}`;
+        const i = u.cursor.idx, at = i === null || i === undefined ? undefined : u.data[0][i];
+        readout.textContent = at === undefined ? "" : `${x} ${(xFormats[x] ?? number)(at)}`;
+        curves.forEach((c, k) => { const v = at === undefined ? null : nearest(c, at); readings[k].textContent = v === null ? "" : ` ${number(v)}`; });
       }],
     },
   };
   const readout = el("span", { class: "quiet" });
+  const readings = curves.map(() => el("b"));  // of each curve where the cursor is
   const legend = el("div", { class: "legend" }, curves.map((c, i) =>
-    el("span", {}, el("i", { style: { background: seriesColour(c.at ?? i) } }), c.name)), readout);
+    el("span", {}, el("i", { style: { background: seriesColour(c.at ?? i) } }), c.name, readings[i])), readout);
   const holder = el("div", { role: "img", "aria-label": `${title} over ${x}: ${curves.map(c => `${c.name} ends at ${number(c.y.at(-1))}`).join(", ")}` });
   node.replaceChildren(el("h3", {}, title), holder, legend);
-  const u = new uPlot(options, log ? aligned(flat).map((column, i) => i ? column.map(v => v > 0 ? v : null) : column) : aligned(flat), holder);
+  const width = () => Math.max(240, holder.clientWidth);
+  const u = new uPlot({ ...options, width: width() }, log ? aligned(flat).map((column, i) => i ? column.map(v => v > 0 ? v : null) : column) : aligned(flat), holder);
   u.over.addEventListener("dblclick", () => zoom?.());
-  const resize = new ResizeObserver(() => { const w = Math.max(260, node.clientWidth - 4); if (Math.abs(w - u.width) > 8) u.setSize({ width: w, height }); });
+  const resize = new ResizeObserver(() => { if (Math.abs(width() - u.width) > 8) u.setSize({ width: width(), height }); });
   resize.observe(node);
   return { destroy() { resize.disconnect(); u.destroy(); } };
 }

@@ -24,8 +24,14 @@ export function runsFor(values, all, most = 6) {
 // The one run a view is about: the newest if nobody says which.
 export const runFor = (values, all) => values.get("run") ?? runsFor(values, all, 1).at(-1);
 
+// Whether a value is a setting of the recipe: those are in tables. What was measured or predicted of a run is not.
+export const isSetting = key => key.includes(".") && !/^(system|predicted|measured)\./.test(key);
+
+// Of metrics, wherever they were measured: val_loss, test_mae[price]. A checkpoint's score has the other sign then.
+export const lowerIsBetter = metric => /(loss|mae|rmse|perplexity)(\[.*\])?$/.test(metric ?? "");
+
 // Settings in which these runs differ, apart from paths and hashes.
 export function differing(runs) {
   const keys = new Set(runs.flatMap(r => Object.keys(r.values)));
-  return [...keys].filter(k => k.includes(".") && !k.startsWith("data.path") && new Set(runs.map(r => JSON.stringify(r.values[k] ?? null))).size > 1).sort();
+  return [...keys].filter(k => isSetting(k) && !k.startsWith("data.path") && new Set(runs.map(r => JSON.stringify(r.values[k] ?? null))).size > 1).sort();
 }

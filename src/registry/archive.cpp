@@ -48,6 +48,45 @@ std::size_t header_length(std::span<const std::byte> packed, const std::string& 
   return length;
 }
 
+std::vector<std::byte> with_header(const Json& header, std::span<const std::byte> payload) {
+  const std::string text = header.dump();
+  const auto length = static_cast<std::uint32_t>(text.size());
+  std::vector<std::byte> all(magic.size() + 4 + text.size());
+  std::memcpy(all.data(), magic.data(), magic.size());
+  std::memcpy(all.data() + magic.size(), &length, 4);
+  std::memcpy(all.data() + magic.size() + 4, text.data(), text.size());
+  all.insert(all.end(), payload.begin(), payload.end());
+  return all;
+}
+
+SnapshotFiles retrained_files(const SnapshotHeader& header, const SnapshotFiles* base, const std::string& where,
+                              const Retrain& retrain) {
+  if (!base) bad_input("{}: is to be trained again, but from nothing", where);
+  if (!retrain)
+    bad_input("{}: is trained again when it is wanted: echelon runs archive RUN --restore {}", where, header.step);
+  const std::optional<SnapshotFiles> files = retrain(header.base, *base, header.step);
+  if (!files) bad_input("{}: training on from step {} made no checkpoint at step {}", where, header.base, header.step);
+  for (const SnapshotHeader::Entry& e : header.files) {
+    const auto it = files->find(e.name);
+    if (it == files->end() || sha256_hex(it->second) != e.sha256)
+      bad_input(
+          "{}: training on from step {} gave another {}: it needs the data, the program and the kind of processor "
+          "that it was archived with",
+          where, header.base, e.name);
+  }
+  return *files;
+}
+
+// Which of the archive's snapshots hold something themselves.
+std::map<std::int64_t, bool> stored_steps(Disk& disk, const RunFolder& folder) {
+  std::map<std::int64_t, bool> stored;
+  for (const std::int64_t step : archived_steps(disk, folder)) {
+    const std::string path = snapshot_path(folder, step);
+    stored[step] = !read_snapshot_header(read_file(disk, path, largest_file), path).retrained;
+  }
+  return stored;
+}
+
 }  // namespace
 
 std::string archive_folder(const RunFolder& folder) { return folder.path + "/archive"; }
@@ -71,14 +110,15 @@ std::vector<std::byte> pack_snapshot(std::int64_t step, const SnapshotFiles& fil
                        {"sha256", sha256_hex(bytes)}});
     payload.insert(payload.end(), packed.begin(), packed.end());
   }
-  const std::string header = Json{{"step", step}, {"base", base ? base_step : -1}, {"files", entries}}.dump();
-  const auto length = static_cast<std::uint32_t>(header.size());
-  std::vector<std::byte> all(magic.size() + 4 + header.size());
-  std::memcpy(all.data(), magic.data(), magic.size());
-  std::memcpy(all.data() + magic.size(), &length, 4);
-  std::memcpy(all.data() + magic.size() + 4, header.data(), header.size());
-  all.insert(all.end(), payload.begin(), payload.end());
-  return all;
+  return with_header({{"step", step}, {"base", base ? base_step : -1}, {"files", entries}}, payload);
+}
+
+std::vector<std::byte> pack_retrained(std::int64_t step, const SnapshotFiles& files, std::int64_t base_step) {
+  Json entries = Json::array();
+  for (const auto& [name, bytes] : files)
+    entries.push_back(
+        {{"name", name}, {"bytes", bytes.size()}, {"packed", 0}, {"delta", true}, {"sha256", sha256_hex(bytes)}});
+  return with_header({{"step", step}, {"base", base_step}, {"retrained", true}, {"files", entries}}, {});
 }
 
 SnapshotHeader read_snapshot_header(std::span<const std::byte> packed, const std::string& where) {
@@ -89,6 +129,7 @@ SnapshotHeader read_snapshot_header(std::span<const std::byte> packed, const std
     const Json json = parse_json(text, where, {.depth = 4, .values = 1000});
     header.step = json.at("step").get<std::int64_t>();
     header.base = json.at("base").get<std::int64_t>();
+    header.retrained = json.value("retrained", false);
     std::uint64_t rest = packed.size() - magic.size() - 4 - length;
     for (const Json& f : json.at("files")) {
       SnapshotHeader::Entry e{.name = f.at("name").get<std::string>(),
@@ -113,8 +154,10 @@ SnapshotHeader read_snapshot_header(std::span<const std::byte> packed, const std
   return header;
 }
 
-SnapshotFiles unpack_snapshot(std::span<const std::byte> packed, const SnapshotFiles* base, const std::string& where) {
+SnapshotFiles unpack_snapshot(std::span<const std::byte> packed, const SnapshotFiles* base, const std::string& where,
+                              const Retrain& retrain) {
   const SnapshotHeader header = read_snapshot_header(packed, where);
+  if (header.retrained) return retrained_files(header, base, where, retrain);
   std::span<const std::byte> rest = packed.subspan(magic.size() + 4 + header_length(packed, where));
   SnapshotFiles files;
   for (const SnapshotHeader::Entry& e : header.files) {
@@ -149,7 +192,7 @@ std::vector<std::int64_t> archived_steps(Disk& disk, const RunFolder& folder) {
   return steps;
 }
 
-SnapshotFiles read_archived(Disk& disk, const RunFolder& folder, std::int64_t step) {
+SnapshotFiles read_archived(Disk& disk, const RunFolder& folder, std::int64_t step, const Retrain& retrain) {
   // Back to one that is whole, then forward again.
   std::vector<std::pair<std::string, std::vector<std::byte>>> chain;
   for (std::int64_t at = step; at >= 0;) {
@@ -163,13 +206,13 @@ SnapshotFiles read_archived(Disk& disk, const RunFolder& folder, std::int64_t st
   SnapshotFiles files;
   const SnapshotFiles* base = nullptr;
   for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
-    files = unpack_snapshot(it->second, base, it->first);
+    files = unpack_snapshot(it->second, base, it->first, retrain);
     base = &files;
   }
   return files;
 }
 
-ArchiveResult archive_checkpoints(Disk& disk, const RunFolder& folder) {
+ArchiveResult archive_checkpoints(Disk& disk, const RunFolder& folder, const Retrain& retrain) {
   std::vector<CheckpointEntry> entries = list_checkpoints(disk, folder.checkpoints());
   std::ranges::reverse(entries);  // oldest first
   const auto best = best_valid(disk, folder.checkpoints()).found;
@@ -178,35 +221,43 @@ ArchiveResult archive_checkpoints(Disk& disk, const RunFolder& folder) {
   std::erase_if(entries, [&](const CheckpointEntry& e) {
     return (best && best->path == e.path) || std::ranges::find(needed, e.step) != needed.end();
   });
-  std::vector<std::int64_t> there = archived_steps(disk, folder);
   disk.make_directories(archive_folder(folder));
+  std::map<std::int64_t, bool> there = stored_steps(disk, folder);
   std::int64_t base_step = -1;
   SnapshotFiles base;
+  ArchiveResult result;
   for (const CheckpointEntry& entry : entries) {
-    const auto next = std::ranges::lower_bound(there, entry.step);
     open_checkpoint(disk, entry.path);  // damaged ones do not become part of the archive
     SnapshotFiles files = checkpoint_files(disk, entry.path);
-    if (next != there.end() && *next == entry.step) {
+    const std::string path = snapshot_path(folder, entry.step);
+    if (there.contains(entry.step)) {
       // The checkpoint will be removed, so the archive has to have it.
-      if (read_archived(disk, folder, entry.step) != files)
-        bad_input("{}: holds another checkpoint than {}: remove one of them", snapshot_path(folder, entry.step),
-                  entry.path);
+      if (read_archived(disk, folder, entry.step, retrain) != files)
+        bad_input("{}: holds another checkpoint than {}: remove one of them", path, entry.path);
       continue;
     }
-    // The difference to the newest one before it.
-    const auto before = next - there.begin();
-    const bool whole = before % longest_chain == 0;
-    if (!whole && base_step != *(next - 1)) base_step = *(next - 1), base = read_archived(disk, folder, base_step);
-    const std::vector<std::byte> packed = pack_snapshot(entry.step, files, base_step, whole ? nullptr : &base);
-    const std::string path = snapshot_path(folder, entry.step);
-    if (unpack_snapshot(packed, whole ? nullptr : &base, path) != files)
+    // The difference to the newest one before it that is stored.
+    const auto next = there.upper_bound(entry.step);
+    const auto stored =
+        std::find_if(std::make_reverse_iterator(next), there.rend(), [](const auto& e) { return e.second; });
+    const bool whole = std::distance(there.begin(), next) % longest_chain == 0 || stored == there.rend();
+    if (!whole && base_step != stored->first) base_step = stored->first, base = read_archived(disk, folder, base_step);
+    const SnapshotFiles* differs_from = whole ? nullptr : &base;
+    // One that follows a stored one need not be stored, if training makes it again.
+    bool again = false;
+    if (retrain && result.not_retrained < 0 && !whole && stored.base() == next) {
+      again = retrain(base_step, base, entry.step) == files;
+      if (!again) result.not_retrained = entry.step;
+    }
+    const std::vector<std::byte> packed = again ? pack_retrained(entry.step, files, base_step)
+                                                : pack_snapshot(entry.step, files, base_step, differs_from);
+    if (!again && unpack_snapshot(packed, differs_from, path) != files)
       fail("{}: did not become the same bytes again; nothing was removed", path);
     write_file_atomically(disk, path, packed);
-    there.insert(next, entry.step);
-    base_step = entry.step, base = std::move(files);
+    there[entry.step] = !again;
+    if (!again) base_step = entry.step, base = std::move(files);
   }
-  ArchiveResult result;
-  for (const std::int64_t step : there) {
+  for (const auto& [step, stored] : there) {
     const auto packed = read_file(disk, snapshot_path(folder, step), largest_file);
     for (const auto& e : read_snapshot_header(packed, snapshot_path(folder, step)).files) {
       result.plain += e.bytes;
@@ -214,6 +265,7 @@ ArchiveResult archive_checkpoints(Disk& disk, const RunFolder& folder) {
     }
     result.archived += packed.size();
     ++result.snapshots;
+    result.retrained += stored ? 0 : 1;
   }
   for (const CheckpointEntry& entry : entries) {
     disk.remove_all(entry.path);
@@ -222,10 +274,10 @@ ArchiveResult archive_checkpoints(Disk& disk, const RunFolder& folder) {
   return result;
 }
 
-std::string restore_checkpoint(Disk& disk, const RunFolder& folder, std::int64_t step) {
+std::string restore_checkpoint(Disk& disk, const RunFolder& folder, std::int64_t step, const Retrain& retrain) {
   const std::string path = fmt::format("{}/step-{}", folder.checkpoints(), step);
   if (disk.exists(path)) return path;
-  const SnapshotFiles files = read_archived(disk, folder, step);
+  const SnapshotFiles files = read_archived(disk, folder, step, retrain);
   const std::string beside = path + ".new";
   disk.remove_all(beside);
   disk.make_directories(beside);

@@ -12,7 +12,8 @@ constexpr int wait_for_writers_ms = 10'000;
 [[noreturn]] void database_failure(sqlite3* database, const std::string& path) {
   const int code = database ? sqlite3_errcode(database) & 0xff : SQLITE_NOMEM;
   if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
-    bad_input("{}: damaged ({}). Remove it: it is made again from the runs' folders", path, sqlite3_errmsg(database));
+    throw DamagedDatabase(fmt::format("{}: damaged ({}). `echelon runs index` makes it again from the runs' folders",
+                                      path, sqlite3_errmsg(database)));
   fail("{}: {}", path, database ? sqlite3_errmsg(database) : "out of memory");
 }
 }  // namespace

@@ -11,10 +11,17 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 struct sqlite3;
 struct sqlite3_stmt;
 
 namespace echelon {
+
+// The file is no database, or a broken one.
+class DamagedDatabase : public BadInput {
+  using BadInput::BadInput;
+};
 
 class Statement {
  public:

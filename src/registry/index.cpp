@@ -1,5 +1,6 @@
 #include "registry/index.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/error.h"
@@ -54,7 +55,11 @@ IndexCounts refresh_index(Disk& disk, const std::string& root, Registry& registr
       const auto known = before.find(name);
       if (known != before.end() && known->second == stamp) continue;
       changed.push_back(read(folder, name));
-      changed.back().stamp = stamp;
+      RunRecord& record = changed.back();
+      if (record.warning.empty())
+        record.stamp = stamp;
+      else
+        counts.warnings.push_back(record.warning);
     } catch (const Error&) {  // it is being made or removed; the next time will show
       now.erase(name);
     }
@@ -68,6 +73,16 @@ IndexCounts refresh_index(Disk& disk, const std::string& root, Registry& registr
     for (const RunRecord& record : changed) registry.put(record);
   });
   return counts;
+}
+
+std::string put_aside(Disk& disk, const std::string& root) {
+  const std::string from = root + "/" + Registry::file_name;
+  std::string to = from + ".damaged";
+  for (int n = 2; disk.exists(to); ++n) to = fmt::format("{}.damaged-{}", from, n);
+  for (const char* part : {"-wal", "-shm", ""})
+    if (disk.exists(from + part)) disk.rename(from + part, to + part);
+  disk.sync_directory(root);
+  return to;
 }
 
 void refresh_run(Disk& disk, const std::string& root, Registry& registry, const ReadRecord& read,
@@ -105,5 +120,24 @@ std::string take_back(Disk& disk, const std::string& root, const std::string& na
 }
 
 std::vector<std::string> in_trash(Disk& disk, const std::string& root) { return run_names(disk, trash_of(root)); }
+
+std::int64_t take_version(Disk& disk, const std::string& root, Registry& registry, const std::string& model) {
+  std::int64_t highest = registry.highest_version(model);
+  for (const std::string& name : in_trash(disk, root))
+    for (const ModelVersion& v : read_labels(disk, RunFolder{trash_of(root) + "/" + name}).versions)
+      if (v.model == model) highest = std::max(highest, v.version);
+  const std::string path = root + "/model_versions.json";
+  Json given = Json::object();
+  try {
+    if (disk.exists(path)) given = parse_json(read_text(disk, path, 1u << 20), path);
+    highest = std::max(highest, given.value(model, std::int64_t{0}));
+  } catch (const Json::exception& problem) {
+    bad_input("{}: damaged ({}). It has the highest version given of each model, as in {{\"digits\": 3}}: mend it",
+              path, problem.what());
+  }
+  given[model] = ++highest;
+  write_file_atomically(disk, path, given.dump(1) + "\n");
+  return highest;
+}
 
 }  // namespace echelon

@@ -15,11 +15,15 @@ using ReadRecord = std::function<RunRecord(const RunFolder& folder, const std::s
 
 struct IndexCounts {
   int runs = 0, read = 0, removed = 0;
+  std::vector<std::string> warnings;  // of runs that could not be read whole; they are read again the next time
 };
 
 // `anew`: everything is read again. A run that cannot be read is left out.
 IndexCounts refresh_index(Disk& disk, const std::string& root, Registry& registry, const ReadRecord& read,
                           bool anew = false);
+
+// Moves a database that is damaged aside, with its log; its new path.
+std::string put_aside(Disk& disk, const std::string& root);
 
 // One run alone, because it has just changed.
 void refresh_run(Disk& disk, const std::string& root, Registry& registry, const ReadRecord& read,
@@ -30,5 +34,9 @@ void refresh_run(Disk& disk, const std::string& root, Registry& registry, const 
 std::string throw_away(Disk& disk, const std::string& root, const std::string& name);  // its path there
 std::string take_back(Disk& disk, const std::string& root, const std::string& name);
 std::vector<std::string> in_trash(Disk& disk, const std::string& root);
+
+// The number of the next version of a model: above all that were ever given, also to runs that are in the trash or gone
+// for good. It is kept in model_versions.json beside the runs, and not given again. To be called within a transaction.
+std::int64_t take_version(Disk& disk, const std::string& root, Registry& registry, const std::string& model);
 
 }  // namespace echelon

@@ -14,12 +14,31 @@ namespace {
 constexpr std::size_t longest_tag = 64, longest_note = 10'000, most_tags = 100;
 constexpr std::uint64_t longest_labels = 1u << 20;
 
-bool plain(unsigned char c) { return c >= 0x20 && c != 0x7f; }
+// Control characters would be obeyed by a terminal that shows the text: those below the blank, and those from U+0080 to
+// U+009F, which are 0xc2 and another byte in UTF-8.
+std::size_t control_at(std::string_view text, std::string_view allowed = "") {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if ((c < 0x20 || c == 0x7f) && allowed.find(text[i]) == std::string_view::npos) return i;
+    if (c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) return i;
+  }
+  return std::string_view::npos;
+}
+
+// As it can be shown: question marks instead of control characters.
+std::string shown(std::string text, std::string_view allowed = "") {
+  for (std::size_t at; (at = control_at(text, allowed)) != std::string::npos;)
+    text.replace(at, static_cast<unsigned char>(text[at]) == 0xc2 ? 2 : 1, "?");
+  return text;
+}
+
+constexpr std::string_view in_notes = "\n\t";
 
 void check_word(const std::string& word, const char* what) {
-  if (word.empty() || word.size() > longest_tag || !std::ranges::all_of(word, plain) ||
+  if (word.empty() || word.size() > longest_tag || control_at(word) != std::string::npos ||
       word.find(',') != std::string::npos)
-    bad_input("'{}' is no {}: one to {} characters without commas and line ends", word, what, longest_tag);
+    bad_input("'{}' is no {}: one to {} characters without commas, line ends and control characters", shown(word), what,
+              longest_tag);
 }
 
 }  // namespace
@@ -30,8 +49,9 @@ void check_model_name(const std::string& name) {
   const auto allowed = [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; };
   if (name.empty() || name.size() > longest_tag || !std::isalnum(static_cast<unsigned char>(name[0])) ||
       !std::ranges::all_of(name, allowed))
-    bad_input("'{}' is no name of a model: one to {} of a-z, A-Z, 0-9, '.', '_' and '-', and none of the last three first",
-              name, longest_tag);
+    bad_input(
+        "'{}' is no name of a model: one to {} of a-z, A-Z, 0-9, '.', '_' and '-', and none of the last three first",
+        name, longest_tag);
 }
 
 std::vector<std::int64_t> registered_steps(const Labels& labels) {
@@ -42,6 +62,8 @@ std::vector<std::int64_t> registered_steps(const Labels& labels) {
 
 void check_note(const std::string& note) {
   if (note.size() > longest_note) bad_input("a note has at most {} characters, this one {}", longest_note, note.size());
+  if (const std::size_t at = control_at(note, in_notes); at != std::string::npos)
+    bad_input("a note has no control characters but line ends and tabs; byte {} of this one begins one", at);
 }
 
 void check_stage(const std::string& stage) {
@@ -77,7 +99,7 @@ Labels read_labels(Disk& disk, const RunFolder& folder) {
   try {
     const Json json = parse_json(read_text(disk, path, longest_labels), path);
     change_tags(labels, json.at("tags").get<std::vector<std::string>>(), {});
-    labels.note = json.at("note").get<std::string>();
+    labels.note = shown(json.at("note").get<std::string>(), in_notes);  // once written by an older program
     check_note(labels.note);
     labels.star = json.at("star").get<bool>();
     for (const Json& v : json.at("versions")) {

@@ -35,12 +35,16 @@ const char* const names_that_all_know[]{"name",  "model",     "state",   "starte
 
 namespace {
 
-// SQLite would follow a link, and wait for a pipe.
+// SQLite would follow a link, and wait for a pipe. A file that is one is not opened here: closing it would drop the
+// locks that another Registry of this process has on it, and other processes would then take its log away.
 std::string plain_file(const std::string& root, const char* name) {
   const std::string path = root + "/" + name;
   const auto disk = make_folder_disk(root);
   for (const char* part : {"", "-wal", "-shm"})
-    if (disk->exists(path + part)) disk->open(path + part);
+    if (disk->exists(path + part) && !disk->stamp(path + part)) {
+      disk->open(path + part);  // says what else it is
+      bad_input("{}{}: is no plain file", path, part);
+    }
   return path;
 }
 
@@ -198,8 +202,8 @@ std::vector<RegisteredVersion> Registry::versions(const std::string& model) {
   return all;
 }
 
-std::int64_t Registry::next_version(const std::string& model) {
-  Statement s = database_.prepare("SELECT COALESCE(MAX(version), 0) + 1 FROM versions WHERE model = ?");
+std::int64_t Registry::highest_version(const std::string& model) {
+  Statement s = database_.prepare("SELECT COALESCE(MAX(version), 0) FROM versions WHERE model = ?");
   s.bind(1, model);
   s.step();
   return s.integer(0);

@@ -33,6 +33,7 @@ struct RunRecord {
   std::map<std::string, RunValue> values;  // settings ("optim.lr"), results ("test_accuracy"), model, state, started
   Labels labels;
   std::vector<CheckpointRecord> checkpoints;
+  std::string warning = "";  // what of it could not be read; not kept
 };
 
 struct RegisteredVersion {
@@ -59,7 +60,7 @@ class Registry {
   std::vector<RunRecord> find(const std::string& question);
 
   std::vector<RegisteredVersion> versions(const std::string& model = "");  // all, or those of one model
-  std::int64_t next_version(const std::string& model);
+  std::int64_t highest_version(const std::string& model);                  // 0 if there is none
   // The runs whose weights (at the end or in a checkpoint) have this hash.
   std::vector<std::string> with_weights(const std::string& sha256);
 

@@ -15,7 +15,7 @@ namespace echelon::web {
 namespace {
 
 constexpr double between_refreshes = 0.5;
-constexpr std::size_t most_runs_of_a_request = 100;
+constexpr std::size_t most_runs_of_a_request = 100, most_messages_of_an_answer = 4000;
 constexpr std::uint64_t longest_log = 64u << 10, longest_text = 4u << 20;
 
 class NotFound : public BadInput {
@@ -108,9 +108,14 @@ Reply BoardApi::answer(const std::string& path, const Query& query) {
   if (path == "/api/curves") return json_reply(curves(query));
   if (path == "/api/reach") return json_reply(reach(query));
   if (path == "/api/trace") return json_reply(trace(query));
+  if (path == "/api/trace/messages")
+    return json_reply(trace_messages(traces_.trace(folder_of(query.text("run")).trace()), query.number("from", 0),
+                                     most_messages_of_an_answer));
   if (path == "/api/trace/totals") return json_reply(trace_totals(traces_.trace(folder_of(query.text("run")).trace())));
   if (path == "/api/graph") return json_reply(hooks_.graph(folder_of(query.text("run"))));
   if (path == "/api/system") return json_reply(hooks_.system(folder_of(query.text("run"))));
+  if (path == "/api/pictures")
+    return {200, "image/png", read_text(*inside_, folder_of(query.text("run")).pictures(), longest_text)};
   if (path == "/metrics")
     return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(registry_, series_, root_)};
   return error_reply(404, "there is nothing here");
@@ -130,6 +135,8 @@ Json BoardApi::run(const Query& query) {
   json["evaluation"] = json_file(*inside_, folder.evaluation());
   json["histograms"] = json_lines(*inside_, folder.histograms());
   json["journal"] = json_lines(*inside_, folder.journal());
+  json["texts"] = json_lines(*inside_, folder.texts());
+  json["has_pictures"] = inside_->exists(folder.pictures());
   json["cluster"] = json_file(*inside_, folder.cluster());
   json["log"] = end_of_file(*inside_, folder.log(static_cast<int>(query.number("rank", 0))), longest_log);
   json["has_trace"] = inside_->exists(folder.trace());

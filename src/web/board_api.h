@@ -4,6 +4,7 @@
 //
 //   /api/runs?q=QUESTION            the runs, with every setting and result, and the names that questions may use
 //   /api/run?name=RUN               one of them: recipe, summary, log, checkpoints, what was written at its end
+//   /api/pictures?run=RUN           what `echelon sample --keep` has drawn with it, as PNG
 //   /api/metrics?run=..             names of metrics
 //   /api/curves?run=..&metric=..&x=step&from=&to=&points=   curves, made smaller (web/downsample.h)
 //   /api/reach?run=..&metric=..&target=..    where each run first reached a value: step, seconds, samples, bytes

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t largest_trace = std::uint64_t{1} << 30;
 constexpr std::size_t longest_line = 1u << 16;
+constexpr const char* message_category = "message";
 
 class TraceReader {
  public:
@@ -26,7 +27,11 @@ class TraceReader {
     if (kind != "X") return;
     const double begin = event.value("ts", 0.0) * 1e-6, end = begin + event.value("dur", 0.0) * 1e-6;
     if (!std::isfinite(begin) || !std::isfinite(end) || end < begin) return;
-    row(rank, core).bars.push_back({begin, end, number_of(event.value("name", "")), number_of(event.value("cat", ""))});
+    const TraceBar bar{begin, end, number_of(event.value("name", "")), number_of(event.value("cat", ""))};
+    row(rank, core).bars.push_back(bar);
+    if (trace_.names[bar.category] == message_category)
+      trace_.messages.push_back(
+          {begin, rank, event.at("args").value("to", -1), event.at("args").value("bytes", 0.0), bar.name});
     trace_.end = std::max(trace_.end, end);
   }
   ReadTrace finish() {
@@ -34,6 +39,7 @@ class TraceReader {
       std::ranges::stable_sort(row.bars, {}, &TraceBar::begin);
       trace_.rows.push_back(std::move(row));
     }
+    std::ranges::stable_sort(trace_.messages, {}, &TraceMessage::at);
     return std::move(trace_);
   }
 
@@ -117,6 +123,19 @@ Json trace_window(const ReadTrace& trace, double from, double to, int dots) {
   return {{"names", trace.names}, {"end", trace.end}, {"rows", rows}};
 }
 
+Json trace_messages(const ReadTrace& trace, double from, std::size_t most) {
+  Json list = Json::array();
+  auto at = std::ranges::lower_bound(trace.messages, from, {}, &TraceMessage::at);
+  for (; at != trace.messages.end() && list.size() < most; ++at)
+    list.push_back({at->at, at->from, at->to, at->bytes, at->name});
+  const bool none = trace.messages.empty();
+  return {{"messages", list},
+          {"names", trace.names},
+          {"all", trace.messages.size()},
+          {"first", none ? 0 : trace.messages.front().at},
+          {"last", none ? 0 : trace.messages.back().at}};
+}
+
 Json trace_totals(const ReadTrace& trace) {
   struct Total {
     std::int64_t count = 0;
@@ -125,6 +144,7 @@ Json trace_totals(const ReadTrace& trace) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, Total> totals;
   for (const TraceRow& row : trace.rows)
     for (const TraceBar& bar : row.bars) {
+      if (trace.names[bar.category] == message_category) continue;
       Total& t = totals[{bar.name, bar.category}];
       ++t.count;
       t.seconds += bar.end - bar.begin;

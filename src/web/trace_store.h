@@ -24,9 +24,17 @@ struct TraceRow {
   std::vector<TraceBar> bars;  // by begin
 };
 
+struct TraceMessage {
+  double at = 0;  // seconds
+  int from = 0, to = 0;
+  double bytes = 0;
+  std::uint32_t name = 0;
+};
+
 struct ReadTrace {
   std::vector<std::string> names;
-  std::vector<TraceRow> rows;  // by rank, then core
+  std::vector<TraceRow> rows;          // by rank, then core
+  std::vector<TraceMessage> messages;  // by at
   double end = 0;
 };
 
@@ -37,7 +45,12 @@ ReadTrace parse_trace(File& file, const std::string& where);
 // of the commonest name among them.
 Json trace_window(const ReadTrace& trace, double from, double to, int dots);
 
-// Seconds that every name of a category has taken in all: [{"name", "category", "count", "seconds"}], longest first.
+// The first `most` messages that were sent at `from` or later: {"messages": [[at, from, to, bytes, name], ...],
+// "names", "all": how many the whole trace has, "first", "last": when the first and the last of all were sent}.
+Json trace_messages(const ReadTrace& trace, double from, std::size_t most);
+
+// Seconds that every name of a category but messages has taken in all: [{"name", "category", "count", "seconds"}],
+// longest first.
 Json trace_totals(const ReadTrace& trace);
 
 class TraceStore {

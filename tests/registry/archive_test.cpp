@@ -94,6 +94,44 @@ TEST_F(Archive, TwentyCheckpointsComeBackBitByBitFromLessSpace) {
   EXPECT_EQ(list_checkpoints(*disk, run.checkpoints()).size(), 20u);
 }
 
+TEST_F(Archive, StoresEverySecondOneWhereTrainingMakesTheOthersAgain) {
+  for (int i = 1; i <= 20; ++i) save(10 * i, i == 7 ? 2 : 1);
+  std::vector<std::pair<std::int64_t, std::int64_t>> asked;
+  const Retrain retrain = [&](std::int64_t from, const SnapshotFiles& files, std::int64_t to) {
+    EXPECT_EQ(files, saved[from]);
+    asked.emplace_back(from, to);
+    return std::optional(saved[to]);
+  };
+  const ArchiveResult result = archive_checkpoints(*disk, run, retrain);
+  EXPECT_EQ(result.snapshots, 18);
+  EXPECT_EQ(result.retrained, 9);
+  EXPECT_EQ(asked.size(), 9u);  // each was tried before its checkpoint was removed
+  EXPECT_LT(static_cast<double>(result.archived), 0.5 * static_cast<double>(result.plain));
+  for (const auto& [step, files] : saved)
+    if (step != 70 && step != 200) EXPECT_EQ(read_archived(*disk, run, step, retrain), files) << step;
+  EXPECT_EQ(asked.size(), 18u);
+  const std::int64_t one = asked.front().second;
+  EXPECT_TRUE(test::says(test::complaint_of([&] { read_archived(*disk, run, one); }), "--restore"));
+  const Retrain wrong = [&](std::int64_t, const SnapshotFiles& files, std::int64_t) { return std::optional(files); };
+  EXPECT_TRUE(test::says(test::complaint_of([&] { read_archived(*disk, run, one, wrong); }), "gave another"));
+  const Retrain none = [&](std::int64_t, const SnapshotFiles&, std::int64_t) { return std::optional<SnapshotFiles>(); };
+  EXPECT_TRUE(test::says(test::complaint_of([&] { read_archived(*disk, run, one, none); }), "no checkpoint at step"));
+}
+
+TEST_F(Archive, StoresWhatTrainingDoesNotMakeAgain) {
+  for (int i = 1; i <= 6; ++i) save(10 * i, 1);
+  int asked = 0;
+  const ArchiveResult result =
+      archive_checkpoints(*disk, run, [&](std::int64_t, const SnapshotFiles& files, std::int64_t) {
+        ++asked;
+        return std::optional(files);  // other bits than those of the later one
+      });
+  EXPECT_EQ(asked, 1);  // it would not be different with the next
+  EXPECT_EQ(result.retrained, 0);
+  EXPECT_GE(result.not_retrained, 20);
+  for (const std::int64_t step : result.removed) EXPECT_EQ(read_archived(*disk, run, step), saved[step]);
+}
+
 TEST_F(Archive, GoesOnWhereItEnded) {
   save(10, 1), save(20, 2), save(30, 1), save(40, 1);
   EXPECT_EQ(archive_checkpoints(*disk, run).removed, (std::vector<std::int64_t>{10, 30}));

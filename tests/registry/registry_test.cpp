@@ -41,7 +41,7 @@ TEST(Registry, AFileThatIsNoneIsRefusedWithTheCureAndLeftAlone) {
   const auto disk = make_real_disk();
   const std::string path = dir.path(Registry::file_name);
   write_file_atomically(*disk, path, std::string(5000, 'x'));
-  EXPECT_TRUE(says(complaint_of([&] { Registry(dir.path()); }), "Remove it: it is made again"));
+  EXPECT_TRUE(says(complaint_of([&] { Registry(dir.path()); }), "makes it again from the runs' folders"));
   EXPECT_EQ(read_text(*disk, path), std::string(5000, 'x'));
   disk->remove_all(path);
   write_file_atomically(*disk, dir.path("elsewhere"), "");
@@ -66,10 +66,10 @@ TEST(Registry, AnotherRecordOfTheSameNameReplacesAllOfIt) {
 TEST(Registry, VersionsCountUpAndWeightsAreFound) {
   const test::TempDir dir;
   Registry registry(dir.path());
-  EXPECT_EQ(registry.next_version("digits"), 1);
+  EXPECT_EQ(registry.highest_version("digits"), 0);
   registry.put(full_record("one"));
-  EXPECT_EQ(registry.next_version("digits"), 2);
-  EXPECT_EQ(registry.next_version("other"), 1);
+  EXPECT_EQ(registry.highest_version("digits"), 1);
+  EXPECT_EQ(registry.highest_version("other"), 0);
   EXPECT_EQ(registry.versions("digits").at(0).run, "one");
   EXPECT_EQ(registry.with_weights("bb"), std::vector<std::string>{"one"});
   EXPECT_EQ(registry.with_weights("ff"), std::vector<std::string>{"one"});

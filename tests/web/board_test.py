@@ -134,6 +134,21 @@ class Board(unittest.TestCase):
             for e in waits:
                 self.assertTrue(any(a - 1 <= e["ts"] and e["ts"] + e["dur"] <= b + 1 for a, b in exchanges), e)
         self.assertTrue([e for e in events if e["name"] == "waiting for rank 0"])
+        # Every message of its steps is in the trace, with its length.
+        traced, at, told = [[0] * 3 for _ in range(3)], 0, 0
+        while True:
+            answer = self.busy.get("/api/trace/messages", run="served", **{"from": at})
+            fresh = answer["messages"] if not told else [m for m in answer["messages"] if m[0] > at]
+            for when, sender, to, size, _ in fresh:
+                self.assertGreaterEqual(when, at)
+                traced[sender][to] += size
+                at = when
+            told += len(fresh)
+            if not fresh: break
+        self.assertEqual(told, answer["all"])
+        for sender in range(3):
+            for to in range(3): self.assertLessEqual(traced[sender][to], sent[sender][to])
+        self.assertGreaterEqual(sum(map(sum, traced)), summary["bytes"])
 
     def test_the_rank_that_was_lost_is_named(self):
         for victim, name in ((2, "lost-2"), (0, "lost-0")):
@@ -249,6 +264,12 @@ class Board(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--certificate", done.stderr)
         self.assertIn("ssh -L", done.stderr)
+
+    def test_other_programs_leave_it_the_registry(self):
+        # SQLite's last user removes the log; whoever thinks it is the last while the board lives takes the file from under it.
+        subprocess.run([PROGRAM, "runs", "find", "", "--root", self.root], check=True, capture_output=True, timeout=60)
+        self.assertTrue(os.path.exists(os.path.join(self.root, "registry.db-wal")))
+        self.assertEqual([r["name"] for r in self.server.get("/api/runs")["runs"]], ["a", "b"])
 
     def test_a_taken_port_is_said(self):
         done = subprocess.run([PROGRAM, "board", "--root", self.root, "--port", str(self.server.port)], capture_output=True, text=True, timeout=60)

@@ -59,7 +59,7 @@ await test("the token leaves the address", async () => {
   assert.ok(!p.url().includes(TOKEN));
 });
 await test("the table filters, sorts, groups, stars", async () => {
-  await until(p, () => document.querySelectorAll("tbody tr").length === 7);
+  await until(p, () => document.querySelectorAll("tbody tr").length === 10);
   assert.ok((await text(p)).includes("<b>bold</b>"), "names are text");
   assert.equal(await p.locator("main b").count(), 0);
   await p.fill("input[type=search]", "optim.lr > 0.03");
@@ -70,7 +70,7 @@ await test("the table filters, sorts, groups, stars", async () => {
   await until(p, () => document.querySelector("p.bad").textContent.includes("did you mean"));
   await p.fill("input[type=search]", "");
   await p.press("input[type=search]", "Enter");
-  await until(p, () => document.querySelectorAll("tbody tr").length === 7);
+  await until(p, () => document.querySelectorAll("tbody tr").length === 10);
   await p.click("th button:has-text('name')");
   const names = () => p.locator("tbody tr td:nth-child(3)").allInnerTexts();
   const first = await names();
@@ -91,6 +91,10 @@ await test("curves of several runs, zoomed, with seeds as a band", async () => {
   const card = p.locator("section[data-metric=train_loss]");
   assert.match(await card.locator("[role=img]").getAttribute("aria-label"), /seed-1 ends at .*seed-2 ends at/);
   const box = await card.locator(".u-over").boundingBox();
+  const inner = await card.locator("[role=img]").boundingBox(), drawn = await card.locator("canvas").boundingBox();
+  assert.ok(drawn.x + drawn.width <= inner.x + inner.width + 1, "the curves stay inside of their card");
+  await p.mouse.move(box.x + box.width / 2, box.y + 40);
+  await until(p, () => [...document.querySelectorAll("section[data-metric=train_loss] .legend b")].every(b => Number(b.textContent) > 0));
   const asked = p.waitForRequest(r => r.url().includes("/api/curves") && r.url().includes("from="));
   await p.mouse.move(box.x + box.width * .3, box.y + 40);
   await p.mouse.down();
@@ -113,6 +117,32 @@ await test("one run has its result, curves, confusion matrix, weights, checkpoin
   await picture(p, "board-histograms");
   await p.evaluate(() => scrollTo(0, 0));
   await picture(p, "board-run");
+});
+await test("a run on numbers has its own metrics, in its own units", async () => {
+  await go(p, "run", "houses");
+  const { values, checkpoints } = await p.evaluate(async () => await (await fetch("/api/run?name=houses")).json());
+  const shown = await text(p);
+  for (const metric of ["val_mae", "val_r2", "test_rmse", "tested_step"]) assert.ok(shown.includes(metric), metric);
+  for (const metric of ["loss", "mae", "rmse", "r2"]) assert.equal(await p.locator(`section[data-metric=${metric}] canvas`).count(), 1, metric);
+  assert.equal(values.best_metric, "val_loss");
+  assert.ok(checkpoints.some(c => c.score < 0), "a loss that is lower has a higher score");
+  const losses = await p.locator("h2:has-text('Checkpoints') + .scroll tbody td:nth-child(2)").allInnerTexts();
+  assert.ok(losses.every(l => !l.startsWith("-")), losses.join());
+  await go(p, "compare", ["houses"]);
+  await p.selectOption("select[aria-label=metric]", "val_mae");
+  await p.fill("input[aria-label=Target]", String(values.val_mae * 1.001));
+  await p.press("input[aria-label=Target]", "Enter");
+  await until(p, () => /steps? to target|step to target/.test(document.querySelector("main").innerText) && !document.querySelector("main").innerText.includes("not reached"));
+  const reach = await p.evaluate(async t => (await (await fetch(`/api/reach?run=houses&metric=val_mae&target=${t}&lower=1`)).json()).runs[0].step, values.val_mae * 1.001);
+  assert.ok((await text(p)).includes(String(reach)), "the first step at which the error was so low");
+});
+await test("what was sampled from a run stands on its page", async () => {
+  await go(p, "run", "story");
+  const { texts } = await p.evaluate(async () => await (await fetch("/api/run?name=story")).json());
+  assert.equal(texts.length, 1);
+  assert.equal(await p.locator("pre.text").textContent(), "the cat" + texts[0].text);
+  const sheet = p.locator("canvas[aria-label^='Pictures']");
+  assert.ok(await sheet.evaluate(c => c.width > 100 && c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v, i) => i % 4 < 3 && v > 100)));
 });
 await test("a live run moves by itself and takes a request", async () => {
   await go(p, "run", "live");
@@ -150,23 +180,41 @@ await test("cluster, system, graph, compare and plans have content", async () =>
   assert.ok((await text(p)).includes("elastic"));
   const sent = await p.evaluate(async () => (await (await fetch("/api/run?name=easgd")).json()).cluster.sent);
   assert.ok(sent[0][1] > 0 && sent[1][0] > 0);
-  assert.equal(await p.locator("circle.dot").count(), 2);
   assert.match(await p.locator("path.wire title").nth(0).textContent(), /worker 0 to worker 1: \d/);
   assert.equal(await p.locator("text.onwire").count(), 2);
+  // Its messages travel one by one; the picture stands still when it is told to.
+  assert.match(await p.locator("#replay").innerText(), /[\d,]+ messages/);
+  await until(p, () => document.querySelector("circle.dot title")?.textContent.match(/worker [01]: .* to rank [01], /));
+  await p.locator("input[aria-label='Moment of the run']").fill("500");
+  await until(p, () => Math.abs(document.querySelector("input[aria-label='Moment of the run']").value - 500) < 100);
   await picture(p, "board-system");
+  await p.click("#replay button");
+  assert.equal(await p.locator("#replay button").innerText(), "Play");
+  const moment = () => p.locator("#replay .quiet").first().innerText();
+  const stands = await moment();
+  await p.waitForTimeout(300);
+  assert.equal(await moment(), stands);
   await go(p, "graph", "seed-1");
   assert.ok((await text(p)).includes("conv1"));
+  assert.ok((await text(p)).includes("32 × 6 × 28 × 28, 588 KiB"));
   assert.ok((await text(p)).includes("% of the time"));
+  const shares = [...(await text(p)).matchAll(/([\d.]+) % of the time/g)].map(m => Number(m[1])).reduce((a, b) => a + b, 0);
+  assert.ok(Math.abs(shares - 100) < 2, `the layers have ${shares} % of their time`);
   assert.equal(await p.locator("path.edge").count(), await p.locator("rect.node").count());  // a chain
   await go(p, "compare", ["seed-1", "easgd"]);
   assert.ok((await text(p)).includes("seconds to target"));
+  assert.ok((await text(p)).includes("exchange.name") && !(await text(p)).includes("system.mean_staleness"), "what differed are settings");
   await go(p, "plans");
   assert.ok((await text(p)).includes("easgd"));
-  assert.match(await p.locator("tr:has-text('split')").innerText(), /pipeline=2.*\d %.*\d %/s);
+  assert.match(await p.locator("tr:has-text('split')").innerText(), /pipeline=2.*\d %\s*[\d.]+ %/s);
+  const foreseen = await p.locator("tr:has-text('foreseen')").innerText();
+  assert.match(foreseen, /12.0 ms\s*10.0 ms \(−17 %\)\s*2.00 MiB\s*3.00 MiB \(\+50 %\)/);
+  assert.ok((await text(p)).includes("foreseen: the links were slower"));
   await picture(p, "board-plans");
   await go(p, "graph", "split");
   assert.match(await text(p), /stage 0, rank 0/);
   assert.match(await text(p), /stage 1, rank 1/);
+  assert.match(await p.locator("tr:has(td:text-is('relu'))").innerText(), /with conv1/);
   await picture(p, "board-graph");
 });
 await test("the keyboard reaches the views", async () => {

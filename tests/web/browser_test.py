@@ -25,6 +25,19 @@ with tempfile.TemporaryDirectory() as folder:
     train(root, "seed-2", "--set", "train.seed=2")
     train(root, "easgd", "--system", "easgd", "--workers", "2", "--trace")
     train(root, "split", "--workers", "2", "--plan", "pipeline=2")
+    table = os.path.join(folder, "houses.toml")
+    subprocess.run([PROGRAM, "init", "share/examples/houses.csv", "--label", "price", "-o", table], cwd=SOURCE, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([PROGRAM, "train", table, "--set", "train.epochs=6", "--run", os.path.join(root, "houses"), "--json"], cwd=SOURCE, check=True, capture_output=True)
+    story = os.path.join(folder, "story.txt")
+    pathlib.Path(story).write_text("the cat sees the sea. a dog likes the boat.\n" * 100)
+    for words in (["init", story], ["train", os.path.join(folder, "story.toml"), "--set", "train.steps=2", "--set", "model.width=32", "--run", os.path.join(root, "story")],
+                  ["sample", os.path.join(root, "story"), "--prompt", "the cat", "--length", "30", "--keep"]):
+        subprocess.run([PROGRAM, *words], cwd=folder, check=True, capture_output=True)
+    shutil.copy(os.path.join(SOURCE, "docs/gan.png"), os.path.join(root, "story/samples.png"))
+    train(root, "foreseen", "--workers", "2")
+    summary = pathlib.Path(root, "foreseen/summary.json")  # as it is on a machine that has measured the network
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "predicted": {"seconds": 0.01, "bytes": 3 << 20, "why_off": "the links were slower"},
+                                   "measured": {"seconds": 0.012, "bytes": 2 << 20}}))
     train(root, "<b>bold</b>", "--set", "optim.lr=0.05", "--set", "data.limit=200")
     lost = subprocess.Popen([PROGRAM, "train", RECIPE, "--workers", "2", "--world", "processes", "--set", "train.epochs=1000000", "--run", os.path.join(root, "lost"), "--json"],
                             cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -42,6 +55,9 @@ with tempfile.TemporaryDirectory() as folder:
         said = json.loads(server.stdout.readline())
         exported = os.path.join(folder, "run.html")
         subprocess.run([PROGRAM, "runs", "export", os.path.join(root, "seed-1"), "--html", exported], check=True, stdout=subprocess.DEVNULL)
+        numbers = pathlib.Path(folder, "houses.html")
+        subprocess.run([PROGRAM, "runs", "export", os.path.join(root, "houses"), "--html", numbers], check=True, stdout=subprocess.DEVNULL)
+        assert all(f">{metric}<" in numbers.read_text() for metric in ("loss", "mae", "r2")), "a curve for each metric"
         env = {**os.environ, "ADDRESS": said["address"], "TOKEN": said["token"], "CHROMIUM": chromium, "EXPORTED": "file://" + exported,
                "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder}  # chromium writes there, and a home may be missing
         code = subprocess.run([node, os.path.join(SOURCE, "tests/web/browser_test.mjs")], env=env, cwd=os.path.join(SOURCE, "web")).returncode

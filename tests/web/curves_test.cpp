@@ -113,6 +113,29 @@ TEST(TraceStore, ShowsWhatTheTraceWriterWrote) {
   EXPECT_EQ(totals[1]["count"], 1001);
 }
 
+TEST(TraceStore, HasTheMessagesInTheOrderInWhichTheyWereSent) {
+  const test::TempDir dir;
+  const auto disk = make_real_disk();
+  Trace trace(0);
+  const auto name = trace.name("all-reduce to rank 1"), message = trace.name("message"), to = trace.name("to"),
+             bytes = trace.name("bytes");
+  for (int i = 0; i < 10; ++i)
+    trace.timeline(i % 2, 1 << 20, "messages").add(name, message, i, i, {{to, 1.0 - i % 2}, {bytes, 100.0 * i}});
+  trace.write(*disk, dir.path("trace.json"));
+  TraceStore store(*disk);
+  const ReadTrace& read = store.trace(dir.path("trace.json"));
+  const Json some = trace_messages(read, 3, 4);
+  EXPECT_EQ(some["all"], 10);
+  EXPECT_EQ(some["first"], 0);
+  EXPECT_EQ(some["last"], 9);
+  ASSERT_EQ(some["messages"].size(), 4u);
+  EXPECT_EQ(some["messages"][0], Json({3.0, 1, 0, 300.0, 0}));
+  EXPECT_EQ(some["messages"][3], Json({6.0, 0, 1, 600.0, 0}));
+  EXPECT_EQ(some["names"][0], "all-reduce to rank 1");
+  EXPECT_TRUE(trace_totals(read).empty());  // they take no time
+  EXPECT_TRUE(trace_messages(read, 10, 4)["messages"].empty());
+}
+
 TEST(Prometheus, NamesAndLabelsAreOfItsForm) {
   EXPECT_EQ(prometheus_name("test accuracy/x"), "echelon_test_accuracy_x");
   EXPECT_EQ(prometheus_label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");

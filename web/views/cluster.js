@@ -33,30 +33,25 @@ function stateOf(rank, run, live) {
   return run.values.state === "crashed" ? { fill: "var(--bad)", text: "gone, without a word of why" } : { fill: "var(--other)", text: "has ended" };
 }
 
-export async function open(node, values) {
-  const all = (await listRuns("")).runs, name = runFor(values, all);
-  node.append(el("h1", {}, "Cluster", name ? `: ${name}` : ""));
-  if (!name) return {};
-  node.append(el("div", { class: "bar" }, choice("run", all.map(r => r.name), name, v => { location.hash = `#/cluster?run=${encodeURIComponent(v)}`; })));
-  const run = await get("/api/run", { name });
+function draw(node, name, run) {
   const live = run.values.state === "running";
   if (!run.cluster) {
-    node.append(el("p", { class: "quiet" }, "One worker alone, or a run from before this was written down."));
-    return {};
+    return node.replaceChildren(el("p", { class: "quiet" }, "One worker alone, or a run from before this was written down."));
   }
   const hosts = new Map();
   run.cluster.ranks.forEach((r, i) => hosts.set(r.host, [...(hosts.get(r.host) ?? []), { ...r, rank: i }]));
   const links = run.cluster.links;
   const height = 60 + Math.max(...[...hosts.values()].map(h => h.length)) * 30, width = Math.max(320, hosts.size * 260);
-  node.append(el("p", {}, `${run.cluster.ranks.length} workers on ${hosts.size} host${hosts.size > 1 ? "s" : ""}, world ${run.cluster.world}, `,
+  node.replaceChildren(el("p", {}, `${run.cluster.ranks.length} workers on ${hosts.size} host${hosts.size > 1 ? "s" : ""}, world ${run.cluster.world}, `,
       el("span", { class: live ? "good" : "quiet" }, live ? "the run goes on" : `the run is over (${run.values.state})`)),
-    el("div", { class: "scroll" }, el("svg", { viewBox: `0 0 ${width} ${height + 30}`, width, height: height + 30, role: "img", "aria-label": "Hosts and workers" },
+    el("div", { class: "scroll" }, el("svg", { viewBox: `0 0 ${width} ${height + (hosts.size > 1 ? 42 : 16)}`, width, height: height + (hosts.size > 1 ? 42 : 16), role: "img", "aria-label": "Hosts and workers" },
       [...hosts].map(([host, ranks], h) => el("g", {},
         el("rect", { class: "node", x: 20 + h * 260, y: 12, width: 236, height: height - 10, rx: 8 }),
         el("text", { x: 34 + h * 260, y: 34 }, host),
         ranks.map((r, i) => el("g", {}, el("circle", { cx: 42 + h * 260, cy: 58 + i * 30, r: 7, fill: stateOf(r.rank, run, live).fill }, el("title", {}, stateOf(r.rank, run, live).text)),
           el("text", { x: 58 + h * 260, y: 62 + i * 30 }, `rank ${r.rank}`), el("text", { class: "quiet", x: 110 + h * 260, y: 62 + i * 30 }, `${r.cores} core${r.cores > 1 ? "s" : ""}${r.process ? `, process ${r.process}` : ""}`))))),
-      hosts.size > 1 && el("line", { class: "wire", x1: 230, y1: height / 2, x2: 280, y2: height / 2 }))),
+      hosts.size > 1 && [...hosts].map((_, h) => el("path", { class: "wire", d: `M${138 + h * 260} ${height + 2} v16 ${h > 0 ? "h-260" : ""}` })),
+      hosts.size > 1 && links && el("text", { class: "quiet", x: 146, y: height + 34 }, `${bytes(links.bytes_per_s)}/s, ${duration(links.latency_s)}`))),
     el("h2", {}, "Who is alive"), el("div", { class: "scroll" }, el("table", { id: "alive" }, el("tbody", {}, run.cluster.ranks.map((r, i) => el("tr", {}, el("td", {}, `rank ${i}`), el("td", {}, r.host), el("td", { class: "wrap" }, stateOf(i, run, live).text)))))));
   const changes = (run.journal ?? []).filter(j => j.action === "generation");
   if (changes.length) node.append(el("h2", {}, "Changes of the workers"), el("ul", {}, changes.map(c => el("li", {}, `after step ${number(c.step)}: ${c.because} (from then on ${c.workers} workers)`))));
@@ -67,5 +62,15 @@ export async function open(node, values) {
   else node.append(el("p", { class: "quiet" }, run.cluster.world === "sim" ? "A simulated cluster: its file says what its links cost (recipes/clusters)." : "The links are measured at the end of a run that ends as it should."));
   if (run.cluster.pairs?.length) node.append(el("h2", {}, "Every pair"), pairs(run.cluster));
   node.append(el("p", { class: "quiet" }, run.values.bytes ? `All workers have sent ${bytes(run.values.bytes)} in ${number(run.values.steps)} steps.` : ""));
-  return { async changed(names) { if (names.includes(name)) { node.replaceChildren(); await open(node, values); } } };
+}
+
+export async function open(node, values) {
+  const all = (await listRuns("")).runs, name = runFor(values, all);
+  node.append(el("h1", {}, "Cluster", name ? `: ${name}` : ""));
+  if (!name) return {};
+  node.append(el("div", { class: "bar" }, choice("run", all.map(r => r.name), name, v => { location.hash = `#/cluster?run=${encodeURIComponent(v)}`; })));
+  const body = el("div");
+  node.append(body);
+  draw(body, name, await get("/api/run", { name }));
+  return { async changed(names) { if (names.includes(name)) draw(body, name, await get("/api/run", { name })); } };
 }

@@ -4,7 +4,7 @@ import { get } from "../api.js";
 import { choice, el } from "../dom.js";
 import { bytes, count, duration, number } from "../format.js";
 import { plot } from "../plot.js";
-import { differing, listRuns, runsFor } from "../store.js";
+import { differing, listRuns, lowerIsBetter, runsFor } from "../store.js";
 
 const results = ["state", "steps", "test_accuracy", "test_loss", "val_accuracy", "val_loss", "train_loss", "seconds", "samples_per_s", "bytes", "weights_sha256"];
 const formats = { seconds: duration, bytes, samples: count };
@@ -16,10 +16,15 @@ export async function open(node, values) {
   if (!names.length) { node.append(el("p", { class: "quiet" }, "No runs yet.")); return {}; }
   const shown = results.filter(k => runs.some(r => r.values[k] !== undefined));
   const cell = (r, k) => k === "weights_sha256" ? (r.values[k] ?? "").slice(0, 8) : (formats[k] ?? number)(r.values[k]);
-  node.append(el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, el("th", {}, "run"), [...keys, ...shown].map(k => el("th", {}, k)))),
-    el("tbody", {}, runs.map(r => el("tr", {}, el("td", {}, el("a", { href: `#/run?run=${encodeURIComponent(r.name)}` }, r.name)),
-      [...keys, ...shown].map(k => el("td", { class: typeof r.values[k] === "number" ? "n" : "" }, cell(r, k)))))))));
+  const table = columns => {
+    const numeric = new Set(columns.filter(k => runs.some(r => typeof r.values[k] === "number")));
+    return el("div", { class: "scroll" }, el("table", {},
+      el("thead", {}, el("tr", {}, el("th", {}, "run"), columns.map(k => el("th", { class: numeric.has(k) && "n" }, k)))),
+      el("tbody", {}, runs.map(r => el("tr", {}, el("td", {}, el("a", { href: `#/run?run=${encodeURIComponent(r.name)}` }, r.name)),
+        columns.map(k => el("td", { class: numeric.has(k) && "n" }, cell(r, k) || "-")))))));
+  };
+  node.append(el("h2", {}, "Result"), table(shown), el("h2", {}, "What differed"),
+    keys.length ? table(keys) : el("p", { class: "quiet" }, "Their recipes do not differ."));
 
   const metrics = (await get("/api/metrics", { run: names })).filter(m => /^(test|val)_/.test(m) && m !== "tested_step");
   const state = { metric: metrics.find(m => m.endsWith("accuracy")) ?? metrics[0] ?? "train_loss", target: "" };
@@ -31,15 +36,15 @@ export async function open(node, values) {
     drawn = [];
     const best = runs.map(r => r.values[state.metric]).filter(v => typeof v === "number");
     if (state.target === "" && best.length) {
-      state.target = state.metric.endsWith("loss") ? Math.max(...best) : Math.min(...best);
+      state.target = lowerIsBetter(state.metric) ? Math.max(...best) : Math.min(...best);
       target.value = Number(state.target.toPrecision(4));
       state.target = target.value;
     }
-    const reached = (await get("/api/reach", { run: names, metric: state.metric, target: state.target || 0 })).runs;
+    const reached = (await get("/api/reach", { run: names, metric: state.metric, target: state.target || 0, lower: lowerIsBetter(state.metric) ? 1 : 0 })).runs;
     holder.replaceChildren(el("div", { class: "scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, ["run", "seconds", "bytes", "samples", "step"].map((h, i) => el("th", { class: i && "n" }, i ? h + " to target" : h)))),
       el("tbody", {}, reached.map(r => el("tr", {}, el("td", {}, r.run), r.reached
-        ? ["seconds", "bytes", "samples", "step"].map(k => el("td", { class: "n" }, (formats[k] ?? number)(r[k])))
+        ? ["seconds", "bytes", "samples", "step"].map(k => el("td", { class: "n" }, (formats[k] ?? number)(r[k]) || "-"))
         : el("td", { colspan: 4, class: "quiet" }, "not reached")))))));
     plots.replaceChildren();
     for (const x of ["seconds", "bytes", "samples"]) {

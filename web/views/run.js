@@ -1,16 +1,32 @@
-// One run: result, recipe (with the difference to another), curve, confusion matrix and mistakes, histograms of weights,
+// One run: result, recipe (with the difference to another), curves, confusion matrix and mistakes, samples, histograms of weights,
 // gradients and changes, checkpoints, journal, log; and what can be asked of it while it goes on.
 
-import { get, mayAct, post } from "../api.js";
+import { get, mayAct, picture, post } from "../api.js";
 import { choice, el, fill, toast } from "../dom.js";
 import { duration, number, percent, when } from "../format.js";
-import { drawHistogram, drawPixels } from "../pictures.js";
+import { drawBitmap, drawHistogram, drawPixels } from "../pictures.js";
 import { plot, smoothed } from "../plot.js";
-import { listRuns, runFor } from "../store.js";
+import { isSetting, listRuns, lowerIsBetter, runFor } from "../store.js";
 
-const shownResults = ["state", "model", "started", "steps", "epochs", "train_loss", "val_loss", "val_accuracy", "test_loss", "test_accuracy", "best", "seconds",
-  "samples_per_s", "world", "workers", "parent", "data_fingerprint", "weights_sha256"];
+const shownFirst = ["state", "model", "started", "steps", "epochs", "train_loss", "train_accuracy"];
+const shownLast = ["tested_step", "best", "seconds", "samples_per_s", "world", "workers", "parent", "data_fingerprint", "weights_sha256"];
 const formats = { started: when, seconds: duration };
+const ofPart = /^(train|val|test)_(.+)$/;
+
+// What the run says of itself, with every metric that its recipe asked for.
+const resultKeys = values => [...shownFirst, ...["val_", "test_"].flatMap(part => Object.keys(values).filter(k => k.startsWith(part) && !shownLast.includes(k)).sort()), ...shownLast]
+  .filter(k => values[k] !== undefined);
+
+// The metrics of a run without the part that they were measured on: the loss first, then what decides about the best step.
+function measured(metrics, monitor) {
+  const names = [...new Set(metrics.map(m => ofPart.exec(m)?.[2]).filter(Boolean))].filter(m => m !== "step");
+  const rank = m => m === "loss" ? 0 : monitor?.endsWith("_" + m) ? 1 : m === "accuracy" ? 2 : 3;
+  return names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+}
+
+
+const mostTexts = 5;
+const mostPlots = 7;  // the curves view has them all
 
 function actions(run) {
   const act = async (action, extra = {}) => { try { await post("/api/control", { run, action, ...extra }); toast(`asked to ${action}`); } catch (p) { toast(p.message); } };
@@ -58,6 +74,13 @@ export async function open(node, values) {
   node.append(head, body);
   const section = (title, ...content) => body.append(el("h2", {}, title), ...content);
 
+  // What `echelon sample --keep` has made with the run: a sheet of pictures, or texts, the newest first.
+  async function samples() {
+    const sheet = run.has_pictures ? [drawBitmap(await picture("/api/pictures", { run: name }), "Pictures that the network has made")] : [];
+    return [...sheet, ...run.texts.slice(-mostTexts).reverse().map(t => el("figure", { class: "card" },
+      el("figcaption", { class: "quiet" }, `step ${number(t.step)}, temperature ${number(t.temperature)}, ${when(t.time)}`), el("pre", { class: "text" }, el("strong", {}, t.prompt), t.text)))];
+  }
+
   async function draw() {
     drawn.splice(0).forEach(d => d.destroy());
     fill(head, el("h1", {}, run.star ? "★ " : "", name, " ", run.tags.map(t => el("span", { class: "tag" }, t))), run.note && el("p", {}, run.note));
@@ -65,19 +88,17 @@ export async function open(node, values) {
     if (live && !buttons) head.after(buttons = actions(name));
     if (!live && buttons) buttons = buttons.remove() ?? null;
     fill(body);
-    const facts = el("dl", { class: "facts" }, shownResults.filter(k => run.values[k] !== undefined).map(k =>
+    const facts = el("dl", { class: "facts" }, resultKeys(run.values).map(k =>
       [el("dt", {}, k), el("dd", {}, k === "best" ? `${run.values.best_metric} ${number(run.values.best)} at step ${number(run.values.best_step)}` : (formats[k] ?? (v => number(v, 6)))(run.values[k]))]));
-    const loss = el("section", { class: "card" }), score = el("section", { class: "card" });
-    body.append(el("div", { class: "plots" }, el("section", { class: "card" }, el("h3", {}, "Result"), facts), loss, score));
-    const metrics = await get("/api/metrics", { run: name });
-    const picture = async (card, wanted, log) => {
-      const names = wanted.filter(m => metrics.includes(m));
-      const curves = await Promise.all(names.map(async m => ({ name: m, ...(await get("/api/curves", { run: name, metric: m, points: 1000 })).curves[0] })));
-      card.hidden = !curves.length;
-      if (curves.length) drawn.push(plot(card, { title: wanted[0].includes("loss") ? "loss" : "accuracy", x: "step", log, curves: curves.map(c => ({ ...c, y: smoothed(c.y, c.name.startsWith("train") ? 8 : 1) })) }));
-    };
-    await picture(loss, ["train_loss", "val_loss", "test_loss"], true);
-    await picture(score, ["train_accuracy", "val_accuracy", "test_accuracy"], false);
+    const metrics = await get("/api/metrics", { run: name }), shown = measured(metrics, run.values.best_metric).slice(0, mostPlots);
+    const cards = shown.map(m => el("section", { class: "card", "data-metric": m }));
+    body.append(el("div", { class: "plots" }, el("section", { class: "card", style: { "grid-row": `span ${Math.max(1, Math.min(2, shown.length))}` } }, el("h3", {}, "Result"), facts), cards));
+    body.append(el("p", {}, el("a", { href: `#/curves?run=${encodeURIComponent(name)}` }, "All curves, over samples, time and bytes too")));
+    await Promise.all(shown.map(async (metric, i) => {
+      const names = ["train_", "val_", "test_"].map(part => part + metric).filter(m => metrics.includes(m));
+      const curves = await Promise.all(names.map(async m => ({ ...(await get("/api/curves", { run: name, metric: m, points: 1000 })).curves[0], name: m })));
+      drawn.push(plot(cards[i], { title: metric, x: "step", log: metric === "loss", curves: curves.map(c => ({ ...c, y: smoothed(c.y, c.name.startsWith("train") ? 8 : 1) })) }));
+    }));
 
     if (run.evaluation) {
       section("Confusion matrix", confusion(run.evaluation));
@@ -85,10 +106,11 @@ export async function open(node, values) {
       if (run.evaluation.mistakes.length) section("Its most confident mistakes", el("div", { class: "mistakes" }, (pictures.length ? pictures : run.evaluation.mistakes).map(m =>
         el("figure", {}, m.pixels && drawPixels(m), el("figcaption", {}, `${m.is} read as ${m.said}`, el("br"), percent(m.confidence))))));
     }
+    if (run.has_pictures || run.texts.length) section("Samples", ...await samples());
     if (run.histograms.length) section(run.histograms.some(l => l.tensors.some(t => t.gradient)) ? "Weights and gradients" : "Weights", ...histograms(run.histograms));
     section("Checkpoints", run.checkpoints.length || run.archived.length ? el("div", { class: "scroll" }, el("table", {},
-      el("thead", {}, el("tr", {}, ["step", "score", "weights", ""].map(h => el("th", {}, h)))),
-      el("tbody", {}, run.checkpoints.map(c => el("tr", {}, el("td", { class: "n" }, number(c.step)), el("td", { class: "n" }, number(c.score)), el("td", {}, c.weights_sha256.slice(0, 16)), el("td", {}, ""))),
+      el("thead", {}, el("tr", {}, ["step", run.values.best_metric ?? "score", "weights", ""].map((h, i) => el("th", { class: i < 2 && "n" }, h)))),
+      el("tbody", {}, run.checkpoints.map(c => el("tr", {}, el("td", { class: "n" }, number(c.step)), el("td", { class: "n" }, number(c.score !== null && lowerIsBetter(run.values.best_metric) ? -c.score : c.score)), el("td", {}, c.weights_sha256.slice(0, 16)), el("td", {}, ""))),
         run.archived.map(step => el("tr", {}, el("td", { class: "n" }, number(step)), el("td"), el("td"), el("td", { class: "quiet" }, "in the archive"))))))
       : el("p", { class: "quiet" }, "None."));
     if (run.journal.length) section("Asked by hand", el("div", { class: "scroll" }, el("table", {},
@@ -96,7 +118,7 @@ export async function open(node, values) {
     const recipe = el("div"), other = choice("difference to", ["", ...all.map(r => r.name).filter(n => n !== name)], "", async v => {
       if (!v) return recipe.replaceChildren(el("pre", {}, run.recipe));
       const them = all.find(r => r.name === v);
-      const keys = [...new Set([...Object.keys(run.values), ...Object.keys(them.values)])].filter(k => k.includes(".") && run.values[k] !== them.values[k]).sort();
+      const keys = [...new Set([...Object.keys(run.values), ...Object.keys(them.values)])].filter(k => isSetting(k) && run.values[k] !== them.values[k]).sort();
       recipe.replaceChildren(keys.length ? el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["setting", name, v].map(h => el("th", {}, h)))),
         el("tbody", {}, keys.map(k => el("tr", {}, el("td", {}, k), el("td", {}, number(run.values[k]) || "-"), el("td", {}, number(them.values[k]) || "-"))))))
         : el("p", { class: "quiet" }, "The recipes do not differ."));

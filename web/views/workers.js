@@ -9,6 +9,7 @@ import { listRuns, runFor } from "../store.js";
 const rowHeight = 20, left = 128, top = 22;
 
 export function kindOf(name, category) {
+  if (category === "message") return "message";
   if (category === "forward") return "compute";
   if (category === "backward") return "backward";
   if (/^wait/.test(name)) return "waiting";
@@ -16,7 +17,7 @@ export function kindOf(name, category) {
   if (/update/.test(name)) return "update";
   return "other";
 }
-const kinds = { compute: "forward", backward: "backward", exchange: "exchange", waiting: "waiting", update: "update", other: "step, evaluation" };
+const kinds = { compute: "forward", backward: "backward", exchange: "exchange", waiting: "waiting", update: "update", message: "message sent", other: "step, evaluation" };
 
 function waits(ranks) {
   const most = Math.max(1e-9, ...ranks.flatMap(r => Object.values(r.waiting_for_s)));
@@ -71,11 +72,12 @@ export async function open(node, values) {
       c.save();
       c.beginPath(); c.rect(left, y, width - left, rowHeight); c.clip();
       for (const [begin, finish, nameAt, categoryAt] of row.bars) {
-        const x = left + (begin - view.from) * scale, w = Math.max(.7, (finish - begin) * scale), kind = kindOf(data.names[nameAt], data.names[categoryAt]);
+        const x = left + (begin - view.from) * scale, kind = kindOf(data.names[nameAt], data.names[categoryAt]), w = Math.max(kind === "message" ? 1.5 : .7, (finish - begin) * scale);
         c.fillStyle = colour(kind);
         const whole = data.names[nameAt] === "step" || data.names[nameAt] === "round";
         c.globalAlpha = whole ? .25 : 1;
-        c.fillRect(x, y + (whole ? 1 : 3), w, rowHeight - (whole ? 2 : 6));
+        const inset = whole ? 1 : kind === "message" ? 7 : 3;
+        c.fillRect(x, y + inset, w, rowHeight - 2 * inset);
         c.globalAlpha = 1;
         if (w > 60 && !whole) { c.fillStyle = "#fff"; c.fillText(data.names[nameAt], x + 4, y + rowHeight / 2, w - 8); }
       }
