@@ -54,7 +54,7 @@ void add_output(ExportState& s, const std::string& name, Value v) {
 }  // namespace
 
 const ExportRow* find_export(std::string_view op) {
-  for (const auto rows : {plain_rows(), sequence_rows(), quantised_rows()})
+  for (const auto rows : {plain_rows(), feature_rows(), sequence_rows(), quantised_rows()})
     for (const ExportRow& row : rows)
       if (row.op == op) return &row;
   return nullptr;

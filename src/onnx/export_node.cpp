@@ -114,6 +114,12 @@ std::string NodeExport::reshaped(const std::string& x, std::vector<std::int64_t>
   return add("Reshape", {x, constant(dims)});
 }
 
+std::string NodeExport::with_ones_behind(const std::string& x, int from, int rank) {
+  std::vector<std::int64_t> axes;
+  for (int i = from; i < rank; ++i) axes.push_back(i);
+  return axes.empty() ? x : add("Unsqueeze", {x, constant(axes)});
+}
+
 // The batch is the first extent of the file's first input.
 std::string NodeExport::filled(float value, std::size_t o) {
   const std::vector<std::int64_t> dims = open_dims(o);

@@ -69,6 +69,8 @@ class NodeExport {
   std::string reshaped(const std::string& x, std::vector<std::int64_t> dims);  // 0: as it is, -1: the rest
   // A tensor of output `o`'s shape that holds one number everywhere.
   std::string filled(float value, std::size_t o = 0);
+  // x with an extent of 1 for each dimension from `from` to `rank`: it then acts on the leading ones, or on channels.
+  std::string with_ones_behind(const std::string& x, int from, int rank);
   [[noreturn]] void refuse(const std::string& why) const;
 
  private:

@@ -16,7 +16,8 @@ struct ExportRow {
 };
 
 // The rows of each file of them.
-std::span<const ExportRow> plain_rows();      // arithmetic, shapes, layers
+std::span<const ExportRow> plain_rows();      // arithmetic and shapes
+std::span<const ExportRow> feature_rows();    // layers on images and features
 std::span<const ExportRow> sequence_rows();   // attention and recurrent layers
 std::span<const ExportRow> quantised_rows();  // few-bit numbers, mixtures of experts
 
