@@ -40,14 +40,19 @@ void add_check(Verb program) {
     PreparedRun prepared = prepare_run(*disk, s->recipe, s->overrides, problems, data::usual_places(), s->system);
     if (prepared.recipe.start) load_initial_weights(*disk, prepared, problems);
     ExpectedWorkers workers;
+    PlanSpec plan = read_run_plan(*disk, prepared.recipe, s->plan, problems);
+    if (problems.empty() && s->world.cores > 1 && cores_can_be_ranks(prepared, plan)) {
+      make_cores_ranks(s->world);
+      if (s->world.ranks_each > 1) plan = with_cores_as_ranks(plan, s->world.ranks_each);
+    }
     if (std::ranges::any_of(s->world_flags, &Flag::given)) {
       const ExpectedWorld world = expected_world(s->world);
       workers = {world.workers, world.shares_memory};
       if (world.simulated) check_simulated_workers(prepared, world.workers, problems);
     }
-    const PlanSpec plan = workers.plan = read_run_plan(*disk, prepared.recipe, s->plan, problems);
+    workers.plan = plan;
     check_system(prepared, workers, problems);
-    if (problems.empty()) check_run_plan(prepared, plan, workers.count, s->world.cores, problems);
+    if (problems.empty()) check_run_plan(prepared, plan, workers.count, cores_asked(s->world), problems);
     if (s->json) {
       nlohmann::ordered_json j{{"recipe", s->recipe}, {"ok", problems.empty()}, {"problems", nlohmann::json::array()}};
       for (const auto& p : problems.list()) {

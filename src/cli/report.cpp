@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/answers/loaded_run.h"
 #include "cli/answers/metric_text.h"
+#include "cli/folded.h"
 #include "run/interrupted.h"
 #include "track/draw.h"
 #include "world/os/host.h"
@@ -85,28 +86,30 @@ void print_result(std::ostream& out, const PreparedRun& p, const std::optional<P
     if (!pictures.empty()) out << "its most confident mistakes\n" << side_by_side(pictures, columns) << "\n";
   }
   if (!curve.empty()) out << curve << "\n";
+  constexpr int second_column = 15;
+  const auto say = [&](const std::string& line) { out << for_terminal(1, line, second_column); };
   const char* when = stopped ? ", when last measured" : "";
   if (r.validation)
-    out << fmt::format("validation     {}   (step {}, {} samples{})\n", in_words(*r.validation), r.steps,
-                       r.validation->samples, when);
+    say(fmt::format("validation     {}   (step {}, {} samples{})\n", in_words(*r.validation), r.steps,
+                    r.validation->samples, when));
   if (r.test)
-    out << fmt::format("test           {}   (step {}, {} samples{})\n", in_words(*r.test), r.tested_step,
-                       r.test->samples, when);
+    say(fmt::format("test           {}   (step {}, {} samples{})\n", in_words(*r.test), r.tested_step, r.test->samples,
+                    when));
   if (!r.monitor.empty())
-    out << fmt::format("best           {} at step {} ({}): what eval and predict use\n", metric_text(r.monitor, r.best),
-                       r.best_step, rule_of_best(r.monitor));
+    say(fmt::format("best           {} at step {} ({}): what eval and predict use\n", metric_text(r.monitor, r.best),
+                    r.best_step, rule_of_best(r.monitor)));
   if (r.steps == before)
-    out << fmt::format("training       nothing to do: its {} steps ({:.2f} epochs) were done before\n", r.steps,
-                       r.epochs);
+    say(fmt::format("training       nothing to do: its {} steps ({:.2f} epochs) were done before\n", r.steps,
+                    r.epochs));
   else
-    out << fmt::format(
+    say(fmt::format(
         "training       {} steps, {:.2f} epochs{} in {}; {} samples/s, {:.0f} % of the FMA peak, input-bound {:.1f} "
         "%\n",
         r.steps, r.epochs, before > 0 ? fmt::format(", {} of the steps here", r.steps - before) : "",
-        human_duration(r.seconds), human_count(r.samples_per_s), 100 * r.peak_share, 100 * r.waited_for_input);
+        human_duration(r.seconds), human_count(r.samples_per_s), 100 * r.peak_share, 100 * r.waited_for_input));
   if (r.ranks.size() > 1) out << rank_table(r);
-  out << fmt::format("stopped by     {}\nweights        sha256 {}\nrun folder     {}\n", r.stopped_by, r.weights_sha256,
-                     folder.path);
+  say(fmt::format("stopped by     {}\nweights        sha256 {}\nrun folder     {}\n", r.stopped_by, r.weights_sha256,
+                  folder.path));
   out << "\nTry next:\n";
   if (stopped) out << "  " << resuming_command(folder) << "\n";
   const std::string run = shell_quoted(folder.path);

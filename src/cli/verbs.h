@@ -19,6 +19,7 @@ void add_serve(Verb program);
 void add_runs(Verb program);
 void add_runs_registry(Verb runs);  // parts of it
 void add_runs_archive(Verb runs);
+void add_runs_explain(Verb runs);
 void add_data(Verb program);
 void add_data_tokens(Verb data);  // parts of it
 void add_data_show(Verb data);
@@ -29,6 +30,9 @@ void add_plan(Verb program);
 void add_compare(Verb program);
 void add_board(Verb program);
 void add_ctl(Verb program);
+void add_join(Verb program);
+void add_leave(Verb program);
+void add_status(Verb program);
 void add_bench(Verb program);
 void add_secret(Verb program);
 void add_doctor(Verb program);

@@ -22,6 +22,11 @@ def generations(run):
     return [line for line in lines if line["action"] == "generation"]
 
 
+def steps_of(run):
+    metrics = pathlib.Path(run, "metrics.jsonl")
+    return [json.loads(line)["step"] for line in metrics.read_text().splitlines(keepends=True) if line.endswith("\n")] if metrics.exists() else []
+
+
 class Elastic(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -93,18 +98,81 @@ class Elastic(unittest.TestCase):
                 time.sleep(0.001)
             worker, = workers_of(launcher.pid)
             os.kill(worker, signal.SIGSTOP)  # the run does not end while it is asked
-            asked = subprocess.run([PROGRAM, "ctl", run, "resize", "4", "--json"], capture_output=True, text=True)
-            os.kill(worker, signal.SIGCONT)
+            with subprocess.Popen([PROGRAM, "ctl", run, "resize", "4", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asked:
+                while asked.poll() is None and not os.path.exists(os.path.join(run, "control.json")):
+                    time.sleep(0.001)
+                os.kill(worker, signal.SIGCONT)
+                answer, refusal = asked.communicate()
             out, err = launcher.communicate()
-        self.assertEqual(asked.returncode, 0, asked.stderr)
+        self.assertEqual(asked.returncode, 0, refusal)
+        self.assertTrue(json.loads(answer)["taken"])
         self.assertEqual(launcher.returncode, 0, err)
         result = json.loads(out.splitlines()[-1])
         self.assertEqual((result["weights_sha256"], result["workers"]), (clean, 4), err)
         self.assertIn("as asked: 4 workers", generations(run)[0]["because"])
 
+    def test_stages_change_it_as_a_file_says_and_the_weights_stay(self):
+        stages = os.path.join(self.folder.name, "mine.toml")
+        pathlib.Path(stages).write_text('title = "mine"\nprogram = "all: more and more"\n[[stage]]\nat_step = 20\nworkers = 3\nplan = "zero=1"\n[[stage]]\nat_epoch = 5\nplan = "none"\n')
+        done = subprocess.run(words(os.path.join(self.folder.name, "staged"), "--stages", stages), capture_output=True, text=True, cwd=SOURCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual((result["weights_sha256"], result["workers"], result["generations"]), (self.clean, 3, 4), done.stderr)
+        for text in ("stages mine: mine", "    all: more and more", "after step 20: 3 workers", "after step 21: plan zero=1"):
+            self.assertIn(text, done.stderr)
+        again = self.result("again", "--workers", "1", "--elastic", "--replay", os.path.join(self.folder.name, "staged"))
+        self.assertEqual((again["weights_sha256"], again["generations"]), (self.clean, 4))
+
+    def test_published_stages_can_be_trained(self):
+        for name, more in (("flexps", ["--workers", "1"]), ("proteus", ["--workers", "2", "--system", "downpour", "--set", "exchange.servers=1"])):
+            run = os.path.join(self.folder.name, name)
+            done = subprocess.run(words(run, "--stages", name, *more, epochs=6), capture_output=True, text=True, cwd=SOURCE)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual((json.loads(done.stdout.splitlines()[-1])["workers"], len(generations(run))), (2, 3), done.stderr)
+            self.assertIn(f"stages {name}: ", done.stderr)
+
+    def test_what_is_kept_is_a_choice(self):
+        for keep, says in (("buddy", "the open step is done again"), ("replay", "kept after every 50 steps"), ("checkpoint", "since the last checkpoint are done again, with the same bits")):
+            run = os.path.join(self.folder.name, keep)
+            with subprocess.Popen(words(run, "--workers", "2", "--elastic", "--keep", keep, "--set", "train.checkpoint_every_steps=60"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
+                while launcher.poll() is None and not any(step > 70 for step in steps_of(run)):
+                    time.sleep(0.005)
+                if launcher.poll() is None:
+                    os.kill(workers_of(launcher.pid)[0], signal.SIGKILL)
+                out, err = launcher.communicate()
+            self.assertEqual(launcher.returncode, 0, err)
+            self.assertIn(says, err)
+            self.assertEqual(json.loads(out.splitlines()[-1])["weights_sha256"], self.clean, err)
+
+    def test_a_worker_that_stands_still_is_replaced(self):
+        run = os.path.join(self.folder.name, "stopped")
+        with subprocess.Popen(words(run, "--workers", "2", "--elastic", "--stopped-after", "2", epochs=200), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
+            while launcher.poll() is None and not os.path.exists(os.path.join(run, "logs/rank_1.ring")):
+                time.sleep(0.01)
+            os.kill(workers_of(launcher.pid)[1], signal.SIGSTOP)
+            while launcher.poll() is None and not generations(run):
+                time.sleep(0.05)
+            launcher.terminate()
+            out, err = launcher.communicate()
+        self.assertIn("rank 1", err)
+        self.assertIn("it is ended, and replaced", err)
+        self.assertEqual(len(generations(run)), 1, err)
+
+    def test_restarts_have_a_limit_if_one_is_given(self):
+        run = os.path.join(self.folder.name, "limited")
+        with subprocess.Popen(words(run, "--workers", "2", "--max-restarts", "0", epochs=2000), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
+            while launcher.poll() is None and not os.path.exists(os.path.join(run, "metrics.jsonl")):
+                time.sleep(0.01)
+            os.kill(workers_of(launcher.pid)[0], signal.SIGKILL)
+            out, err = launcher.communicate()
+        self.assertEqual(launcher.returncode, 1, err)
+        self.assertIn("as often as --max-restarts allows", err)
+
     def test_what_cannot_be_is_refused(self):
         for more, text in ((["--elastic=never"], "--elastic or"), (["--elastic", "--world", "threads", "--workers", "2"], "processes of this machine"),
-                           (["--elastic", "--trace"], "--trace"), (["--elastic=shrink", "--workers", "2", "--plan", "zero=3"], "splits the model")):
+                           (["--elastic", "--trace"], "--trace"), (["--elastic=shrink", "--workers", "2", "--plan", "zero=3"], "splits the model"),
+                           (["--keep", "buddy"], "say --elastic"), (["--elastic", "--keep", "all"], "buddy, replay or checkpoint"), (["--stages", "flexpss"], "did you mean 'flexps'"),
+                           (["--standalone", "--nnodes", "2"], "--standalone")):
             done = subprocess.run(words(os.path.join(self.folder.name, "no"), *more), capture_output=True, text=True, cwd=SOURCE)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(text.split(" or")[0], done.stderr)

@@ -92,6 +92,21 @@ class OwnData(unittest.TestCase):
             os.remove(os.path.join(self.at, name))
         self.assertEqual(run("predict", "houses", new, cwd=self.at).stdout, with_data)
         self.assertEqual(run("sample", "story", "--prompt", "the", "--length", "20", cwd=self.at).stdout, spoken)
+        for whole, part, words in (("houses", "table.json", ("predict", "lost", new)),
+                                   ("story", "tokens.txt", ("sample", "lost", "--prompt", "the", "--length", "5"))):
+            shutil.copytree(os.path.join(self.at, whole), os.path.join(self.at, "lost"))
+            os.remove(os.path.join(self.at, "lost", part))
+            refused = run(*words, cwd=self.at, ok=False)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(f"lost/{part} is missing: copy the whole folder", refused.stderr)
+            shutil.rmtree(os.path.join(self.at, "lost"))
+        said = {("",): "an input is empty", (new, "-o", "nodir/o.csv"): "there is no folder nodir"}
+        for words, part in said.items():
+            refused = run("predict", "houses", *words, cwd=self.at, ok=False)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(part, refused.stderr)
+        refused = run("train", "houses.toml", "--set", "model.init=" + new, cwd=self.at, ok=False)
+        self.assertEqual(refused.returncode, 2)
         for damage in ("", "[]", '{"version": 1, "size": 1e300}'):
             self.write("houses/samples.json", damage)
             broken = run("predict", "houses", new, cwd=self.at, ok=False)
@@ -100,6 +115,52 @@ class OwnData(unittest.TestCase):
         gone = run("eval", "houses", cwd=self.at, ok=False)
         self.assertEqual(gone.returncode, 2)
         self.assertIn("houses.csv", gone.stderr)
+
+    def test_other_samples_judge_a_network_as_its_own_test_part_does(self):
+        houses = pathlib.Path(SOURCE, "share", "examples", "houses.csv").read_text().splitlines()
+        self.write("old.csv", "\n".join(houses[:400]) + "\n")
+        self.write("new.csv", "\n".join(houses[:1] + houses[400:]) + "\n")
+        self.write("new.tsv", "\n".join(row.replace(",", "\t") for row in houses[:1] + houses[400:]) + "\n")
+        run("init", "old.csv", "--label", "price", "--ignore", "id", cwd=self.at)
+        result = json.loads(run("train", "old.toml", "--run", "a", "--set", "train.epochs=3", "--set", "data.test=new.csv",
+                                "--json", cwd=self.at).stdout.splitlines()[-1])
+        os.remove(os.path.join(self.at, "old.csv"))
+        for name in ("new.csv", "new.tsv"):
+            other = json.loads(run("eval", "a", "--data", name, "--errors", "--by", "id", "--json", cwd=self.at).stdout)
+            self.assertEqual((other["mae"], other["r2"]), (result["test_mae"], result["test_r2"]))
+            self.assertEqual(len(houses[400:]), other["samples"])
+            row = other["errors"]["worst"][0]["row"]
+            price = float(houses[399 + row].split(",")[houses[0].split(",").index("price")])
+            self.assertAlmostEqual(other["errors"]["worst"][0]["is"] / price, 1, places=4)
+        quarters = other["errors"]["by"]["values"]  # of a column that the network does not read
+        self.assertEqual(sum(v["samples"] for v in quarters), other["samples"])
+        gone = run("eval", "a", cwd=self.at, ok=False)
+        self.assertEqual(gone.returncode, 2)
+        self.assertIn("echelon eval a --data FILE", gone.stderr)
+        self.write("bare.csv", "area,rooms\n100,3\n")
+        for words, says in ((["--data", "bare.csv"], "price"), (["--data", "nothing.csv"], "no such file"),
+                            (["--data", "new.csv", "--split", "train"], "leave one out"),
+                            (["--data", "new.csv", "--errors", "--by", "citi"], "did you mean 'city'?")):
+            refused = run("eval", "a", *words, cwd=self.at, ok=False)
+            self.assertEqual(refused.returncode, 2, words)
+            self.assertIn(says, refused.stderr)
+
+    def test_other_pictures_and_texts_judge_a_network_too(self):
+        run("data", "convert", "digits", "--format", "images", "--to", "figures", "--limit", "60", cwd=self.at)
+        run("init", "figures", cwd=self.at)
+        result = json.loads(run("train", "figures.toml", "--run", "a", "--set", "train.epochs=1", "--json",
+                                cwd=self.at).stdout.splitlines()[-1])
+        for folder in ("figures", "figures/test"):
+            other = json.loads(run("eval", "a", "--data", folder, "--json", cwd=self.at).stdout)
+            self.assertEqual((other["loss"], other["accuracy"]), (result["test_loss"], result["test_accuracy"]))
+        shutil.rmtree(os.path.join(self.at, "figures/test/3"))
+        self.assertIn("its classes are", run("eval", "a", "--data", "figures/test", cwd=self.at, ok=False).stderr)
+        self.write("story.txt", "the cat sees the sea. a dog likes the boat.\n" * 100)
+        self.write("other.txt", "a boat sees the cat.\n" * 40)
+        run("init", "story.txt", cwd=self.at)
+        run("train", "story.toml", "--run", "b", "--set", "train.steps=2", "--set", "data.length=16", cwd=self.at)
+        other = json.loads(run("eval", "b", "--data", "other.txt", "--json", cwd=self.at).stdout)
+        self.assertEqual(other["samples"], (21 * 40 - 1) // 16)
 
     def test_several_labels_are_answered_by_name_with_probabilities(self):
         self.write("points.csv", self.labels())
@@ -113,6 +174,7 @@ class OwnData(unittest.TestCase):
         self.assertEqual(one["labels"], ["above", "left"])
         self.assertAlmostEqual(one["probabilities"]["above"], float(rows[0]["p_above"]), places=4)
         self.assertRegex(run("predict", "a", "0.9,0.9", cwd=self.at).stdout, r"above [\d.]+ %   not left [\d.]+ %")
+        self.assertRegex(run("predict", "a", "0.9,-0.9", cwd=self.at).stdout, r": no label   not \w+ [\d.]+ %")
 
     def test_quantiles_are_answered_in_the_units_of_the_table(self):
         chance = random.Random(6)
@@ -295,6 +357,30 @@ class Mistakes(unittest.TestCase):
         self.assertIn("furthest off", run("eval", where, "--errors", cwd=self.at).stdout)
         self.assertNotIn("test_mae", result)
         self.assertIn("test_r2", result)
+
+        shown = run("eval", where, cwd=self.at).stdout
+        self.assertRegex(shown, r"rmse\[large\]  \d")  # a name that is longer than the others
+
+    def test_the_worst_mistakes_name_pictures_by_their_files(self):
+        run("data", "convert", "digits", "--format", "images", "--to", "mixed", "--limit", "60", cwd=self.at)
+        shutil.move(os.path.join(self.at, "mixed", "train"), os.path.join(self.at, "one-folder"))
+        run("init", "one-folder", cwd=self.at)  # one folder, cut at random
+        run("train", "one-folder.toml", "--run", "folder-run", "--set", "train.epochs=1", "--set", "optim.lr=1e-9", cwd=self.at)
+        worst = json.loads(run("eval", "folder-run", "--errors", "--split", "train", "--json", cwd=self.at).stdout)["errors"]["worst"]
+        self.assertTrue(worst)
+        for mistake in worst:
+            self.assertTrue(os.path.isfile(os.path.join(self.at, mistake["file"])), mistake)
+            self.assertEqual(pathlib.Path(mistake["file"]).parent.name, mistake["is"])
+        self.assertIn(worst[0]["file"], run("eval", "folder-run", "--errors", "--split", "train", cwd=self.at).stdout)
+
+    def test_numbers_of_folds_keep_their_digits(self):
+        rows = [f"{i % 13},{(i % 13) / 1e5 + (i % 7) / 1e8:.9f}" for i in range(120)]
+        pathlib.Path(self.at, "small.csv").write_text("x,y\n" + "\n".join(rows) + "\n")
+        run("init", "small.csv", "--label", "y", cwd=self.at)
+        shown = run("train", "small.toml", "--set", "train.epochs=2", "--folds", "2", cwd=self.at).stdout
+        line = next(l for l in shown.splitlines() if l.startswith("val_mae"))
+        self.assertTrue(all(float(word) > 0 for word in line.split()[1:]), line)
+        self.assertNotIn("test_accuracy", run("runs", "show", "small-folds-1/fold-1", cwd=self.at).stdout)
 
     def test_frozen_layers_are_counted_wherever_they_lie(self):
         recipe = '[model]\nname = "resnet20"\nfreeze = ["conv*", ".bn1"]\n[data]\nkind = "synthetic"\nmake = "images"\nsamples = 20\n' \

@@ -121,17 +121,19 @@ def weak_secrets_are_refused(folder):
 def a_machine_that_comes_late_makes_no_second_job(folder):
     secret, port = f"{folder}/late.secret", free_port()
     run("secret", secret, code=0)
-    words = ["train", DEMO, *SMALL, "--set", "train.epochs=2000", "--nnodes", "1:2", "--rdzv-endpoint", f"127.0.0.1:{port}",
+    words = ["train", DEMO, *SMALL, "--set", "train.epochs=2000", "--nnodes", "2", "--rdzv-endpoint", f"127.0.0.1:{port}",
              "--secret-file", secret, "--rdzv-id", "one"]
     first = start(*words, "--run", f"{folder}/early")
+    second = start(*words, "--run", f"{folder}/early")
     try:
-        wait_until(lambda: os.path.exists(f"{folder}/early/metrics.jsonl"), "the first machine's first step")
-        assert port not in listeners(first.pid), "the rendezvous is still open"
+        wait_until(lambda: os.path.exists(f"{folder}/early/metrics.jsonl"), "the first step")
+        assert port not in listeners(first.pid) and port not in listeners(second.pid), "the rendezvous is still open"
         late = run(*words, "--run", f"{folder}/late", code=2)
         assert "the job 'one'" in last_line(late.stderr) and "too late" in late.stderr, late.stderr
         assert not os.path.exists(f"{folder}/late")
     finally:
         stop(first)
+        stop(second)
 
 
 def the_cause_of_a_nan_is_the_last_line(folder):

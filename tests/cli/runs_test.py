@@ -1,5 +1,5 @@
 """Runs that go on, longer or not, sweeps, and what `runs list` and `runs compare` say: as a user calls them."""
-import fcntl, json, os, pathlib, pty, shlex, struct, subprocess, sys, tempfile, termios, unittest
+import fcntl, json, os, pathlib, pty, re, shlex, struct, subprocess, sys, tempfile, termios, unittest
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 RECIPE = os.path.join(SOURCE, "recipes/demo.toml")
@@ -165,6 +165,10 @@ class Runs(unittest.TestCase):
             done = run("train", RECIPE, *QUICK, "--set", "optim.lr=0.1,0.2", "--set", "train.batch=7,x", cwd=empty, ok=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn("train.batch", done.stderr)
+            for equal in ("optim.lr=0.1,0.1", "optim.lr=0.1,1e-1"):
+                done = run("train", RECIPE, *QUICK, "--set", equal, cwd=empty, ok=False)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("are the same value", done.stderr)
             self.assertEqual(files(empty), [])
         out = result("train", RECIPE, *QUICK, "--set", "optim.lr=0.01,0.02", "--set", "train.seed=1,2", "--set", "train.epochs=1",
                      cwd=self.folder)
@@ -213,6 +217,38 @@ class Terminal(unittest.TestCase):
     def test_words_are_never_broken_by_the_edge(self):
         for columns in (60, 80, 110):
             self.assertLessEqual(max(map(len, self.shown(columns, "systems", "show", "easgd"))), columns)
+
+    def test_runs_fit_into_a_terminal_of_80_columns(self):
+        with tempfile.TemporaryDirectory() as root:
+            long = os.path.join(root, "a-run-with-a-rather-long-name")
+            lines = self.shown(80, "train", RECIPE, *QUICK, "--run", long)
+            run("train", RECIPE, *QUICK, "--set", "optim.lr=0.03", "--set", "train.seed=2", "--set", "schedule.name=constant",
+                "--set", "train.patience=9", "--run", os.path.join(root, "b"))
+            lines += self.shown(80, "runs", "list", "--root", root)
+            lines += self.shown(80, "runs", "show", long)
+            compared = self.shown(80, "runs", "compare", "--root", root, "a-run-with-a-rather-long-name", "b")
+            for line in lines + compared:
+                seen = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line).split("\r")[-1]
+                if root not in seen and "train " not in seen:  # commands to copy stay whole
+                    self.assertLessEqual(len(seen), 80, line)
+            text = "\n".join(compared)
+            self.assertIn("no room here for: ", text)
+            self.assertRegex(text, r"best test_accuracy: \S+ \(accuracy [\d.]+ % at step \d+\)")
+            wide = run("runs", "compare", "--root", root, "a-run-with-a-rather-long-name", "b").stdout
+            self.assertNotIn("no room", wide)
+            self.assertIn("train.patience", wide)
+
+    def test_compared_runs_show_the_metrics_that_they_have(self):
+        with tempfile.TemporaryDirectory() as at:
+            rows = "".join(f"{i % 17},{3 * (i % 17) + i % 2}\n" for i in range(200))
+            pathlib.Path(at, "line.csv").write_text("x,y\n" + rows)
+            run("init", "line.csv", "--label", "y", cwd=at)
+            text = run("train", "line.toml", "--set", "train.epochs=2", "--set", "optim.lr=1e-9,0.01", cwd=at).stdout
+            header = [l for l in text.splitlines() if l.startswith("result ")][0]
+            for metric in ("mae", "rmse", "r2"):
+                self.assertIn(metric, header.split())
+            self.assertNotIn("accuracy", header)
+            self.assertIn("best val_loss: lr=0.01 (loss ", text)
 
     def test_no_all_reduce_is_faster_than_its_limit(self):
         for ranks, has in (("2", True), ("1", False)):

@@ -50,6 +50,21 @@ class Systems(unittest.TestCase):
         self.assertIn("every worker sends all servers their parts", " ".join(formula.split()))
         self.assertLessEqual(max(map(len, formula.splitlines())), 80)
 
+    def test_show_has_a_systems_place_among_the_published_ones(self):
+        flat = lambda name: " ".join(run("systems", "show", name).stdout.split())
+        ssp, fixed16, diloco = flat("ssp"), flat("fixed16"), flat("diloco")
+        self.assertIn('"SSP (Cipar, Ho, Cui)" in Langer et al.', ssp)
+        self.assertIn("Faithful to the published system", ssp)
+        self.assertIn("98.5 % of the test digits after 4 epochs", ssp)
+        self.assertIn("4 (n-1) for each key", ssp)
+        self.assertIn("Deviates from the published system Products are summed up in float32", fixed16)
+        self.assertIn("In the surveys in none of them", diloco)
+        for system in json.loads(run("systems", "--json").stdout):
+            j = json.loads(run("systems", "show", system["name"], "--json").stdout)
+            self.assertTrue(j["traffic"]["messages_formula"], system["name"])
+            self.assertEqual(bool(j["row"]), bool(j["surveys"]))
+            self.assertEqual(j["faithful"], not j["deviates"])
+
     def test_they_are_found_from_any_directory(self):
         with tempfile.TemporaryDirectory() as elsewhere:
             self.assertEqual(run("systems", "--json", cwd=elsewhere).stdout, run("systems", "--json").stdout)
@@ -283,6 +298,18 @@ class Systems(unittest.TestCase):
             finally:
                 first.terminate()
                 first.wait()
+
+    def test_a_resumed_coordinator_goes_on_with_its_history(self):
+        with tempfile.TemporaryDirectory() as folder:
+            words = ["train", RECIPE, *QUICK, "--set", "train.batch=300", "--set", "schedule.name=constant", "--system", "sandblaster",
+                     "--workers", "3", "--json"]
+            ends = [run(*words, *more) for more in (
+                ["--set", "train.epochs=6", "--run", os.path.join(folder, "whole")],
+                ["--set", "train.epochs=3", "--run", os.path.join(folder, "run")],
+                ["--set", "train.epochs=6", "--run", os.path.join(folder, "run"), "--resume"])]
+            whole, half, again = (json.loads(end.stdout.splitlines()[-1])["weights_sha256"] for end in ends)
+            self.assertEqual(again, whole)
+            self.assertNotEqual(half, whole)
 
     def test_a_resumed_run_has_the_graph_it_began_with(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -87,6 +87,47 @@ class Tables(unittest.TestCase):
         result = json.loads(run("train", "rows.toml", "--run", "c", "--json", cwd=self.at).stdout.splitlines()[-1])
         self.assertGreater(result["test_accuracy"], 0.85)
 
+    def test_a_number_beyond_reach_is_refused_with_its_line_and_column(self):
+        rows = [f"{i % 17}.5,{i % 5},{i % 17 + i % 5}.25" for i in range(60)]
+        pathlib.Path(self.at, "other.csv").write_text("\n".join(["a,b,price"] + rows[:3] + ["1e39,2,3"] + rows[3:]) + "\n")
+        refused = run("init", "other.csv", "--label", "price", "-o", "o.toml", cwd=self.at, ok=False)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("line 5, column 'a'", refused.stderr)
+
+    def test_the_one_value_that_is_no_date_is_named(self):
+        days = [f"2021-{i % 12 + 1:02}-{i % 28 + 1:02}" for i in range(300)]
+        days[100] = "2020-02-31"
+        pathlib.Path(self.at, "d.csv").write_text("\n".join(["day,price"] + [f"{d},{i}.5" for i, d in enumerate(days)]) + "\n")
+        said = run("init", "d.csv", "--label", "price", "-o", "-", cwd=self.at).stdout
+        self.assertIn("'2020-02-31' on line 102 is none", " ".join(said.replace("#", " ").split()))
+
+    def test_an_embedding_has_a_row_for_every_value(self):
+        names = "\n".join(["city,price"] + [f"c{i % 30},{i % 30}.5" for i in range(300)]) + "\n"
+        pathlib.Path(self.at, "c.csv").write_text(names)
+        recipe = pathlib.Path(self.at, "c.toml")
+        text = """[model]
+name = "layers"
+layers = [{ type = "embedding", rows = ROWS, width = 4 }, { type = "flatten" }, { type = "linear", out = 1 }]
+[data]
+kind = "table"
+path = "c.csv"
+label = "price"
+one_hot = 16
+test = 0.1
+[train]
+epochs = 1
+batch = 32
+"""
+        recipe.write_text(text.replace("ROWS", "20"))
+        for words in (("check", "c.toml"), ("train", "c.toml", "--run", "c")):
+            refused = run(*words, cwd=self.at, ok=False)
+            self.assertEqual(refused.returncode, 2, refused.stdout + refused.stderr)
+            for part in ("'embedding'", "column 'city'", "set rows = 31"):
+                self.assertIn(part, refused.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.at, "c")))
+        recipe.write_text(text.replace("ROWS", "31"))
+        run("train", "c.toml", "--run", "c", cwd=self.at)
+
     def test_bad_columns_are_named_and_nothing_is_written(self):
         done = run("init", "houses.csv", "--label", "prise", "--ignore", "idd", "-o", "h.toml", cwd=self.at, ok=False)
         self.assertEqual(done.returncode, 2)

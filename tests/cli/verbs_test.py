@@ -117,6 +117,24 @@ class Verbs(unittest.TestCase):
         self.assertEqual(len(out["text"]), 20)
         same = json.loads(run("sample", folder, "--prompt", "the ", "--length", "20", "--json").stdout)
         self.assertEqual(out, same)
+        kept = os.path.join(folder, "texts.jsonl")
+        self.assertFalse(os.path.exists(kept), "kept without being asked")
+        for _ in range(11):
+            run("sample", folder, "--prompt", "the ", "--prompt", "fox ", "--length", "2", "--keep")
+        lines = [json.loads(line) for line in pathlib.Path(kept).read_text().splitlines()]
+        self.assertEqual([line["prompt"] for line in lines], ["the ", "fox "] * 10)
+        self.assertEqual(lines[0]["text"], out["text"][:2])
+
+    def test_pictures_are_drawn_where_it_is_said(self):
+        recipe = os.path.join(SOURCE, "recipes/models/autoencoder-mnist.toml")
+        folder = os.path.join(self.folder.name, "painter")
+        run("train", recipe, "--run", folder, "--set", "data.kind=digits", "--set", "train.steps=1", "--json")
+        run("sample", folder, cwd=self.folder.name)
+        drawn, kept = os.path.join(self.folder.name, "samples.png"), os.path.join(folder, "samples.png")
+        self.assertTrue(pathlib.Path(drawn).read_bytes().startswith(b"\x89PNG"))
+        self.assertFalse(os.path.exists(kept), "kept without being asked")
+        run("sample", folder, "--keep", cwd=self.folder.name)
+        self.assertEqual(pathlib.Path(kept).read_bytes(), pathlib.Path(drawn).read_bytes())
 
     def refused(self, *words, says):
         with tempfile.TemporaryDirectory() as empty:

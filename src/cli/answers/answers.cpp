@@ -158,6 +158,7 @@ void AnswerText::add_line(std::string& out, std::uint64_t sample, std::span<cons
   } else if (is(Kind::labels)) {
     const std::size_t held = labels_that_hold(numbers).size();
     const auto order = ranked(numbers, held + static_cast<std::size_t>(meaning_.top));
+    if (held == 0) out += " no label";
     for (std::size_t i = 0; i < order.size(); ++i)
       fmt::format_to(to, "{} {} {:.1f} %",
                      i == held ? "   not"

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/listed.h"
 #include "base/text.h"
+#include "data/source.h"
+#include "data/table/profile.h"
 
 namespace echelon::cli {
 
@@ -34,16 +37,8 @@ std::function<std::string(std::uint64_t)> by_quarter(const data::TableColumn& co
   };
 }
 
-}  // namespace
-
-std::function<std::string(std::uint64_t)> value_texts(const data::TableFile& file, const std::string& name) {
-  const data::TableColumn* column = file.table.find(name);
-  if (!column) {
-    std::vector<std::string> names;
-    for (const data::TableColumn& c : file.table.columns) names.push_back(c.name);
-    bad_input("--by {}: {} has no such column that the network reads{}; there are {}", name, file.table.file,
-              did_you_mean(name, names), listed(names));
-  }
+// The texts of a column's rows.
+std::function<std::string(std::uint64_t)> texts_of(const data::TableColumn* column) {
   if (column->type == data::ColumnType::category || column->type == data::ColumnType::text)
     return [column](std::uint64_t row) {
       const std::uint32_t code = column->codes[row];
@@ -61,6 +56,38 @@ std::function<std::string(std::uint64_t)> value_texts(const data::TableFile& fil
   return [column](std::uint64_t row) {
     const double x = column->numbers[row];
     return std::isnan(x) ? std::string(missing) : fmt::format("{:g}", x);
+  };
+}
+
+// The file's table again, with this column alone.
+data::Table read_column(Disk& disk, const data::TableFile& file, const std::string& name) {
+  const data::TableFormat& format = file.table.format;
+  const data::SourcePtr source = data::as_utf8(data::open_source(disk, file.table.file), format);
+  const data::TableProfile profile = data::profile_table(*source, format, file.options.missing_values);
+  const auto found = std::ranges::find(profile.columns, name, &data::ColumnProfile::name);
+  if (found == profile.columns.end()) {
+    std::vector<std::string> names;
+    for (const data::ColumnProfile& c : profile.columns) names.push_back(c.name);
+    bad_input("--by {}: {} has no such column{}; there are {}", name, file.table.file, did_you_mean(name, names),
+              listed(names));
+  }
+  const data::ColumnType type = data::type_of(*found);
+  const data::WantedColumn wanted{.name = name,
+                                  .type = type == data::ColumnType::text ? data::ColumnType::category : type,
+                                  .date_order = data::date_order_of(*found)};
+  return data::read_table(*source, format, std::span(&wanted, 1), file.options.missing_values);
+}
+
+}  // namespace
+
+std::function<std::string(std::uint64_t)> value_texts(Disk& disk, const data::TableFile& file,
+                                                      const std::string& name) {
+  if (const data::TableColumn* read = file.table.find(name)) return texts_of(read);
+  const auto own = std::make_shared<const data::Table>(read_column(disk, file, name));
+  const auto row_at = std::make_shared<std::unordered_map<std::uint32_t, std::uint64_t>>();
+  for (std::uint64_t row = 0; row < own->rows; ++row) row_at->emplace(own->lines[row], row);
+  return [own, row_at, &lines = file.table.lines, text = texts_of(own->find(name))](std::uint64_t row) {
+    return text(row_at->at(lines[row]));
   };
 }
 

@@ -10,8 +10,9 @@
 
 namespace echelon::cli {
 
-// The value of a row. BadInput, with the nearest name, if the table has no such column or the network leaves it out.
-// `file` must outlive the result.
-std::function<std::string(std::uint64_t row)> value_texts(const data::TableFile& file, const std::string& column);
+// The value of a row. A column that the network leaves out is read from the file by itself. BadInput, with the nearest
+// name, if the file has no such column. `file` must outlive the result.
+std::function<std::string(std::uint64_t row)> value_texts(Disk& disk, const data::TableFile& file,
+                                                          const std::string& column);
 
 }  // namespace echelon::cli

@@ -5,10 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/answers/column_values.h"
 #include "cli/answers/eval_errors.h"
 #include "cli/answers/loaded_run.h"
 #include "cli/answers/metric_text.h"
+#include "cli/answers/other_samples.h"
+#include "cli/folded.h"
+#include "cli/runs/run_facts.h"
 #include "cli/verbs.h"
 #include "parallel/step/evaluator.h"
 
@@ -21,7 +25,7 @@ struct EvalSettings {
   int cores = available_cores();
   bool json = false, errors = false, ema = false;
   int worst = 10;
-  std::string by;
+  std::string by, data;
 };
 
 // Minus the log of the probability that softmax gives the right class, and its greatest probability.
@@ -64,12 +68,13 @@ void judge_labels(std::span<const float> logits, std::span<const float> target, 
 }
 
 // How the samples are told apart for --by: by the values of a column of their table.
-ErrorReport::Grouping grouping(const LoadedRun& run, const data::Dataset& data, const std::string& column) {
+ErrorReport::Grouping grouping(Disk& disk, const LoadedRun& run, const data::Dataset& data, const std::string& column) {
   if (column.empty()) return {};
   const auto& file = data.info().table_file;
   if (!file) bad_input("--by {}: {} was not trained on a table", column, run.folder.path);
-  return {column,
-          [value = value_texts(*file, column), &data](std::uint64_t index) { return value(data.origin(index, {})); }};
+  return {column, [value = value_texts(disk, *file, column), &data](std::uint64_t index) {
+            return value(data.origin(index, {}));
+          }};
 }
 
 // Gives every sample of the evaluation to the report.
@@ -117,14 +122,43 @@ void expect_errors(const LoadedRun& run, const EvalSettings& s) {
   if (s.errors && task != models::Task::classify && task != models::Task::regress && task != models::Task::multi_label)
     bad_input("--errors is for networks that classify, label or predict numbers; {} learns to {}", run.folder.path,
               models::name_of(task));
+  if (!s.data.empty() && s.split != "test")
+    bad_input("--split {} is a part of the run's own data, and --data names others: leave one out", s.split);
   if (!s.by.empty() && !s.errors) bad_input("--by {} belongs to --errors", s.by);
+}
+
+// Whether the file or folder that a run was trained on is here, or none was named.
+bool has_its_data(const Options& recipe) {
+  const auto data = recipe.items.find("data");
+  const auto* table = data == recipe.items.end() ? nullptr : std::get_if<Option::Table>(&data->second.value);
+  if (!table) return true;
+  const auto path = (*table)->items.find("path");
+  const auto* text = path == (*table)->items.end() ? nullptr : std::get_if<std::string>(&path->second.value);
+  return !text || make_real_disk()->exists(*text);
+}
+
+// The run, with its own data unless others are named. Where its own are gone, others are the cure.
+LoadedRun load_for(Disk& disk, const EvalSettings& s) {
+  if (!s.data.empty()) return load_run(disk, s.run, s.checkpoint, s.ema, RunData::described);
+  try {
+    return load_run(disk, s.run, s.checkpoint, s.ema);
+  } catch (const BadInput& problem) {
+    const RunFolder folder = open_run(disk, "runs", s.run);
+    if (has_its_data(run_facts(folder).recipe)) throw;
+    bad_input("{}\nOther samples judge it as well: echelon eval {} --data FILE", problem.what(),
+              shell_quoted(folder.path));
+  }
 }
 
 void eval(const EvalSettings& s) {
   const auto disk = make_real_disk();
-  LoadedRun run = load_run(*disk, s.run, s.checkpoint, s.ema);
+  const bool other = !s.data.empty();
+  LoadedRun run = load_for(*disk, s);
   expect_errors(run, s);
-  const auto data = data::open_dataset(*disk, run.prepared.recipe.data, s.split);
+  const auto data =
+      other ? open_other_samples(*disk, run, s.data) : data::open_dataset(*disk, run.prepared.recipe.data, s.split);
+  if (other)
+    for (const std::string& note : data->info().notes) fmt::print(stderr, "note: {}\n", note);
   LocalTeam alone(s.cores);
   Evaluator evaluator(*run.prepared.model, run.table, run.parameters.as<float>(), data,
                       static_cast<std::int64_t>(std::min(data->size(), evaluation_batch)), alone.team,
@@ -139,11 +173,14 @@ void eval(const EvalSettings& s) {
       const data::TableFormat& format = file->table.format;
       return file->table.lines[data->origin(index, {})] - (!format.json_lines && format.header ? 1 : 0);
     };
-  ErrorReport report(std::move(meaning), static_cast<std::size_t>(s.worst), grouping(run, *data, s.by));
+  if (const auto files = data->info().files)
+    meaning.file = [&data, files](std::uint64_t index) { return (*files)[data->origin(index, {})]; };
+  ErrorReport report(std::move(meaning), static_cast<std::size_t>(s.worst), grouping(*disk, run, *data, s.by));
   const Evaluation e = evaluator.run(s.errors ? looking(run, *data, report) : Evaluator::Look{});
   if (s.json) {
     nlohmann::ordered_json j{
         {"run_dir", run.folder.path}, {"step", run.manifest.position.step}, {"split", s.split}, {"samples", e.samples}};
+    if (other) j.erase("split"), j["data"] = s.data;
     j["checkpoint"] = run.which;
     for (const auto& [name, value] : named_values(e, "")) j[name] = value;
     j["weights_sha256"] = run.manifest.weights_sha256;
@@ -151,12 +188,16 @@ void eval(const EvalSettings& s) {
     fmt::print("{}\n", j.dump());
     return;
   }
-  fmt::print("{}: {}\n{} {} samples\n", run.folder.path, run.which, e.samples, s.split);
-  for (const auto& [name, value] : named_values(e, "")) {
-    const std::string text = metric_text(name, value);
-    fmt::print("{:<12}{}\n", name, text.substr(name.size() + 1));
-  }
-  fmt::print("{:<12}sha256 {}\n", "weights", run.manifest.weights_sha256);
+  fmt::print("{}: {}\n", run.folder.path, run.which);
+  fmt::print("{}\n", other ? fmt::format("{} samples of {}", e.samples, s.data)
+                           : fmt::format("{} {} samples", e.samples, s.split));
+  const MetricValues values = named_values(e, "");
+  std::size_t width = 10;
+  for (const auto& [name, value] : values) width = std::max(width, name.size());
+  for (const auto& [name, value] : values)
+    fmt::print("{:<{}}  {}\n", name, width, metric_text(name, value).substr(name.size() + 1));
+  fmt::print("{}", for_terminal(1, fmt::format("{:<{}}  sha256 {}\n", "weights", width, run.manifest.weights_sha256),
+                                static_cast<int>(width) + 2));
   if (s.errors) fmt::print("{}", report.text());
 }
 
@@ -165,13 +206,16 @@ void eval(const EvalSettings& s) {
 void add_eval(Verb program) {
   const Verb verb = program.add_subcommand("eval", "Loss and accuracy of a trained network");
   auto s = std::make_shared<EvalSettings>();
-  verb.add_option("run", s->run, "A run's folder, or its name in runs/").required();
+  verb.add_option("run", s->run, "A run's folder, its name in runs/, or a registered MODEL@VERSION").required();
   verb.add_option("--checkpoint", s->checkpoint,
                   "best (by train.monitor, and of equals the lowest loss), last or a step")
       .show_default();
   verb.add_option("--split", s->split, "test, validation or train")
       .show_default()
       .one_of({"test", "validation", "train"});
+  verb.add_option(
+      "--data", s->data,
+      "Other samples with what is right: a file or folder of the kind that it was trained on, or a known set");
   verb.add_option("--cores", s->cores, "Cores to use").show_default().range(1, 1024);
   verb.add_flag("--errors", s->errors, "Also show how each class fares and the worst mistakes");
   verb.add_option("--worst", s->worst, "How many mistakes --errors shows").show_default().range(1, 100000);
@@ -180,7 +224,8 @@ void add_eval(Verb program) {
   verb.add_flag("--json", s->json, "Print one JSON object");
   verb.footer(
       "Examples:\n  echelon eval runs/demo-1\n  echelon eval demo-1 --checkpoint last --split train\n"
-      "  echelon eval demo-1 --errors\n  echelon eval houses-1 --errors --by city");
+      "  echelon eval demo-1 --errors\n  echelon eval houses-1 --errors --by city\n"
+      "  echelon eval houses-1 --data sold-this-week.csv");
   verb.action([s] { eval(*s); });
 }
 

@@ -109,7 +109,7 @@ std::string ErrorReport::labels_text(const std::vector<bool>& which) const {
 
 std::string ErrorReport::worst_text() const {
   if (worst_.empty()) return "\nno mistakes\n";
-  std::vector<std::string> titles{row_ ? "row" : "sample"};
+  std::vector<std::string> titles{row_ ? "row" : file_ ? "picture" : "sample"};
   if (has_classes())
     titles.insert(titles.end(), {"is", "taken for", "confidence %", "loss"});
   else if (has_labels())
@@ -120,7 +120,7 @@ std::string ErrorReport::worst_text() const {
   if (several) titles.insert(titles.begin() + 1, "furthest off");
   TextTable table(titles);
   for (const JudgedSample& s : worst_) {
-    const std::string name = std::to_string(row_ ? row_(s.index) : s.index);
+    const std::string name = file_ ? file_(s.index) : std::to_string(row_ ? row_(s.index) : s.index);
     if (has_classes())
       table.add({name, classes_[static_cast<std::size_t>(s.is)], classes_[static_cast<std::size_t>(s.said)],
                  fmt::format("{:.1f}", 100 * s.confidence), fmt::format("{:.4f}", s.loss)});
@@ -133,9 +133,8 @@ std::string ErrorReport::worst_text() const {
       table.add(cells);
     }
   }
-  return fmt::format("\nthe {} worst mistakes ({})\n", worst_.size(),
-                     row_ ? "row: of the table, from 1" : "sample: its number in the split, from 0") +
-         table.text();
+  const char* place = row_ ? " (row: of the table, from 1)" : file_ ? "" : " (sample: its number in the split, from 0)";
+  return fmt::format("\nthe {} worst mistakes{}\n", worst_.size(), place) + table.text();
 }
 
 Json ErrorReport::to_json() const {
@@ -143,6 +142,7 @@ Json ErrorReport::to_json() const {
   for (const JudgedSample& s : worst_) {
     Json one{{"sample", s.index}, {"loss", s.loss}};
     if (row_) one["row"] = row_(s.index);
+    if (file_) one["file"] = file_(s.index);
     if (has_labels()) {
       for (const auto& [key, which] : {std::pair("is", &s.holds), std::pair("said", &s.claimed)}) {
         one[key] = Json::array();

@@ -38,12 +38,14 @@ class ErrorReport {
   struct Meaning {
     std::vector<std::string> classes = {}, labels = {}, numbers = {};
     std::function<std::uint64_t(std::uint64_t index)> row = {};  // of a table, from 1; empty: no table
+    std::function<std::string(std::uint64_t index)> file = {};   // of a folder of pictures; empty: no such
   };
   ErrorReport(Meaning meaning, std::size_t worst, Grouping by)
       : classes_(std::move(meaning.classes)),
         labels_(std::move(meaning.labels)),
         numbers_(std::move(meaning.numbers)),
         row_(std::move(meaning.row)),
+        file_(std::move(meaning.file)),
         worst_count_(worst),
         by_(std::move(by)) {}
 
@@ -71,6 +73,7 @@ class ErrorReport {
 
   std::vector<std::string> classes_, labels_, numbers_;
   std::function<std::uint64_t(std::uint64_t)> row_;
+  std::function<std::string(std::uint64_t)> file_;
   std::size_t worst_count_;
   Grouping by_;
   std::vector<JudgedSample> worst_;  // the greatest loss first

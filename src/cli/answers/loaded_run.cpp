@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "cli/models/registered_model.h"
 #include "cli/report.h"
 #include "cli/runs/run_samples.h"
 #include "run/job.h"
@@ -72,6 +73,14 @@ void expect_same_recipe(const LoadedRun& run) {
 }  // namespace
 
 LoadedRun load_run(Disk& disk, const std::string& run, const std::string& which, bool average, RunData data) {
+  if (names_version(run) && !disk.exists(RunFolder{run}.recipe()) && !disk.exists(RunFolder{"runs/" + run}.recipe())) {
+    if (which != "best") bad_input("{} is one checkpoint already: leave out --checkpoint {}", run, which);
+    OpenRegistry open = open_registry("runs");
+    const RegisteredModel named = registered_model(open, run);
+    LoadedRun loaded = load_run(disk, named.folder.path, std::to_string(named.version.step), average, data);
+    loaded.which += fmt::format(", {}@{}", named.version.model, named.version.version);
+    return loaded;
+  }
   LoadedRun loaded{.disk = {},
                    .folder = open_run(disk, "runs", run),
                    .prepared = {},

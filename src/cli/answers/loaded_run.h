@@ -23,7 +23,8 @@ struct LoadedRun {
   std::string which;  // it is, in words: "step 120, the best (best val_f1, and of equals the lowest loss)"
 };
 
-// `run` is a run's folder or its name in runs/; `which` is "best", "last" or a step. BadInput for anything that is not
+// `run` is a run's folder, its name in runs/, or a registered version of a model, "digits@2" or "digits@production"
+// (which says the step itself); `which` is "best", "last" or a step. BadInput for anything that is not
 // there or not whole, and for a recipe in the folder that is not the one the weights were trained with. What was passed
 // over on the way (damaged checkpoints) and training data that have changed since are told on stderr.
 // `average`: the average of the weights that optim.ema kept, instead of the last step's.

@@ -14,9 +14,11 @@ std::string metric_text(const std::string& name, double value) {
 }
 
 std::string number_text(double value) {
-  constexpr double small = 0.01, large = 1000;  // beyond them four places say too little, or too much
+  constexpr double small = 0.01, large = 1000;      // beyond them four places say too little, or too much
+  constexpr double million = 1e6, too_long = 1e15;  // prices and populations are written out
   const double size = std::abs(value);
   if (size > 0 && size < small) return fmt::format("{:.3g}", value);
+  if (size >= million && size < too_long) return fmt::format("{:.0f}", value);
   return size < large ? fmt::format("{:.4f}", value) : fmt::format("{:.6g}", value);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "base/error.h"
@@ -16,7 +17,7 @@ std::optional<float> number_in(std::string_view text) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   float x = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(x)) return std::nullopt;
   return x;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/answers/answers.h"
 #include "cli/answers/loaded_run.h"
 #include "cli/answers/predict_inputs.h"
+#include "cli/models/output_file.h"
 #include "cli/verbs.h"
 #include "parallel/step/predictor.h"
 #include "track/progress.h"
@@ -134,9 +135,12 @@ AnswerFormat format_of(const PredictSettings& s, bool small) {
 }
 
 void predict(const PredictSettings& s) {
+  if (std::ranges::find(s.inputs, "") != s.inputs.end())
+    bad_input("an input is empty (''): name a file, a folder, a row such as 5.1,3.5,1.4,0.2, or -");
   if (std::ranges::find(s.inputs, s.output) != s.inputs.end())
     bad_input("-o {}: the answers would be written over what is asked; give them another name", s.output);
   const auto disk = make_real_disk();
+  expect_folder_of(*disk, s.output);
   const auto clock = make_real_clock();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint, s.ema, RunData::described);
   expect_answers(run);
@@ -208,7 +212,7 @@ void predict(const PredictSettings& s) {
 void add_predict(Verb program) {
   const Verb verb = program.add_subcommand("predict", "What a network says about pictures, tables, arrays and folders");
   auto s = std::make_shared<PredictSettings>();
-  verb.add_option("run", s->run, "A run's folder, or its name in runs/").required();
+  verb.add_option("run", s->run, "A run's folder, its name in runs/, or a registered MODEL@VERSION").required();
   verb.add_option("inputs", s->inputs,
                   "Pictures (PNG, JPEG), folders of them, tables (CSV, JSON lines), arrays (NPY, NPZ, IDX), a data set "
                   "such as digits, rows such as 5.1,3.5,1.4,0.2, or - for a table from standard input")

@@ -35,7 +35,7 @@ std::vector<float> forward(LoadedRun& run, std::int64_t samples, std::span<const
 
 }  // namespace
 
-void sample_pictures(Disk& disk, LoadedRun& run, const std::string& path, std::uint64_t seed) {
+std::vector<std::byte> sample_pictures(Disk& disk, LoadedRun& run, std::uint64_t seed) {
   const models::Model& model = *run.prepared.model;
   const Shape shape = picture_shape(model);
   const auto size = static_cast<std::size_t>(shape.elements());
@@ -47,8 +47,7 @@ void sample_pictures(Disk& disk, LoadedRun& run, const std::string& path, std::u
     const auto [low, high] = std::ranges::minmax(made);
     Sheet sheet(shape, across, rows_of_new);
     for (std::int64_t i = 0; i < across * rows_of_new; ++i) sheet.put(at(made, i), i % across, i / across, low, high);
-    write_named_file(disk, path, sheet.png());
-    return;
+    return sheet.png();
   }
   std::vector<float> clean(static_cast<std::size_t>(across) * size);
   const auto test = data::open_dataset(disk, run.prepared.recipe.data, "test");
@@ -72,7 +71,7 @@ void sample_pictures(Disk& disk, LoadedRun& run, const std::string& path, std::u
     sheet.put(at(noisy, i), i, 1, low, high);
     sheet.put(at(restored, i), i, 2, low, high);
   }
-  write_named_file(disk, path, sheet.png());
+  return sheet.png();
 }
 
 }  // namespace echelon::cli

@@ -19,9 +19,10 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
 
 std::string value_text(const ColumnSummary& c, double value) {
   if (c.type == ColumnType::date) return data::date_text(value);
-  constexpr double exact = 1e15;  // whole numbers below it are shown as they are
-  return std::abs(value) < exact && value == std::floor(value) ? fmt::format("{:.0f}", value)
-                                                               : fmt::format("{:.6g}", value);
+  constexpr double exact = 1e15, million = 1e6;  // whole numbers below `exact` are shown as they are
+  const double size = std::abs(value);
+  return size < exact && (value == std::floor(value) || size >= million) ? fmt::format("{:.0f}", value)
+                                                                         : fmt::format("{:.6g}", value);
 }
 
 std::string range_text(const ColumnSummary& c) {

@@ -7,10 +7,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/help/build_facts.h"
+#include "cli/runs/run_status.h"
 #include "cli/verbs.h"
 #include "data/catalog.h"
 #include "data/open.h"
 #include "recipe/system_file.h"
+#include "track/run.h"
 #include "world/os/host.h"
 #include "world/os/machine.h"
 #include "world/transport/mpi/library.h"
@@ -115,15 +117,21 @@ const char* word_of(Health health) { return health == Health::good ? "ok" : heal
 }  // namespace
 
 void add_doctor(Verb program) {
-  const Verb verb =
-      program.add_subcommand("doctor", "What this machine and installation have, what is missing, the cure");
+  const Verb verb = program.add_subcommand(
+      "doctor", "What this machine and installation have, what is missing, the cure; or what went wrong in a run");
   auto json = std::make_shared<bool>(false);
+  auto run = std::make_shared<std::string>(), root = std::make_shared<std::string>("runs");
+  verb.add_option("run", *run, "A run: the last events of its workers, and what went wrong, also after a crash");
+  verb.add_option("--root", *root, "Where runs are").show_default();
   verb.add_flag("--json", *json, "Print one JSON object");
   verb.footer(
-      "Example:\n  echelon doctor\n"
+      "Examples:\n"
+      "  echelon doctor\n"
+      "  echelon doctor demo-1        why did it end?\n"
       "Ends with 1 if something is missing without which nothing can be trained; notes do not count.");
-  verb.action([json] {
+  verb.action([json, run, root] {
     const auto disk = make_real_disk();
+    if (!run->empty()) return show_autopsy(open_run(*disk, *root, *run).path, *json);
     const MachineFacts machine = look_at_machine();
     std::vector<Finding> all{{"build", Health::good, build_facts(), ""}};
     look_at_processor(machine, all);

@@ -111,14 +111,12 @@ void export_run(const ExportSettings& s) {
 void add_export(Verb program) {
   const Verb verb = program.add_subcommand("export", "A trained network as ONNX, or its weights as safetensors");
   auto s = std::make_shared<ExportSettings>();
-  verb.add_option("run", s->run, "A run's folder, or its name in runs/").required();
+  verb.add_option("run", s->run, "A run's folder, its name in runs/, or a registered MODEL@VERSION").required();
   verb.add_option("file", s->file, "What to write: .onnx or .safetensors").required();
   verb.add_option("--checkpoint", s->checkpoint,
                   "best (by train.monitor, and of equals the lowest loss), last or a step")
       .show_default();
-  verb.add_option("--batch", s->batch, "ONNX: for batches of this size only (0: of any size)")
-      .show_default()
-      .range(0, 1 << 20);
+  verb.add_option("--batch", s->batch, "ONNX: for batches of this size only (default: of any size)").range(1, 1 << 20);
   verb.add_option("--names", s->names, "safetensors: echelon, or torch for torchvision's and Hugging Face's names")
       .show_default()
       .one_of({"echelon", "torch"});

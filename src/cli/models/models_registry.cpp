@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/models/registered_model.h"
 #include "cli/runs/run_facts.h"
 #include "cli/runs/run_table.h"
 #include "cli/training/run_record.h"
@@ -30,16 +31,11 @@ struct TrainedModel {
 
 // A run ("demo-1": its best checkpoint), or a registered version ("digits@2").
 TrainedModel open_model(OpenRegistry& open, const std::string& text) {
-  const auto at = text.find_last_of('@');
-  if (at != std::string::npos) {
-    const std::string model = text.substr(0, at), number = text.substr(at + 1);
-    for (const RegisteredVersion& v : open.registry->versions(model))
-      if (std::to_string(v.version.version) == number) {
-        const RunFolder folder{open.root + "/" + v.run};
-        const auto disk = make_folder_disk(folder.path);
-        return {folder, open_checkpoint(*disk, fmt::format("{}/step-{}", folder.checkpoints(), v.version.step))};
-      }
-    bad_input("there is no version {} of a model '{}'; `echelon models versions` lists them", number, model);
+  if (names_version(text)) {
+    const RegisteredModel named = registered_model(open, text);
+    const auto disk = make_folder_disk(named.folder.path);
+    return {named.folder,
+            open_checkpoint(*disk, fmt::format("{}/step-{}", named.folder.checkpoints(), named.version.step))};
   }
   const RunFolder folder = open.folder(text);
   CheckpointSearch search = best_valid(*make_folder_disk(folder.path), folder.checkpoints());
@@ -54,7 +50,7 @@ void register_model(const ModelSettings& s) {
   const TrainedModel model = open_model(open, s.run);
   ModelVersion added{.model = s.name, .version = 0, .stage = s.stage, .step = model.checkpoint.manifest.position.step};
   open.change(s.run, [&](Labels& labels) {
-    added.version = open.registry->next_version(s.name);
+    added.version = take_version(*open.disk, open.root, *open.registry, s.name);
     labels.versions.push_back(added);
   });
   if (s.json)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/answers/loaded_run.h"
+#include "cli/models/registered_model.h"
 #include "cli/models/serve_inputs.h"
 #include "cli/verbs.h"
 #include "serve/server.h"
@@ -27,7 +28,7 @@ struct ServeSettings {
   bool ema = false, json = false;
 };
 
-// [NAME[:VERSION]=]RUN
+// [NAME[:VERSION]=]RUN, or MODEL@VERSION, which has both already
 struct ModelArgument {
   std::string name, version = "1", run;
 };
@@ -36,13 +37,18 @@ ModelArgument model_argument(const std::string& text) {
   ModelArgument m;
   const std::size_t equal = text.find('=');
   m.run = equal == std::string::npos ? text : text.substr(equal + 1);
+  if (equal == std::string::npos && names_version(text)) {
+    OpenRegistry open = open_registry("runs");
+    const RegisteredModel named = registered_model(open, text);
+    return {named.version.model, std::to_string(named.version.version), text};
+  }
   m.name = equal == std::string::npos ? text.substr(text.find_last_of('/') + 1) : text.substr(0, equal);
   if (const std::size_t colon = m.name.find(':'); colon != std::string::npos) {
     m.version = m.name.substr(colon + 1);
     m.name.resize(colon);
   }
   if (m.name.empty() || m.name.find_first_of("/\"\\ ") != std::string::npos || m.run.empty())
-    bad_input("'{}' is no model: write RUN, NAME=RUN or NAME:VERSION=RUN", text);
+    bad_input("'{}' is no model: write RUN, NAME=RUN, NAME:VERSION=RUN or MODEL@VERSION", text);
   if (m.version.empty() || m.version.size() > 9 || m.version.find_first_not_of("0123456789") != std::string::npos)
     bad_input("'{}': a version is a whole number", text);
   return m;
@@ -106,7 +112,9 @@ void add_serve(Verb program) {
   const Verb verb =
       program.add_subcommand("serve", "Trained networks that answer over HTTP (Open Inference Protocol v2)");
   auto s = std::make_shared<ServeSettings>();
-  verb.add_option("models", s->models, "RUN, NAME=RUN or NAME:VERSION=RUN, as many as you like").required();
+  verb.add_option("models", s->models,
+                  "RUN, NAME=RUN, NAME:VERSION=RUN, or a registered MODEL@VERSION, as many as you like")
+      .required();
   verb.add_option("--host", s->server.host, "The address to listen on; beyond this machine only with a token")
       .show_default();
   verb.add_option("--port", s->server.port, "0: any that is free").show_default().range(0, 65535);
@@ -138,6 +146,7 @@ void add_serve(Verb program) {
       "  echelon serve digits=runs/demo-1\n"
       "  curl localhost:8000/v2/models/digits\n"
       "  echelon serve digits:1=runs/demo-1 digits:2=runs/demo-2 flowers=flowers-1 --port 9000\n"
+      "  echelon serve digits@1 digits@production      what `echelon models register` has named\n"
       "docs/models-in-and-out.md has requests and answers.");
   verb.action([s] { serve_models(*s); });
 }

@@ -188,7 +188,7 @@ void add_compare(Verb program) {
   verb.add_option("--root", s->root, "Where the comparison's folder is made").show_default();
   verb.add_flag("--json", s->json, "Print one JSON object with the result as the last line");
   s->world_flags = add_world_flags(verb, s->world);
-  s->world_flags.push_back(add_straggler_flag(verb, s->world));
+  for (const Flag& flag : add_trouble_flags(verb, s->world)) s->world_flags.push_back(flag);
   verb.footer(
       "Examples:\n"
       "  echelon compare --systems bsp,ssp,easgd,gosgd --workers 4 --link 100mbit\n"

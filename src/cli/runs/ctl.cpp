@@ -18,13 +18,15 @@ namespace {
 constexpr double between_looks = 0.05, longest_wait = 30;  // seconds
 
 struct CtlSettings {
-  std::string run, action, value, root = "runs";
+  std::string run, action, value, system, codec, plan, root = "runs";
   bool json = false;
 };
 
 ControlRequest request_of(const CtlSettings& s) {
   const bool wants_value = s.action == "rate" || s.action == "resize";
-  ControlRequest request{.action = s.action};
+  ControlRequest request{.action = s.action, .system = s.system, .codec = s.codec, .plan = s.plan};
+  if (s.action != "switch" && (!s.system.empty() || !s.codec.empty() || !s.plan.empty()))
+    bad_input("--system, --codec and --plan belong to `echelon ctl RUN switch`");
   if (!wants_value && !s.value.empty()) bad_input("'{}' takes no value: leave out {}", s.action, s.value);
   if (wants_value) {
     const char* end = s.value.data() + s.value.size();
@@ -61,8 +63,12 @@ void add_ctl(Verb program) {
   const Verb verb = program.add_subcommand("ctl", "Ask something of a run that goes on: pause, stop, resize, ...");
   auto s = std::make_shared<CtlSettings>();
   verb.add_option("run", s->run, "The run's folder, or its name in runs/").required();
-  verb.add_option("action", s->action, "pause, resume, checkpoint, stop, rate FACTOR or resize WORKERS").required();
+  verb.add_option("action", s->action, "pause, resume, checkpoint, stop, rate FACTOR, resize WORKERS or switch")
+      .required();
   verb.add_option("value", s->value, "The factor or the number of workers");
+  verb.add_option("--system", s->system, "switch: the system that trains from now on (`echelon systems`)");
+  verb.add_option("--codec", s->codec, "switch: the codec from now on (`echelon systems parts`)");
+  verb.add_option("--plan", s->plan, "switch: how the model is split from now on (docs/plans.md); none: not at all");
   verb.add_option("--root", s->root, "Where runs are").show_default();
   verb.add_flag("--json", s->json, "Print one JSON object");
   verb.footer(
@@ -71,6 +77,9 @@ void add_ctl(Verb program) {
       "  echelon ctl demo-1 pause            and later: echelon ctl demo-1 resume\n"
       "  echelon ctl demo-1 rate 0.1         a tenth of the schedule's rate from now on\n"
       "  echelon ctl demo-1 resize 6         another number of workers, of a run with --elastic: the same weights\n"
+      "  echelon ctl demo-1 switch --system easgd     another system, of a run with --elastic; it goes on with the "
+      "weights\n"
+      "  echelon ctl demo-1 switch --plan zero=3      another plan: the same weights\n"
       "  echelon ctl demo-1 stop             saves and ends, as Ctrl-C does");
   verb.action([s] { ask(*s); });
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
-#include "collective/link_costs.h"
 #include "world/failure.h"
 #include "world/os/host.h"
 #include "world/wrappers/metered.h"
@@ -118,6 +118,30 @@ void RunCluster::add_links() {
       ++rank;
     }
   }
+}
+
+std::vector<std::string> RunCluster::hosts() const {
+  std::vector<std::string> names;
+  if (described_)
+    for (const Json& rank : json_.at("ranks")) names.push_back(rank.at("host").get<std::string>());
+  return names;
+}
+
+std::vector<RunCluster::HostPair> RunCluster::host_pairs() const {
+  std::map<std::pair<std::string, std::string>, PairCost> least;
+  const std::vector<std::string> names = hosts();
+  if (json_.contains("pairs"))
+    for (const Json& pair : json_.at("pairs")) {
+      const std::string &a = names[pair.at("from").get<std::size_t>()], &b = names[pair.at("to").get<std::size_t>()];
+      const double speed = pair.at("bytes_per_s").get<double>();
+      if (a == b || speed <= 0) continue;
+      const PairCost cost{pair.at("latency_s").get<double>(), 1 / speed};
+      const auto [at, is_new] = least.try_emplace(std::minmax(a, b), cost);
+      at->second = {std::min(at->second.latency, cost.latency), std::min(at->second.per_byte, cost.per_byte)};
+    }
+  std::vector<HostPair> pairs;
+  for (const auto& [names_of, cost] : least) pairs.push_back({names_of.first, names_of.second, cost});
+  return pairs;
 }
 
 void RunCluster::write() {

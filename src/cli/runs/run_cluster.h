@@ -10,8 +10,10 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
+#include "collective/link_costs.h"
 #include "parallel/team/team.h"
 #include "run/events.h"
 #include "track/run.h"
@@ -28,6 +30,13 @@ class RunCluster : public RunListener {
   void on_evaluation(const EvaluationEvent&) override;  // collective
   void finish();                                        // the run has ended as it should. Collective
   void add_failure(const std::exception& problem);
+
+  std::vector<std::string> hosts() const;  // of the ranks, by name, on rank 0; empty of a rank alone
+  struct HostPair {
+    std::string a, b;
+    PairCost cost;
+  };
+  std::vector<HostPair> host_pairs() const;  // as measured at the end, on rank 0: the least between ranks of the two
 
  private:
   void add_traffic();

@@ -31,6 +31,18 @@ std::string curves_html(const std::vector<MetricPoint>& points, const std::strin
   return svg.substr(svg.find("<svg"));
 }
 
+// The metrics without the part that each was measured on, the loss and the accuracy first.
+std::vector<std::string> measured_in(const std::vector<MetricPoint>& points) {
+  std::vector<std::string> found{"loss", "accuracy"};
+  for (const MetricPoint& point : points)
+    for (const auto& [name, value] : point.values)
+      for (const std::string_view part : {"train_", "val_", "test_"})
+        if (name.starts_with(part))
+          if (const std::string metric = name.substr(part.size()); std::ranges::find(found, metric) == found.end())
+            found.push_back(metric);
+  return found;
+}
+
 std::string confusion_html(const Json& evaluation) {
   std::string html = "<h2>Confusion matrix</h2><table><tr><th>is \\ said</th>";
   for (const Json& name : evaluation.at("classes")) html += "<th>" + html_escaped(name.get<std::string>()) + "</th>";
@@ -83,14 +95,14 @@ std::string run_html(Disk& disk, const RunFacts& facts) {
   row("best", best_text(facts));
   if (facts.info.summary.is_object())
     for (const auto& [key, value] : facts.info.summary.items())
-      if (value.is_number())
+      if (value.is_number() && key != "best")
         row(key, fmt::format("{:.6g}", value.get<double>()));
       else if (value.is_string() && key != "run_dir")
         row(key, value.get<std::string>());
   html += "</table>\n<h2>Curves</h2>\n";
   const std::vector<MetricPoint> points = read_metrics(disk, folder.metrics()).points;
-  html += curves_html(points, "loss", {"train_loss", "val_loss", "test_loss"}, true);
-  html += curves_html(points, "accuracy", {"train_accuracy", "val_accuracy", "test_accuracy"}, false);
+  for (const std::string& metric : measured_in(points))
+    html += curves_html(points, metric, {"train_" + metric, "val_" + metric, "test_" + metric}, metric == "loss");
   try {
     if (disk.exists(folder.evaluation()))
       html += confusion_html(parse_json(read_text(disk, folder.evaluation()), folder.evaluation()));

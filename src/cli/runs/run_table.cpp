@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/folded.h"
 
 namespace echelon::cli {
 
@@ -17,15 +18,57 @@ bool is_number(const std::string& cell) {
 
 }  // namespace
 
+std::vector<int> TextTable::widths() const {
+  std::vector<int> widths(rows_[0].size(), 0);
+  for (const auto& row : rows_)
+    for (std::size_t c = 0; c < widths.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
+  return widths;
+}
+
+int TextTable::width() const {
+  int sum = -2;
+  for (const int w : widths()) sum += w + 2;
+  return sum;
+}
+
+void TextTable::drop(std::size_t column) {
+  for (auto& row : rows_) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+}
+
+void TextTable::drop_empty_columns() {
+  for (std::size_t c = rows_[0].size(); c-- > 1;)
+    if (std::all_of(rows_.begin() + 1, rows_.end(), [&](const auto& row) { return row[c] == "-"; })) drop(c);
+}
+
+TextTable TextTable::transposed() const {
+  TextTable other({});
+  other.rows_.assign(rows_[0].size(), {});
+  for (const auto& row : rows_)
+    for (std::size_t c = 0; c < row.size(); ++c) other.rows_[c].push_back(row[c]);
+  return other;
+}
+
+std::string TextTable::text(int columns, std::initializer_list<const char*> spare) const {
+  TextTable fitting = *this;
+  std::string left_out;
+  for (const char* name : spare) {
+    if (fitting.width() <= columns) break;
+    const auto at = std::ranges::find(fitting.rows_[0], name);
+    if (at == fitting.rows_[0].end()) continue;
+    fitting.drop(static_cast<std::size_t>(at - fitting.rows_[0].begin()));
+    left_out += (left_out.empty() ? "" : ", ") + std::string(name);
+  }
+  if (left_out.empty()) return fitting.text();
+  return fitting.text() + folded(fmt::format("no room here for: {} (--json has all)\n", left_out), columns, 2);
+}
+
 std::string TextTable::text() const {
   const std::size_t columns = rows_[0].size();
-  std::vector<int> widths(columns, 0);
+  const std::vector<int> widths = this->widths();
   std::vector<char> right(columns, 1);
-  for (std::size_t r = 0; r < rows_.size(); ++r)
-    for (std::size_t c = 0; c < columns; ++c) {
-      widths[c] = std::max(widths[c], display_width(rows_[r][c]));
-      if (r > 0 && !is_number(rows_[r][c])) right[c] = 0;
-    }
+  for (std::size_t r = 1; r < rows_.size(); ++r)
+    for (std::size_t c = 0; c < columns; ++c)
+      if (!is_number(rows_[r][c])) right[c] = 0;
   right[0] = 0;
   std::string out;
   for (const auto& row : rows_) {

@@ -1,6 +1,7 @@
 #pragma once
 // Tables of words for a terminal, and the cells that `runs` and `compare` fill them with.
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,17 @@ class TextTable {
   explicit TextTable(std::vector<std::string> names) : rows_{std::move(names)} {}
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   std::string text() const;
+  // The same in at most `columns`, if that is done by leaving out some of the columns named `spare`, the first one
+  // first. A line below then names them.
+  std::string text(int columns, std::initializer_list<const char*> spare) const;
+  int width() const;
+  TextTable transposed() const;  // rows become columns
+  void drop_empty_columns();     // in which every cell is "-"
 
  private:
+  std::vector<int> widths() const;
+  void drop(std::size_t column);
+
   std::vector<std::vector<std::string>> rows_;
 };
 

@@ -1,14 +1,18 @@
 // `echelon runs`: what has been trained here; one run in detail; any number beside each other.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/answers/metric_text.h"
+#include "cli/folded.h"
 #include "cli/report.h"
 #include "cli/runs/run_facts.h"
 #include "cli/runs/run_table.h"
 #include "cli/runs/runs.h"
 #include "cli/verbs.h"
+#include "parallel/metrics/metric.h"
 #include "recipe/differences.h"
 #include "track/curve.h"
 #include "world/os/folder_disk.h"
@@ -44,10 +48,10 @@ void list_all(const std::string& root, bool json) {
                : r.info.last              ? std::to_string(r.info.last->step)
                                           : "0",
                summary_cell(r.info.summary, "epochs", "{:.2f}"), best_text(r), r.state});
-  fmt::print("{}", table.text());
+  fmt::print("{}", is_terminal(1) ? table.text(terminal_columns(1), {"epochs", "model", "steps"}) : table.text());
 }
 
-// The curves worth showing: training and test loss of each run; of many runs the latter only.
+// The curves worth showing: training and evaluated loss of each run; of many runs the latter only.
 std::vector<Series> loss_curves(const std::vector<RunFacts>& runs) {
   constexpr std::size_t many = 3;
   std::vector<Series> all;
@@ -56,7 +60,7 @@ std::vector<Series> loss_curves(const std::vector<RunFacts>& runs) {
     std::vector<Series> own;
     for (const char* metric : {"train_loss", "val_loss", "test_loss"}) {
       Series s = series_of(points, metric);
-      if (s.x.empty()) continue;
+      if (s.x.size() < 2) continue;  // the test at the end is no curve
       s.name = runs.size() > 1 ? fmt::format("{} {}", r.info.name, metric) : metric;
       own.push_back(std::string(metric) == "train_loss" ? smoothed(s, 8) : std::move(s));
     }
@@ -66,33 +70,46 @@ std::vector<Series> loss_curves(const std::vector<RunFacts>& runs) {
   return all;
 }
 
-struct Row {
-  const char *key, *title, *format;
-};
-constexpr Row summary_rows[]{{"steps", "steps", "{:.0f}"},
-                             {"epochs", "epochs", "{:.2f}"},
-                             {"train_loss", "train loss", "{:.4f}"},
-                             {"test_loss", "test loss", "{:.4f}"},
-                             {"test_accuracy", "accuracy", "{:.4f}"},
-                             {"samples_per_s", "samples/s", "{:.0f}"},
-                             {"seconds", "seconds", "{:.1f}"}};
-
 std::string hash_of(const RunFacts& r) {
   return r.info.summary.is_object() ? r.info.summary.value("weights_sha256", std::string("-")) : "-";
 }
 
+// What was evaluated at the end of any of them on this part, the loss first: "loss", "mae", "r2", ...
+std::vector<std::string> evaluated_at_the_end(const std::vector<RunFacts>& runs, const std::string& part) {
+  std::vector<std::string> names;
+  for (const char* first : {"loss", "accuracy"})
+    for (const RunFacts& r : runs)
+      if (r.info.summary.contains(part + first) && std::ranges::find(names, first) == names.end())
+        names.emplace_back(first);
+  for (const RunFacts& r : runs)
+    for (const auto& [key, value] : r.info.summary.items())
+      if (key.starts_with(part) && value.is_number() &&
+          std::ranges::find(names, key.substr(part.size())) == names.end())
+        names.push_back(key.substr(part.size()));
+  return names;
+}
+
+std::string result_cell(const RunFacts& r, const std::string& key) {
+  if (!r.info.summary.contains(key) || !r.info.summary.at(key).is_number()) return "-";
+  return number_text(r.info.summary.at(key).get<double>());
+}
+
 void print_one(const RunFacts& r) {
-  const auto line = [](const char* what, const std::string& value) { fmt::print("{:<18} {}\n", what, value); };
+  const auto line = [](const std::string& what, const std::string& value) {
+    const int hanging = value.find(' ') == value.npos ? 2 : 19;  // a hash needs the line
+    fmt::print("{}", for_terminal(1, fmt::format("{:<18} {}\n", what, value), hanging));
+  };
+  const auto number = [&](const char* key, const char* format) {
+    line(key, summary_cell(r.info.summary, key, format));
+  };
   line("run", r.info.folder.path);
   line("model", r.model);
   line("started (UTC)", started_text(r));
-  for (const Row& row : summary_rows) line(row.key, summary_cell(r.info.summary, row.key, row.format));
-  for (const auto& [key, value] : r.info.summary.items())  // what else was evaluated
-    if ((key.starts_with("val_") || key.starts_with("test_")) && value.is_number() && key != "test_loss" &&
-        key != "test_accuracy")
-      line(key.c_str(), summary_cell(r.info.summary, key.c_str(), "{:.4f}"));
-  line("tested_step", summary_cell(r.info.summary, "tested_step", "{:.0f}"));
-  line("peak_share", summary_cell(r.info.summary, "peak_share", "{:.2f}"));
+  number("steps", "{:.0f}"), number("epochs", "{:.2f}"), number("seconds", "{:.1f}"), number("samples_per_s", "{:.0f}");
+  number("peak_share", "{:.2f}"), number("train_loss", "{:.4f}");
+  for (const char* part : {"val_", "test_"})
+    for (const std::string& name : evaluated_at_the_end({r}, part)) line(part + name, result_cell(r, part + name));
+  number("tested_step", "{:.0f}");
   line("best", r.best ? fmt::format("{} at step {} ({}): what eval and predict use", best_text(r), r.best->step,
                                     rule_of_best(r.best->metric))
                       : "-");
@@ -100,32 +117,61 @@ void print_one(const RunFacts& r) {
   line("weights sha256", hash_of(r));
 }
 
-// Of several: what differed, what came of it, and whose weights are the same bits.
-void print_several(const std::vector<RunFacts>& runs, const std::vector<DifferingKey>& differing) {
-  if (!differing.empty()) {
-    std::vector<std::string> names{"what differed"};
-    for (const DifferingKey& d : differing) names.push_back(d.key);
-    TextTable table(names);
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      std::vector<std::string> cells{runs[i].info.name};
-      for (const DifferingKey& d : differing) cells.push_back(brief(d.values[i]));
-      table.add(cells);
-    }
-    fmt::print("{}\n", table.text());
-  } else {
-    fmt::print("the recipes do not differ\n\n");
-  }
-  std::vector<std::string> names{"result"};
-  for (const Row& row : summary_rows) names.emplace_back(row.title);
-  names.insert(names.end(), {"best", "state", "weights"});
+// What differed, a run a line, or a setting a line where that is narrower.
+std::string differences_text(const std::vector<RunFacts>& runs, const std::vector<DifferingKey>& differing) {
+  if (differing.empty()) return "the recipes do not differ\n";
+  std::vector<std::string> names{"what differed"};
+  for (const DifferingKey& d : differing) names.push_back(d.key);
   TextTable table(names);
-  for (const RunFacts& r : runs) {
-    std::vector<std::string> cells{r.info.name};
-    for (const Row& row : summary_rows) cells.push_back(summary_cell(r.info.summary, row.key, row.format));
-    cells.insert(cells.end(), {best_text(r), r.state, hash_of(r).substr(0, 8)});
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    std::vector<std::string> cells{runs[i].info.name};
+    for (const DifferingKey& d : differing) cells.push_back(brief(d.values[i]));
     table.add(cells);
   }
-  fmt::print("{}\n", table.text());
+  const TextTable other = table.transposed();
+  return table.width() > terminal_columns(1) && other.width() < table.width() ? other.text() : table.text();
+}
+
+// Results as measured on the test part, or on the validation part where none has another.
+std::string results_text(const std::vector<RunFacts>& runs) {
+  const bool tested = !evaluated_at_the_end(runs, "test_").empty();
+  const std::string part = tested ? "test_" : "val_";
+  const std::vector<std::string> metrics = evaluated_at_the_end(runs, part);
+  std::vector<std::string> names{"result", "steps", "epochs", "train loss"};
+  for (const std::string& name : metrics) names.push_back(name == "loss" ? (tested ? "test loss" : "val loss") : name);
+  names.insert(names.end(), {"best", "samples/s", "seconds", "state", "weights"});
+  TextTable table(names);
+  for (const RunFacts& r : runs) {
+    const Json& s = r.info.summary;
+    std::vector<std::string> cells{r.info.name, summary_cell(s, "steps", "{:.0f}"), summary_cell(s, "epochs", "{:.2f}"),
+                                   summary_cell(s, "train_loss", "{:.4f}")};
+    for (const std::string& name : metrics) cells.push_back(result_cell(r, part + name));
+    cells.insert(cells.end(), {best_text(r), summary_cell(s, "samples_per_s", "{:.0f}"),
+                               summary_cell(s, "seconds", "{:.1f}"), r.state, hash_of(r).substr(0, 8)});
+    table.add(cells);
+  }
+  table.drop_empty_columns();
+  if (!is_terminal(1)) return table.text();
+  return table.text(terminal_columns(1), {"samples/s", "weights", "epochs", "steps", "seconds", "train loss", "state",
+                                          "perplexity", "log_loss", "rmse", "f1", "auc"});
+}
+
+// The one of several runs with the best value, where all were judged by the same metric.
+std::string best_of_all(const std::vector<RunFacts>& runs) {
+  const RunFacts* best = nullptr;
+  for (const RunFacts& r : runs) {
+    if (!r.best || r.best->metric != runs[0].best->metric) return "";
+    const std::string metric = r.best->metric.substr(r.best->metric.find('_') + 1);
+    const bool higher = metric_named(metric)->higher_is_better();
+    if (!best || (higher ? r.best->value > best->best->value : r.best->value < best->best->value)) best = &r;
+  }
+  return fmt::format("best {}: {} ({} at step {})\n", best->best->metric, best->info.name, best_text(*best),
+                     best->best->step);
+}
+
+// Of several: what differed, what came of it, and whose weights are the same bits.
+void print_several(const std::vector<RunFacts>& runs, const std::vector<DifferingKey>& differing) {
+  fmt::print("{}\n{}\n{}", differences_text(runs, differing), results_text(runs), best_of_all(runs));
   std::map<std::string, std::vector<std::string>> same;
   for (const RunFacts& r : runs)
     if (hash_of(r) != "-") same[hash_of(r)].push_back(r.info.name);
@@ -209,6 +255,7 @@ void add_runs(Verb program) {
   }
   add_runs_registry(verb);
   add_runs_archive(verb);
+  add_runs_explain(verb);
 }
 
 }  // namespace echelon::cli

@@ -73,12 +73,23 @@ void find_runs(const RegistrySettings& s) {
 }
 
 void index_runs(const RegistrySettings& s) {
-  OpenRegistry open = open_registry(s.root, false);
-  const IndexCounts counts = refresh_index(*open.disk, open.root, *open.registry, run_record, true);
+  const auto build = [&] {
+    OpenRegistry open = open_registry(s.root, false);
+    return refresh_index(*open.disk, open.root, *open.registry, run_record, true);
+  };
+  IndexCounts counts;
+  try {
+    counts = build();
+  } catch (const DamagedDatabase& problem) {
+    fmt::print(stderr, "{}; the damaged file is now {}\n", problem.what(), put_aside(*make_real_disk(), s.root));
+    counts = build();
+  }
+  warn(counts);
+  const std::string file = s.root + "/" + Registry::file_name;
   if (s.json)
-    fmt::print("{}\n", Json{{"file", open.root + "/" + Registry::file_name}, {"runs", counts.runs}}.dump());
+    fmt::print("{}\n", Json{{"file", file}, {"runs", counts.runs}}.dump());
   else
-    fmt::print("{}/{}: {} runs\n", open.root, Registry::file_name, counts.runs);
+    fmt::print("{}: {} runs\n", file, counts.runs);
 }
 
 void print_labels(const RegistrySettings& s, const Labels& labels) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/foresight/plan_rank.h"
 #include "cli/verbs.h"
 #include "parallel/planned/plan_view.h"
 #include "plan/picture.h"
@@ -55,18 +56,27 @@ void print_text(const PlanSpec& plan, const PlanLayout& layout, const PlanView& 
                fit(ranks_text(s.ranks), 10), human_count(static_cast<double>(s.weights)), human_count(s.flops),
                100 * s.work / work, human_bytes(s.sends), layers_text(s.layers));
   fmt::print("\nFLOPs and bytes sent are those of one micro-batch, forward and backward.\n\n");
-  fmt::print("rank   parameters  contributions      state  activations   messages      model        all    in files\n");
+  fmt::print(
+      "rank   parameters  contributions      state  activations   messages      model        all    in files  sends\n");
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     const RankBytes& b = view.ranks[r];
-    fmt::print("{:<5}  {:>10}  {:>13}  {:>9}  {:>11}  {:>9}  {:>9}  {:>9}  {:>10}\n", r, bytes_text(b.parameters),
+    fmt::print("{:<5}  {:>10}  {:>13}  {:>9}  {:>11}  {:>9}  {:>9}  {:>9}  {:>10}  {}\n", r, bytes_text(b.parameters),
                bytes_text(b.contributions), bytes_text(b.state), bytes_text(b.activations), bytes_text(b.messages),
-               bytes_text(b.model), bytes_text(b.all()), bytes_text(b.disk));
+               bytes_text(b.model), bytes_text(b.all()), bytes_text(b.disk), human_bytes(view.sent[r]));
   }
+  fmt::print("\nsends: between stages and their parts in a step; what the sum over replicas sends is not in it\n");
   fmt::print("\n{}: idle {:.1f} % of the time, if work takes the time that it is balanced by\n{}",
              layout.splits_batch() ? "in turns" : plan.schedule, 100 * view.schedule.bubble(),
              draw_schedule(view.schedule, terminal_columns(1)));
   fmt::print("digits: forward passes by micro-batch; small letters: backward passes; capitals: weight gradients\n");
-  if (plan.has_own_result()) {
+  if (plan.is_message_driven()) {
+    fmt::print(
+        "\nA stage runs whatever arrives first and updates by itself, after every {}: the result is that of this "
+        "recipe "
+        "under\nthis plan and depends on which messages come first; it is not that of exact training. The picture is "
+        "what stages of\nequal speed would do. Up to {} micro-batches are under way at once.\n",
+        plan.updates == 1 ? "micro-batch" : fmt::format("{} micro-batches", plan.updates), plan.most_active());
+  } else if (plan.has_own_result()) {
     std::vector<int> staleness;
     for (int stage = 0; stage < layout.stages(); ++stage) staleness.push_back(plan.staleness(stage));
     fmt::print(
@@ -78,10 +88,12 @@ void print_text(const PlanSpec& plan, const PlanLayout& layout, const PlanView& 
 }
 
 nlohmann::ordered_json to_json(const PlanSpec& plan, const PlanView& view) {
-  nlohmann::ordered_json j{{"plan", to_string(plan)}, {"data", plan.data},         {"pipeline", plan.pipeline},
-                           {"tensor", plan.tensor},   {"chunks", plan.chunks},     {"schedule", plan.schedule},
-                           {"zero", plan.zero},       {"prefetch", plan.prefetch}, {"recompute", plan.recompute},
-                           {"offload", plan.offload}, {"evaluate", plan.evaluate}, {"bubble", view.schedule.bubble()}};
+  nlohmann::ordered_json j{
+      {"plan", to_string(plan)},       {"data", plan.data},         {"pipeline", plan.pipeline},
+      {"tensor", plan.tensor},         {"sequence", plan.sequence}, {"chunks", plan.chunks},
+      {"schedule", plan.schedule},     {"zero", plan.zero},         {"prefetch", plan.prefetch},
+      {"recompute", plan.recompute},   {"offload", plan.offload},   {"offloads", plan.offloads},
+      {"neighbours", plan.neighbours}, {"evaluate", plan.evaluate}, {"bubble", view.schedule.bubble()}};
   for (const StageView& s : view.stages)
     j["stages"].push_back({{"stage", s.stage},
                            {"part", s.part},
@@ -91,7 +103,8 @@ nlohmann::ordered_json to_json(const PlanSpec& plan, const PlanView& view) {
                            {"flops", s.flops},
                            {"work", s.work},
                            {"sent_bytes", s.sends}});
-  for (const RankBytes& b : view.ranks)
+  for (std::size_t r = 0; r < view.ranks.size(); ++r) {
+    const RankBytes& b = view.ranks[r];
     j["ranks"].push_back({{"parameters", b.parameters},
                           {"contributions", b.contributions},
                           {"state", b.state},
@@ -99,7 +112,9 @@ nlohmann::ordered_json to_json(const PlanSpec& plan, const PlanView& view) {
                           {"messages", b.messages},
                           {"model", b.model},
                           {"bytes", b.all()},
-                          {"file_bytes", b.disk}});
+                          {"file_bytes", b.disk},
+                          {"sent_bytes", view.sent[r]}});
+  }
   for (const StageMessage& m : view.messages)
     j["messages"].push_back({{"from", m.from}, {"to", m.to}, {"pass", name_of(m.pass)}, {"bytes", m.bytes}});
   for (const auto& rank : view.schedule.ranks) {
@@ -168,9 +183,21 @@ void list_plans(bool json) {
 }  // namespace
 
 void add_plan(Verb program) {
-  const Verb verb = program.add_subcommand("plan", "Show how a model would be split over workers");
-  verb.require_subcommand(1);
-  verb.footer("Examples:\n  echelon plan list\n  echelon plan show recipes/demo.toml --workers 4 --plan pipeline=2");
+  const Verb verb = program.add_subcommand("plan", "Rank plans for a recipe: which is best, will it fit, how long");
+  verb.require_subcommand(0, 1);
+  verb.footer(
+      "Examples:\n"
+      "  echelon plan recipes/demo.toml --workers 4                          all plans, the best first, and why\n"
+      "  echelon plan recipes/demo.toml --workers 4 -o best.toml             ... written for --plan best.toml\n"
+      "  echelon plan recipes/demo.toml --workers 8 --cluster recipes/clusters/two-racks.toml --memory 2GiB\n"
+      "  echelon plan recipes/demo.toml --sweep workers=1..64 --cluster recipes/clusters/two-racks.toml --svg "
+      "curve.svg\n"
+      "  echelon plan grade                                                  predicted beside measured\n"
+      "  echelon plan list\n"
+      "  echelon plan show recipes/demo.toml --workers 4 --plan pipeline=2");
+  add_plan_rank(verb);
+  add_plan_grade(verb);
+  add_plan_published(verb);
   auto s = std::make_shared<PlanSettings>();
   const Verb listing = verb.add_subcommand("list", "Published ways to split a model that --plan knows by name");
   listing.add_flag("--json", s->json, "Print JSON");

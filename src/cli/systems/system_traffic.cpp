@@ -36,7 +36,8 @@ std::vector<Range> buckets_of(const Composition& c, const models::Model& model, 
   const int ranks = std::min(workers, 8);
   Problems problems;
   check_composition(c, {.workers = ranks, .shares_memory = false}, problems);
-  if (ranks == 1 || c.is_exact() || c.uses_messages() || !problems.empty()) return {};
+  if (ranks == 1 || c.is_exact() || c.uses_messages() || c.exchange->traits().coordinates || !problems.empty())
+    return {};
   std::vector<Range> buckets;
   run_in_simulation(SimCluster::uniform(ranks, 1e-5, 1e9), {}, [&](World& world) {
     const auto meter = make_metered(world);
@@ -68,7 +69,11 @@ SystemTraffic traffic_of(const SystemFile& s, const std::string& model_name, int
   for_each_thin_product(phases.front().graph, table,
                         [&](const ThinProduct& p, std::size_t) { factors.products.push_back(p); });
   const std::vector<CodecPiece> pieces = pieces_of(table, {0, table.floats()});
-  SystemTraffic t{.formula = c.exchange->traffic_text(), .workers = workers, .batch = batch, .floats = table.floats()};
+  SystemTraffic t{.messages_formula = c.exchange->messages_text(),
+                  .formula = c.exchange->traffic_text(),
+                  .workers = workers,
+                  .batch = batch,
+                  .floats = table.floats()};
   t.encoded_bytes = c.codec ? c.codec(pieces)->usual_bytes() : 4.0 * static_cast<double>(t.floats);
   const std::vector<Range> buckets = buckets_of(c, *model, workers);
   t.buckets = std::max<std::size_t>(1, buckets.size());

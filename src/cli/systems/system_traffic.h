@@ -8,6 +8,7 @@
 namespace echelon::cli {
 
 struct SystemTraffic {
+  std::string messages_formula;    // the same of the messages
   std::string formula;             // for one exchange, in n workers and W bytes of the encoded model
   double bytes = 0, messages = 0;  // of all workers together in a step, on average over the period
   bool at_most = false;            // they depend on which workers are fast, and are never more

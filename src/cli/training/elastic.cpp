@@ -4,41 +4,101 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "cli/training/switch.h"
+#include "cli/training/watchman.h"
+#include "run/run_plan.h"
 #include "run/state_keeper.h"
+#include "world/os/host.h"
 
 namespace echelon::cli {
 
 namespace {
 
 constexpr int most_in_vain = 10;            // generations in a row that have not done a step
+constexpr int most_doubts = 3;              // at one step
 constexpr double seconds_for_others = 0.5;  // to end by themselves: nothing that they could still save is needed
-
-struct Loss {
-  int rank, signal;
-};
-
-// "rank 1 was lost (killed by signal 9, Killed)"
-std::string in_words(const std::vector<Loss>& losses) {
-  std::string text;
-  for (const Loss& loss : losses)
-    text += fmt::format("{}rank {} was lost (killed by signal {}, {})", text.empty() ? "" : ", ", loss.rank,
-                        loss.signal, strsignal(loss.signal));
-  return text;
-}
-
-std::string in_words(int workers) { return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s"); }
 
 void expect_own_workers(const TrainSettings& s) {
   const bool here = s.world.world == "processes" || (s.world.world == "tcp" && s.world.nodes == "1");
   if (!here || known_workers(s.world) != s.world.workers)
     bad_input(
         "--elastic is for workers that this command starts itself, as processes of this machine: --world processes "
-        "(the default) or tcp, without --nnodes, mpirun or torchrun");
+        "(the default) or tcp, without --nnodes, mpirun or torchrun; with --nnodes MIN:MAX machines come and go "
+        "without it");
   if (s.world.workers > KeptState::most_parts)
     bad_input("--elastic is for at most {} workers, not {}", KeptState::most_parts, s.world.workers);
 }
 
+// What a killed worker costs, for people.
+std::string keeping_in_words(const TrainSettings& s, const ReadyJob& ready) {
+  const bool each_step = keeps_each_step(ready.job, s.world.workers);
+  const bool same_bits = !ready.job.composition && !ready.job.plan.has_own_result();
+  const std::string again =
+      same_bits ? "are done again, with the same bits" : "are trained again: their updates are lost";
+  if (s.check_replicas > 0)
+    return fmt::format(
+        "a copy of the state is kept after every {} steps, once all workers agree; if a worker is killed, "
+        "the steps since then {}",
+        s.check_replicas, again);
+  if (s.keep == Keep::checkpoint) return "if a worker is killed, the steps since the last checkpoint " + again;
+  if (s.keep == Keep::buddy || (s.keep == Keep::usual && each_step))
+    return "a copy of the state is kept after every step; if a worker is killed, the open step is done again";
+  return fmt::format("a copy of the state is kept after every {} steps; if a worker is killed, the steps since then {}",
+                     StateKeeper::steps_between, again);
+}
+
+void expect_comparable(const TrainSettings& s, const ReadyJob& ready) {
+  if (s.check_replicas == 0) return;
+  if (s.world.workers < 2) bad_input("--check-replicas compares workers, and there is one: say --workers 2 or more");
+  if (ready.job.composition || ready.job.plan.splits_model())
+    bad_input(
+        "--check-replicas is for exact training with the whole model on every worker: the replicas of other systems "
+        "differ, and a split model has none. Leave it out, or leave out --system and --plan");
+  for (const BitFlip& f : s.flips)
+    if (f.rank >= s.world.workers) bad_input("--flip-bit: there is no rank {} among {}", f.rank, s.world.workers);
+}
+
+// What the ranks have asked the launcher for because they did not agree (run/training_check.cpp), if that is it: why,
+// for people.
+std::optional<std::string> take_doubt(const std::string& wish, int asked, TrainSettings& s, int& doubts) {
+  if (wish.empty()) return std::nullopt;
+  const Json json = Json::parse(wish);
+  const std::string action = json.value("action", "");
+  s.doubt.clear();
+  if (action == "leave_out") {
+    s.world.workers = asked;
+    if (asked == 1) s.check_replicas = 0;  // nobody is left to compare with
+  } else if (action == "recompute") {
+    const auto step = json.at("step").get<std::int64_t>();
+    if (++doubts == most_doubts)
+      fail("{}, {} times in a row: this machine cannot be trusted", json.at("because").get<std::string>(), doubts);
+    s.doubt = json.at("doubt").get<std::string>();
+    std::erase_if(s.flips, [&](const BitFlip& f) { return f.step <= step; });
+  } else {
+    return std::nullopt;
+  }
+  return json.at("because").get<std::string>();
+}
+
 }  // namespace
+
+std::string in_words(const std::vector<WorkerLoss>& losses) {
+  std::string text;
+  for (const WorkerLoss& loss : losses)
+    text += fmt::format("{}rank {} was lost (killed by signal {}, {}){}{}", text.empty() ? "" : ", ", loss.rank,
+                        loss.signal, strsignal(loss.signal), loss.at_its_end.empty() ? "" : " ", loss.at_its_end);
+  return text;
+}
+
+std::string workers_in_words(int workers) { return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s"); }
+
+Keep read_keep(const std::string& text) {
+  if (text.empty()) return Keep::usual;
+  if (text == "buddy") return Keep::buddy;
+  if (text == "replay") return Keep::replay;
+  if (text == "checkpoint") return Keep::checkpoint;
+  bad_input("--keep={}: it is buddy, replay or checkpoint", text);
+}
 
 Elastic read_elastic(const std::string& text) {
   if (text.empty()) return Elastic::no;
@@ -48,50 +108,108 @@ Elastic read_elastic(const std::string& text) {
             text);
 }
 
-void run_elastic(const TrainSettings& given, const LaunchOptions& launch, const TrainingJob& job,
-                 const CheckWorkers& check, const RankProgram& program) {
+void check_workers(const ReadyJob& ready, const TrainSettings& s, int workers, Problems& problems) {
+  check_run_plan(ready.prepared, ready.job.plan, workers, s.world.cores, problems);
+  if (problems.empty()) check_system(ready.prepared, {.count = workers, .plan = ready.job.plan}, problems);
+}
+
+bool keeps_layout(const TrainingJob& before, int workers_before, const TrainingJob& now, int workers_now) {
+  // Plans with a result of their own remember what others do not.
+  const bool own = now.plan.has_own_result(), owned = before.plan.has_own_result();
+  if (own || owned)
+    return own && owned && to_string(now.plan) == to_string(before.plan) && workers_before == workers_now;
+  const bool replicas = now.composition && workers_now > 1, were = before.composition && workers_before > 1;
+  if (!replicas && !were) return true;  // exact training: the same state, however many share the work
+  return replicas && were && workers_before == workers_now && before.recipe_fingerprint == now.recipe_fingerprint;
+}
+
+void run_elastic(const TrainSettings& given, const LaunchOptions& launch, std::shared_ptr<const ReadyJob> ready,
+                 const PrepareJob& prepare) {
   TrainSettings s = given;
   if (s.world.world.empty()) s.world.world = "processes";
   expect_own_workers(s);
-  if (s.elastic == Elastic::shrink && job.plan.splits_model())
+  expect_comparable(s, *ready);
+  if (s.elastic == Elastic::shrink && ready->job.plan.splits_model())
     bad_input(
         "--elastic=shrink: a plan that splits the model is for its number of workers; say --elastic, and a lost one "
         "is replaced");
+  if (!s.quiet) fmt::print(stderr, "elastic: {}\n", keeping_in_words(s, *ready));
   KeptState kept;
   s.kept = &kept;
   // A rank may be killed when it has made the folder and nobody else knows of it yet.
   const bool began_here = s.run.empty() || !make_real_disk()->exists(RunFolder{s.run}.recipe());
-  std::vector<Loss> losses;
+  std::vector<WorkerLoss> losses;
   LaunchOptions options = launch;
   options.grace_seconds = seconds_for_others;
-  options.on_death = [&](int rank, int signal) { losses.push_back({rank, signal}); };
-  int in_vain = 0;
+  Watchman watchman(s.world.stopped_after, [&](const std::string& text) {
+    if (!s.quiet) fmt::print(stderr, "{}\n", text);
+  });
+  options.on_death = [&](int rank, int signal) {
+    losses.push_back({rank, signal, watchman.last_words(kept.folder(), rank)});
+    watchman.record(kept.folder(),
+                    {.cause = Cause::died,
+                     .rank = rank,
+                     .host = host_name(),
+                     .operation = losses.back().at_its_end,
+                     .details = fmt::format("killed by signal {}, {}", signal, strsignal(signal))},
+                    s.elastic == Elastic::shrink ? "the others take over its work" : "it is replaced");
+  };
+  options.go_on = [&] {
+    watchman.look(kept.folder());
+    return true;
+  };
+  int in_vain = 0, doubts = 0, restarts = 0;
+  std::shared_ptr<const ReadyJob> kept_by = ready;  // whose state is kept, and of how many workers
+  int kept_workers = s.world.workers;
   for (;; ++s.generation) {
-    kept.begin(StateKeeper::parts_of(keeps_each_step(job, s.world.workers), s.world.workers, job.shards));
+    s.keeping = {.count = s.world.workers};
+    kept.begin(StateKeeper::parts_of(keeps_each_step(ready->job, s.world.workers), s.keeping, ready->job.shards));
     s.goes_on = kept.has_state();
-    const std::int64_t before = kept.step();
+    const std::int64_t before = kept.furthest();
+    const std::uint64_t version = kept.version();
+    const std::shared_ptr<const ReadyJob> now = ready;
+    const int workers = s.world.workers;
+    const auto note_keeper = [&] {
+      if (kept.version() != version) kept_by = now, kept_workers = workers;
+    };
     losses.clear();
+    watchman.begin_generation();
     try {
-      run_on_world(s.world, options, [&](World& world) { program(world, s); });
+      run_on_world(s.world, options, [&](World& world) { train_rank(world, s, ready->prepared, ready->job); });
       const int asked = kept.take_asked_workers();
       if (asked == 0) return;
-      Problems problems;
-      check(asked, problems);
-      if (problems.empty()) s.world.workers = asked;
-      s.change = fmt::format("{}: {} go on from step {}",
-                             problems.empty() ? "as asked" : "not as asked, " + problems.text(s.recipe),
-                             in_words(s.world.workers), kept.step());
+      note_keeper();
+      if (kept.furthest() > before) doubts = 0;
+      const std::string wish = kept.take_wish();
+      if (const auto doubt = take_doubt(wish, asked, s, doubts))
+        s.change = *doubt;
+      else
+        s.change = carry_out(wish, asked, s, ready, prepare);
     } catch (const Failure&) {
       if (losses.empty()) throw;
-      in_vain = kept.step() > before ? 0 : in_vain + 1;
+      note_keeper();
+      in_vain = kept.furthest() > before ? 0 : in_vain + 1;
       if (in_vain == most_in_vain) {
         fmt::print(stderr, "{}: {} generations of workers in a row have not done a single step, so it ends here\n",
                    in_words(losses), most_in_vain);
         throw;
       }
-      if (s.elastic == Elastic::shrink && s.world.workers > 1) --s.world.workers;
-      s.change = fmt::format("{}: {} go on from step {}", in_words(losses), in_words(s.world.workers), kept.step());
+      if (++restarts > s.max_restarts && s.max_restarts >= 0) {
+        fmt::print(stderr, "{}: workers were replaced {} times, as often as --max-restarts allows\n", in_words(losses),
+                   s.max_restarts);
+        throw;
+      }
+      if (s.elastic == Elastic::shrink && s.world.workers > 1) {
+        Problems problems;  // a system that needs so many
+        check_workers(*ready, s, s.world.workers - 1, problems);
+        if (problems.empty()) --s.world.workers;
+      }
+      s.change = in_words(losses);
     }
+    s.weights_only = kept.has_state() && !keeps_layout(kept_by->job, kept_workers, ready->job, s.world.workers);
+    s.change += fmt::format(": {} go on from {}{}", workers_in_words(s.world.workers),
+                            kept.has_state() ? fmt::format("step {}", kept.step()) : "the last checkpoint",
+                            s.weights_only ? " with its weights" : "");
     if (!s.quiet) fmt::print(stderr, "{}\n", s.change);
     if (const std::string folder = kept.folder(); !folder.empty()) s.run = folder, s.resume = Resume::automatic;
     if (s.resume == Resume::no && !s.run.empty() && began_here) s.resume = Resume::automatic;

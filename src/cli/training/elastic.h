@@ -1,25 +1,46 @@
 #pragma once
 // `echelon train --elastic`: workers that are lost do not end a run. The launcher keeps the run's state
 // (world/os/kept_state.h); when a worker's process is killed, the others end, and a new generation of workers begins
-// with that state: as many as before, or one less.
+// with that state: as many as before, or one less. Workers of several machines: cli/training/elastic_nodes.h.
 
 #include <functional>
+#include <memory>
 
 #include "cli/training/train_rank.h"
+#include "run/job.h"
 
 namespace echelon::cli {
 
 Elastic read_elastic(const std::string& text);  // what --elastic was given; "": no. BadInput if it is none
 
-// Whether a run with so many workers can be had; adds problems where not.
-using CheckWorkers = std::function<void(int workers, Problems& problems)>;
-// What a rank does in the world that was made for it.
-using RankProgram = std::function<void(World& world, const TrainSettings& settings)>;
+Keep read_keep(const std::string& text);  // what --keep was given; BadInput if it is none
 
-// Runs `program` on the world of the settings until it has ended by itself, whatever happens to the workers. Throws as
+// A recipe that has been prepared, with its job: what the ranks of a generation train.
+struct ReadyJob {
+  explicit ReadyJob(PreparedRun run) : prepared(std::move(run)), job(make_job(prepared)) {}
+  PreparedRun prepared;
+  TrainingJob job;  // of `prepared`
+};
+// Prepares the job of these settings; BadInput if there is none.
+using PrepareJob = std::function<std::shared_ptr<const ReadyJob>(const TrainSettings&)>;
+// What of the plan and the system cannot be with so many workers.
+void check_workers(const ReadyJob& ready, const TrainSettings& settings, int workers, Problems& problems);
+
+// "rank 1 was lost (killed by signal 9, Killed)"
+struct WorkerLoss {
+  int rank, signal;
+  std::string at_its_end = {};  // what it did then
+};
+std::string in_words(const std::vector<WorkerLoss>& losses);
+std::string workers_in_words(int workers);
+
+// Whether a state that `before` kept is one that `now` can go on from as it is; else it has its weights.
+bool keeps_layout(const TrainingJob& before, int workers_before, const TrainingJob& now, int workers_now);
+
+// Trains on the world of the settings until the run has ended by itself, whatever happens to the workers. Throws as
 // run_on_world does for other failures, and for a loss when ten generations in a row have not done a single step.
 // BadInput if this process does not start all the workers itself.
-void run_elastic(const TrainSettings& settings, const LaunchOptions& options, const TrainingJob& job,
-                 const CheckWorkers& check, const RankProgram& program);
+void run_elastic(const TrainSettings& settings, const LaunchOptions& options, std::shared_ptr<const ReadyJob> ready,
+                 const PrepareJob& prepare);
 
 }  // namespace echelon::cli

@@ -1,5 +1,6 @@
 #include "cli/training/experiment_flags.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/listed.h"
 #include "base/text.h"
 
 namespace echelon::cli {
@@ -96,6 +98,54 @@ Straggler read_straggler(const std::string& text) {
   }
   if (!rank || !factor) complain(fmt::format("the {} is missing", rank ? "factor" : "rank"));
   return {.rank = *rank, .factor = *factor, .chance = chance.value_or(1)};
+}
+
+Byzantine read_byzantine(const std::string& text) {
+  const auto parts = split(text, ':');
+  std::vector<std::string> names;
+  for (const LieRow& row : lies()) names.emplace_back(row.name);
+  const auto complain = [&](const std::string& why) {
+    bad_input(
+        "--byzantine {}: {}; write 2:sign_flip (the last two workers send the opposite of their gradients), or "
+        "2:sign_flip:4 (four times as large). There are {}",
+        text, why, listed(names));
+  };
+  if (parts.size() < 2 || parts.size() > 3) complain("it is how many workers lie, a colon, and how");
+  const auto count = read_number(parts[0]);
+  if (!count || *count < 1 || *count > 1e6 || *count != std::floor(*count))
+    complain(fmt::format("how many workers lie is a whole number from 1, not '{}'", parts[0]));
+  const auto row = std::ranges::find(lies(), parts[1], [](const LieRow& r) { return std::string_view(r.name); });
+  if (row == lies().end())
+    complain(fmt::format("no worker lies by '{}'{}", parts[1], did_you_mean(std::string(parts[1]), names)));
+  const auto strength = parts.size() == 3 ? read_number(parts[2]) : row->strength;
+  if (!strength || *strength <= 0 || *strength > 1e9)
+    complain(fmt::format("the strength is a number above 0, at most 1e9, not '{}'", parts[2]));
+  if (parts.size() == 3 && row->lie == Lie::label_flip) complain("labels are flipped or not, without a strength");
+  return {.count = static_cast<int>(*count), .lie = row->lie, .strength = *strength};
+}
+
+BitFlip read_flip(const std::string& text) {
+  const auto complain = [&](const std::string& why) {
+    bad_input("--flip-bit {}: {}; write rank=1,step=20 or rank=1,step=20,of=gradient", text, why);
+  };
+  BitFlip flip{.rank = -1, .step = -1};
+  for (const std::string_view part : split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string_view key = part.substr(0, equals);
+    const std::string_view said = equals == std::string_view::npos ? "" : part.substr(equals + 1);
+    const auto value = read_number(said);
+    const bool whole = value && *value >= 0 && *value <= 1e6 && *value == std::floor(*value);
+    if (key == "of" && (said == "weights" || said == "gradient" || said == "nan"))
+      flip.of = said == "weights" ? BitFlip::weights : said == "nan" ? BitFlip::nan : BitFlip::gradient;
+    else if (key == "rank" && whole)
+      flip.rank = static_cast<int>(*value);
+    else if (key == "step" && whole && *value > 0)
+      flip.step = static_cast<std::int64_t>(*value);
+    else
+      complain(fmt::format("'{}' is not understood", part));
+  }
+  if (flip.rank < 0 || flip.step < 0) complain(fmt::format("the {} is missing", flip.rank < 0 ? "rank" : "step"));
+  return flip;
 }
 
 }  // namespace echelon::cli

@@ -51,17 +51,13 @@ std::string folder_of_folds(Disk& disk, const TrainSettings& s, const std::strin
   bad_input("the folder of the folds cannot be made ({}); name another place with --run DIR", problem.what());
 }
 
-std::string number(double value) {
-  return std::abs(value) < 1000 ? fmt::format("{:.4f}", value) : fmt::format("{:.6g}", value);
-}
-
 std::string table_of(const std::vector<FoldMetric>& metrics) {
   std::size_t width = 6;
   for (const FoldMetric& m : metrics) width = std::max(width, m.name.size());
   std::string text = fmt::format("{:<{}}  {:>12}  {:>12}  each fold\n", "metric", width, "mean", "deviation");
   for (const FoldMetric& m : metrics) {
-    text += fmt::format("{:<{}}  {:>12}  {:>12} ", m.name, width, number(m.mean), number(m.deviation));
-    for (const double v : m.values) text += " " + number(v);
+    text += fmt::format("{:<{}}  {:>12}  {:>12} ", m.name, width, number_text(m.mean), number_text(m.deviation));
+    for (const double v : m.values) text += " " + number_text(v);
     text += "\n";
   }
   return text;

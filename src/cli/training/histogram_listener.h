@@ -1,8 +1,8 @@
 #pragma once
 // histograms.jsonl of a run: at each evaluation, for every tensor of the model, how its weights and the last step's
-// gradient are distributed, and by how much the weights have changed since the evaluation before. Of large tensors evenly spaced elements are taken, so that a
-// look costs milliseconds whatever the model's size, and later evaluations are left out so that the file stays small.
-// On rank 0. A disk that refuses ends it, not the training.
+// gradient are distributed, and by how much the weights have changed since the evaluation before. Of large tensors
+// evenly spaced elements are taken, so that a look costs milliseconds whatever the model's size, and later evaluations
+// are left out so that the file stays small. On rank 0. A disk that refuses ends it, not the training.
 
 #include <cstdint>
 #include <span>

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/answers/metric_text.h"
+#include "cli/folded.h"
 #include "world/os/host.h"
 
 namespace echelon::cli {
@@ -12,6 +13,7 @@ namespace echelon::cli {
 ProgressListener::ProgressListener(std::ostream& out, int descriptor, Clock& clock, double total_epochs)
     : progress_(out, clock,
                 {.live = is_terminal(descriptor), .columns = [descriptor] { return terminal_columns(descriptor); }}),
+      descriptor_(descriptor),
       total_epochs_(total_epochs) {}
 
 void ProgressListener::on_step(const StepEvent& e) {
@@ -37,7 +39,9 @@ std::string in_words(const EvaluationEvent& e) {
                      e.best ? "  best so far" : "");
 }
 
-void ProgressListener::on_evaluation(const EvaluationEvent& e) { progress_.say(in_words(e)); }
+void ProgressListener::on_evaluation(const EvaluationEvent& e) {
+  progress_.say(for_terminal(descriptor_, in_words(e)));
+}
 
 void ProgressListener::on_save(const SaveResult& r) {
   if (!r.saved && r.warning.empty()) progress_.say(fmt::format("step {}: no checkpoint", r.step));

@@ -22,6 +22,7 @@ class ProgressListener : public RunListener {
 
  private:
   Progress progress_;
+  int descriptor_;
   double total_epochs_;
   // Shown smoothed: a single step's loss jumps too much to be read.
   double loss_ = 0, accuracy_ = 0;

@@ -32,9 +32,12 @@ void add_results(const Json& summary, std::map<std::string, RunValue>& values) {
   for (const auto& [key, value] : summary.items()) {
     if (value.is_number()) values[key] = value.get<double>();
     if (value.is_string() && key != "run_dir") values[key] = value.get<std::string>();
-    if (key == "system" && value.is_object())
-      for (const auto& [name, figure] : value.items())
-        if (figure.is_number()) values["system." + name] = figure.get<double>();
+    for (const std::string group : {"system", "predicted", "measured"})
+      if (key == group && value.is_object())
+        for (const auto& [name, figure] : value.items()) {
+          if (figure.is_number()) values[group + "." + name] = figure.get<double>();
+          if (figure.is_string()) values[group + "." + name] = figure.get<std::string>();
+        }
     if (key == "init" && value.is_object())
       values["parent"] = value.value("from", ""), values["parent_sha256"] = value.value("sha256", "");
   }
@@ -77,9 +80,16 @@ RunRecord run_record(const RunFolder& folder, const std::string& name) {
   add_checkpoints(*disk, record, folder);
   try {
     record.labels = read_labels(*disk, folder);
-  } catch (const Error&) {  // the verbs that change labels say so
+  } catch (const Error& problem) {
+    const std::string path = labels_path(folder), text = problem.what();
+    record.warning =
+        fmt::format("{}{} (until then the run has no labels)", text.starts_with(path) ? "" : path + ": ", text);
   }
   return record;
+}
+
+void warn(const IndexCounts& counts) {
+  for (const std::string& warning : counts.warnings) fmt::print(stderr, "warning: {}\n", warning);
 }
 
 OpenRegistry open_registry(const std::string& root, bool refresh) {
@@ -88,7 +98,7 @@ OpenRegistry open_registry(const std::string& root, bool refresh) {
   if (!open.disk->is_directory(open.root))
     bad_input("{}: there is no such folder. Train something first, or name the folder of runs with --root", open.root);
   open.registry = std::make_unique<Registry>(open.root);
-  if (refresh) refresh_index(*open.disk, open.root, *open.registry, run_record);
+  if (refresh) warn(refresh_index(*open.disk, open.root, *open.registry, run_record));
   return open;
 }
 

@@ -23,6 +23,8 @@ struct OpenRegistry {
   // Changes what people say about a run, in its folder and in the registry.
   Labels change(const std::string& run, const std::function<void(Labels&)>& f);
 };
+void warn(const IndexCounts& counts);  // says on stderr which runs could not be read whole
+
 OpenRegistry open_registry(const std::string& root, bool refresh = true);  // BadInput if there is no such folder
 
 // Tells the registry of the run's folder of runs, if it has one, about the run; for a training, which does not fail

@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/folded.h"
+#include "cli/foresight/run_prediction.h"
 #include "cli/report.h"
 #include "cli/training/run_record.h"
 #include "cli/training/summary_json.h"
@@ -11,6 +13,7 @@
 #include "run/run_plan.h"
 #include "track/curve.h"
 #include "track/run.h"
+#include "world/os/cores.h"
 #include "world/os/host.h"
 
 namespace echelon::cli {
@@ -61,6 +64,18 @@ std::string plan_in_words(const PlanSpec& plan) {
                      plan.has_own_result() ? "; asynchronous, with a result of its own" : "");
 }
 
+// Ranks of a split model have one core each: what would use those that are left over on this machine.
+std::string idle_cores_in_words(const TrainingJob& job, const WorldFlags& flags, const World& world) {
+  const std::string& name = world.place().world;
+  const bool here = name == "alone" || name == "processes" || name == "threads";
+  if (!job.plan.splits_model() || job.composition || job.plan.is_message_driven() || !here || flags.cores > 0)
+    return "";
+  const int cores = available_cores(), each = std::min(cores / world.size(), job.shards / job.plan.data);
+  if (each < 2) return "";
+  return fmt::format("{} of {} cores work, one for each rank of a split model: --cores {} would give every worker {}\n",
+                     world.size(), cores, each, each);
+}
+
 }  // namespace
 
 RunReporter::RunReporter(const TrainSettings& s, const PreparedRun& prepared, Disk& disk, Clock& clock,
@@ -79,7 +94,8 @@ RunReporter::RunReporter(const TrainSettings& s, const PreparedRun& prepared, Di
                 plain || s.quiet ? -1
                 : s.json         ? 2
                                  : 1,
-                clock, epochs_of(prepared)) {}  // mpirun's terminal is none
+                clock, epochs_of(prepared)),
+      predicted_(s.predicted) {}  // mpirun's terminal is none
 
 void RunReporter::begin(Training& training, const TrainingJob& job, const World& world, Cores& cores) {
   before_ = training.next_step();
@@ -90,9 +106,10 @@ void RunReporter::begin(Training& training, const TrainingJob& job, const World&
   training.add(histograms_.emplace(disk_, folder_, training.engine()));
   const bool exact = !job.composition;  // then the shards of a batch are spread over all workers
   const std::string text = system_in_words(prepared_.recipe, job, world.size()) + plan_in_words(job.plan) +
+                           idle_cores_in_words(job, settings_.world, world) +
                            opening(prepared_, cores.count() * (exact ? world.size() : 1),
                                    in_words(settings_.world, world), training, folder_);
-  if (settings_.generation == 1) out_ << text << std::flush;
+  if (settings_.generation == 1) out_ << for_terminal(settings_.json ? 2 : 1, text) << std::flush;
   log_.write("start", text);
   put_into_registry();
 }
@@ -103,7 +120,7 @@ void RunReporter::hand_over() {
 }
 
 void RunReporter::end(Training& training, const RunSummary& summary, const World& world, Cores& cores, bool exact,
-                      const Json& plan, const std::string& signal) {
+                      const Json& plan, const SampledSteps& sampled, const std::string& signal) {
   progress_.finish();
   metrics_->finish();
   auto json = to_json(summary, folder_, prepared_, world);
@@ -111,6 +128,9 @@ void RunReporter::end(Training& training, const RunSummary& summary, const World
   if (settings_.kept) json["generations"] = settings_.generation;
   if (resumed_ && summary.steps == before_) keep_figures(json);
   if (!plan.is_null()) add_plan(json, plan, summary);
+  if (predicted_)
+    if (const std::string off = store_outcome(*predicted_, summary, sampled, folder_, prepared_, json); !off.empty())
+      note("prediction: " + off);
   const std::string unwritten = try_to_write_summary(Json(json));
   log_.write("end", json.dump());
   put_into_registry();

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "cli/foresight/run_prediction.h"
 #include "cli/training/histogram_listener.h"
 #include "cli/training/log_listener.h"
 #include "cli/training/progress_listener.h"
@@ -23,6 +24,8 @@ class RunReporter {
 
   void note(const std::string& text) { progress_.on_note(text), log_.on_note(text); }
   RunListener& progress() { return progress_; }
+  // Instead of what the settings say; null: nothing.
+  void expect(std::shared_ptr<const PredictedRun> predicted) { predicted_ = std::move(predicted); }
 
   // Before training.run(): what will be trained.
   void begin(Training& training, const TrainingJob& job, const World& world, Cores& cores);
@@ -31,7 +34,7 @@ class RunReporter {
   // After it, where the run has ended. `plan`: as predicted_plan gives it, or null. `signal`: that has come; empty:
   // none. Failure if what the run came to is not on disk.
   void end(Training& training, const RunSummary& summary, const World& world, Cores& cores, bool exact,
-           const Json& plan, const std::string& signal);
+           const Json& plan, const SampledSteps& sampled, const std::string& signal);
 
  private:
   void expect_saved(const RunSummary& summary, const std::string& unwritten) const;
@@ -52,6 +55,7 @@ class RunReporter {
   std::ostream nowhere_{nullptr};
   std::ostream& out_;
   ProgressListener progress_;
+  std::shared_ptr<const PredictedRun> predicted_;
   std::optional<MetricsListener> metrics_;
   std::optional<HistogramListener> histograms_;
 };

@@ -3,8 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -24,6 +27,16 @@ namespace {
 
 constexpr std::size_t most_runs = 1000;
 
+bool same_value(std::string_view a, std::string_view b) {
+  const auto number = [](std::string_view text) -> std::optional<double> {
+    double x = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+    if (error != std::errc() || end != text.data() + text.size()) return {};
+    return x;
+  };
+  return a == b || (number(a) && number(a) == number(b));
+}
+
 // "lr=0.01,batch=64": the settings that change, without their tables; fit for a folder's name.
 std::string name_of(const std::vector<std::string>& overrides, const std::vector<std::string>& combination) {
   std::string name;
@@ -36,6 +49,23 @@ std::string name_of(const std::vector<std::string>& overrides, const std::vector
   for (char& c : name)
     if (c == '/' || c == ' ' || c == '"' || c == '\'') c = '_';
   return name;
+}
+
+// Each run has a folder of its own, and equal settings make equal runs.
+void expect_different(const std::vector<std::string>& overrides, const std::vector<std::vector<std::string>>& all) {
+  for (const std::string& o : overrides) {
+    const std::vector<std::string> values = values_of_override(o);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (same_value(values[i], values[j]))
+          bad_input("--set {}: {} and {} are the same value, which would be the same run twice: leave one out", o,
+                    values[j], values[i]);
+  }
+  std::map<std::string, const std::vector<std::string>*> named;
+  for (const auto& combination : all)
+    if (const auto [it, fresh] = named.emplace(name_of(overrides, combination), &combination); !fresh)
+      bad_input("two runs of the sweep would have the folder '{}' (--set {} and --set {}): train them one by one",
+                it->first, fmt::join(*it->second, " --set "), fmt::join(combination, " --set "));
 }
 
 TrainSettings with(const TrainSettings& s, const std::vector<std::string>& overrides) {
@@ -130,6 +160,7 @@ void sweep(const TrainSettings& s, const std::vector<std::string>& world_words) 
     for (const std::string& value : values_of_override(o))
       if (value.empty()) bad_input("--set {}: there is an empty value between its commas", o);
   const auto all = combinations(s.overrides);
+  expect_different(s.overrides, all);
   check_all(*disk, s, all);
   const std::string folder = sweep_folder(*disk, s);
   StopSignals signals;

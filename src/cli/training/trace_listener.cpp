@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "track/trace.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon::cli {
 
@@ -17,19 +18,17 @@ TraceListener::TraceListener(Team& team, Engine& engine)
       origin_(team.world().now()),
       operations_(static_cast<std::size_t>(team.cores().count())) {
   for (auto& of_core : operations_) of_core.reserve(most_operations);
+  keep_messages(team.world(), most_operations);
   engine.watch({.now = [&team] { return team.world().now(); },
                 .on_node =
                     [this](int core, const Node& node, double begin, double end) {
                       auto& list = operations_[static_cast<std::size_t>(core)];
                       if (list.size() < most_operations) list.push_back({&node, begin, end});
                     },
-                .on_span =
-                    [this](const char* what, double begin, double end) {
-                      spans_.push_back({what, begin, end});
-                    },
+                .on_span = [this](const Span& span) { spans_.push_back(span); },
                 .on_task =
-                    [this](std::string_view pass, int stage, int micro_batch, double begin, double end) {
-                      if (tasks_.size() < most_operations) tasks_.push_back({pass, stage, micro_batch, begin, end});
+                    [this](const StageTask& task, double begin, double end) {
+                      if (tasks_.size() < most_operations) tasks_.push_back({task, begin, end});
                     }});
 }
 
@@ -50,8 +49,7 @@ std::vector<Team::Wait> waits_within(const std::vector<Span>& spans, std::vector
   std::size_t first = 0;
   std::vector<Span> exchanges;
   for (const Span& s : spans)
-    if (const std::string_view name = s.name; name.starts_with("exchange") || name.starts_with("sum over"))
-      exchanges.push_back(s);
+    if (s.exchange) exchanges.push_back(s);
   std::ranges::sort(exchanges, {}, &Span::begin);
   for (const Team::Wait& w : waits) {
     while (first < exchanges.size() && exchanges[first].end <= w.begin) ++first;
@@ -75,7 +73,7 @@ TraceListener::Bars TraceListener::bars() const {
     return all.name_count++;
   };
   const auto add = [&, this](std::uint32_t timeline, Kind kind, std::uint32_t name, double begin, double end) {
-    all.list.push_back({begin + offset_, end + offset_, timeline, name, kind});
+    all.list.push_back({begin + offset_, end + offset_, timeline, name, kind, -1, 0});
   };
   std::map<std::string, std::uint32_t> numbers;
   const auto named = [&](const std::string& text) {
@@ -96,9 +94,13 @@ TraceListener::Bars TraceListener::bars() const {
     }
   const std::size_t first_row = operations_.size() + 1;
   for (const PlannedTask& t : tasks_)
-    add(static_cast<std::uint32_t>(first_row) + static_cast<std::uint32_t>(t.micro_batch),
-        t.pass == "forward" ? Kind::forward : Kind::backward, named(fmt::format("{} of stage {}", t.pass, t.stage)),
-        t.begin, t.end);
+    add(static_cast<std::uint32_t>(first_row) + static_cast<std::uint32_t>(t.task.micro_batch),
+        t.task.pass == Pass::forward ? Kind::forward : Kind::backward,
+        named(fmt::format("{} of stage {}", name_of(t.task.pass), t.task.stage)), t.begin, t.end);
+  for (const SentMessage& m : kept_messages(team_.world()))
+    all.list.push_back({m.at + offset_, m.at + offset_, of_messages,
+                        named(fmt::format("{} to rank {}", to_string(m.kind), m.to)), Kind::message, m.to,
+                        static_cast<double>(m.bytes)});
   return all;
 }
 
@@ -130,15 +132,23 @@ void TraceListener::write(Disk& disk, const std::string& path, const std::functi
   for (const auto& list : lists)
     for (const Bar& bar : list) origin = std::min(origin, bar.begin);
   Trace trace(origin, most_operations);
-  const std::array<Trace::Name, 3> kinds{trace.name("run"), trace.name("forward"), trace.name("backward")};
+  const std::array<Trace::Name, 4> kinds{trace.name("run"), trace.name("forward"), trace.name("backward"),
+                                         trace.name("message")};
+  const Trace::Name to = trace.name("to"), bytes = trace.name("bytes");
   for (std::size_t r = 0; r < lists.size(); ++r) {
     std::vector<Trace::Name> of_rank;
     for (const std::string_view text : split({names[r].data(), names[r].size()}, '\0'))
       of_rank.push_back(trace.name(text));
     for (const Bar& bar : lists[r]) {
-      const std::string label = label_of(bar.timeline, operations_.size());
-      trace.timeline(static_cast<int>(r), static_cast<int>(bar.timeline), label)
-          .add(of_rank[bar.name], kinds[static_cast<std::size_t>(bar.kind)], bar.begin, bar.end);
+      const bool message = bar.kind == Kind::message;
+      const std::string label = message ? "messages" : label_of(bar.timeline, operations_.size());
+      Trace::Timeline& timeline = trace.timeline(static_cast<int>(r), static_cast<int>(bar.timeline), label);
+      const Trace::Name kind = kinds[static_cast<std::size_t>(bar.kind)];
+      if (message)
+        timeline.add(of_rank[bar.name], kind, bar.begin, bar.end,
+                     {{to, static_cast<double>(bar.to)}, {bytes, bar.bytes}});
+      else
+        timeline.add(of_rank[bar.name], kind, bar.begin, bar.end);
     }
   }
   try {

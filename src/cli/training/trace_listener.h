@@ -1,7 +1,7 @@
 #pragma once
 // trace.json of a run: for every rank what its driving thread did when (steps, waiting for input and for other ranks,
-// updates, evaluations) and every operation of every core, all on rank 0's clock. Watches the trainer from its
-// construction on. All ranks have one.
+// updates, evaluations), every operation of every core, and every message that it sent, all on rank 0's clock. Watches
+// the trainer from its construction on. All ranks have one.
 
 #include <cstdint>
 #include <functional>
@@ -27,19 +27,21 @@ class TraceListener : public RunListener {
     double begin, end;
   };
   struct PlannedTask {
-    std::string_view pass;
-    int stage, micro_batch;
+    StageTask task;
     double begin, end;
   };
   static constexpr std::size_t most_operations = 200'000;  // on a core: what a viewer can still show
 
-  enum class Kind : std::uint32_t { run, forward, backward };
+  enum class Kind : std::uint32_t { run, forward, backward, message };
   struct Bar {  // as ranks send it to each other
     double begin, end;
-    std::uint32_t timeline;  // 0: the driving thread; then the cores, then the micro-batches
+    std::uint32_t timeline;  // 0: the driving thread; then the cores, then the micro-batches; or of_messages
     std::uint32_t name;      // its number in the sender's names
     Kind kind;
+    std::int32_t to;  // of a message, and how long it is
+    double bytes;
   };
+  static constexpr std::uint32_t of_messages = 1u << 20;  // a timeline behind all others
   struct Bars {
     std::vector<Bar> list;
     std::vector<char> names;  // one after the other, each with a zero at its end

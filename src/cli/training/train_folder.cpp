@@ -145,14 +145,17 @@ void expect_same_rates(const Options& was, const PreparedRun& now, std::int64_t 
   anew.resume = Resume::no;
   anew.run.clear();
   const std::string command = anew.command();
+  std::string was_text, is_text;  // with as many digits as it takes to see the difference
+  for (int digits = 4; was_text == is_text && digits <= 17; ++digits)
+    was_text = fmt::format("{:.{}g}", other->was, digits), is_text = fmt::format("{:.{}g}", other->is, digits);
   bad_input(
       "{0} was trained for {1} steps with rates that follow the length of the run (schedule {2}): step {3} had "
-      "{4:g}, "
-      "and in a run of {5} steps it has {6:g}. No recipe would make such weights, so it cannot become longer or "
+      "{4}, "
+      "and in a run of {5} steps it has {6}. No recipe would make such weights, so it cannot become longer or "
       "shorter.\n"
       "  the whole length anew:              {7}\n"
       "  a new run that begins with its weights: {7} --set model.init={8}",
-      folder.path, steps, now.recipe.schedule.name, other->step + 1, other->was, now.total_steps, other->is, command,
+      folder.path, steps, now.recipe.schedule.name, other->step + 1, was_text, now.total_steps, is_text, command,
       shell_quoted(folder.path));
 }
 
@@ -166,6 +169,12 @@ void adopt_recipe(Disk& disk, const RunFolder& folder, const PreparedRun& prepar
 }
 
 }  // namespace
+
+void take_recipe(Disk& disk, const RunFolder& folder, const PreparedRun& prepared,
+                 const std::function<void(const std::string&)>& note) {
+  const std::string now = resolved_toml(prepared.recipe);
+  adopt_recipe(disk, folder, prepared, differences(recipe_in(disk, folder), parse_toml(now, "")), note);
+}
 
 std::shared_ptr<const InitialWeights> initial_weights(Disk& disk, const TrainSettings& s, PreparedRun& prepared,
                                                       Problems& problems) {

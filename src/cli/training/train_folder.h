@@ -35,4 +35,8 @@ bool resume_training(Training& training, Disk& disk, const RunFolder& folder, co
                      const PreparedRun& prepared, const TrainingJob& job, bool first,
                      const std::function<void(const std::string&)>& note);
 
+// The folder's recipe is this one from here on: a run that goes on was asked for another system.
+void take_recipe(Disk& disk, const RunFolder& folder, const PreparedRun& prepared,
+                 const std::function<void(const std::string&)>& note);
+
 }  // namespace echelon::cli

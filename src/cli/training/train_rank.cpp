@@ -9,9 +9,13 @@
 #include "cli/runs/run_samples.h"
 #include "cli/training/log_listener.h"
 #include "cli/training/predicted_plan.h"
+#include "cli/training/ring_listener.h"
 #include "cli/training/run_reporter.h"
+#include "cli/training/step_sampler.h"
 #include "cli/training/trace_listener.h"
 #include "cli/training/train_folder.h"
+#include "run/diagnosis.h"
+#include "run/initial_weights.h"
 #include "run/interrupted.h"
 #include "run/job.h"
 #include "run/memory_limit.h"
@@ -22,6 +26,7 @@
 #include "world/os/signals.h"
 #include "world/sim/disk_with_room_of.h"
 #include "world/wrappers/metered.h"
+#include "world/wrappers/recorder.h"
 
 namespace echelon::cli {
 
@@ -35,19 +40,28 @@ std::string TrainSettings::command() const {
   if (!run.empty()) text += " --run " + shell_quoted(run);
   if (resume != Resume::no) text += resume == Resume::yes ? " --resume" : " --resume=auto";
   if (restart) text += " --restart";
+  if (!replay.empty()) text += " --replay " + shell_quoted(replay);
+  if (keep != Keep::usual)
+    text += keep == Keep::buddy ? " --keep buddy" : keep == Keep::replay ? " --keep replay" : " --keep checkpoint";
+  if (max_restarts >= 0) text += fmt::format(" --max-restarts {}", max_restarts);
+  if (!stages.empty()) text += " --stages " + shell_quoted(stages);
+  if (check_replicas > 0) text += fmt::format(" --check-replicas {}", check_replicas);
   if (elastic != Elastic::no) text += elastic == Elastic::shrink ? " --elastic=shrink" : " --elastic";
   return text;
 }
 
 namespace {
 
-RunSummary run_logged(Training& training, const std::atomic<bool>& stop, LogListener& log, RunCluster& cluster) {
+RunSummary run_logged(Training& training, const std::atomic<bool>& stop, LogListener& log, RunCluster& cluster,
+                      EventRing& ring) {
   try {
     const RunSummary summary = training.run(stop);
     log.write("end", fmt::format("stopped by {} after step {}", summary.stopped_by, summary.steps));
+    ring.end(summary.stopped_by);
     return summary;
   } catch (const std::exception& problem) {
     log.write("error", problem.what());
+    ring.end(problem.what());
     cluster.add_failure(problem);
     throw;
   }
@@ -67,6 +81,22 @@ TrainFolder agree_on_folder(Team& team, Disk& disk, const TrainSettings& s, cons
   return opened;
 }
 
+// The weights of the kept state, which rank 0 has, for a training that begins with them.
+std::shared_ptr<const InitialWeights> kept_weights(Team& team, const TrainSettings& s, const models::Model& model) {
+  std::vector<float> weights(floats_of(model));
+  if (team.world().rank() == 0) s.kept->read_end(std::as_writable_bytes(std::span(weights)));
+  team.broadcast(std::as_writable_bytes(std::span(weights)));
+  return initial_weights_of(model, weights);
+}
+
+// A world that counts by itself goes on when its ring is gone.
+struct RecordingEnds {
+  explicit RecordingEnds(World& w) : world(w) {}
+  ~RecordingEnds() { record_events(world, nullptr); }
+  RecordingEnds(const RecordingEnds&) = delete;
+  World& world;
+};
+
 }  // namespace
 
 void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepared, TrainingJob job) {
@@ -78,20 +108,26 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   const auto real_clock = make_real_clock();  // files and people live in real time, also if the ranks do not
   check_system(job, world.size(), world.shared_memory() != nullptr, s.recipe);
   Problems problems;
-  job.plan = check_run_plan(prepared, job.plan, world.size(), s.world.cores, problems);
+  job.plan = check_run_plan(prepared, job.plan, world.size(), cores_asked(s.world), problems);
   if (problems.empty() && !s.memory.empty() && known_workers(s.world) == 0)
     check_memory_limit(prepared, job.plan, world.size(), read_memory_size(s.memory, "--memory"), problems);
   problems.throw_if_any(s.recipe);
   Cores cores(job.plan.splits_model() ? 1 : cores_each(s.world, world));
   const bool composed = job.composition && world.size() > 1;
+  std::optional<EventRing> ring;  // outlives everything that records in it
+  const RecordingEnds end_of_recording(world);
   const auto meter = world.size() > 1 && !world.sent() ? make_metered(world) : nullptr;  // unless it counts already
-  Team team(meter ? *meter : world, cores, composed || job.plan.splits_model());
+  const bool checks = s.check_replicas > 0 && world.size() > 1;
+  Team team(meter ? *meter : world, cores, composed || checks || job.plan.splits_model());
   if (s.trace) team.keep_waits();
   const bool first = world.rank() == 0;
-  team.timeout = s.world.stopped_after;
+  // A launcher that keeps the state ends a worker that stands still, so that it is replaced: sooner than the others
+  // give up.
+  const double limit = s.world.stopped_after + (s.kept ? 30 : 0);
+  team.timeout = limit;
   if (world.size() > 1) {
     WaitOptions waits = team.group().wait_policy().options();
-    waits.limit = s.world.stopped_after;
+    waits.limit = limit;
     team.group().wait_policy().set_options(std::move(waits));
   }
 
@@ -113,17 +149,21 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
 
   std::unique_ptr<Disk> planned;  // checkpoints meet the full disks of a simulation's plan
   if (world.place().world == "sim") planned = make_disk_with_room_of(world.disk(), *disk);
+  job.flips = s.flips;
+  if (s.goes_on && s.weights_only) job.initial = kept_weights(team, s, *job.model);
   Training training(job, planned ? *planned : *disk, clock, team, folder.checkpoints(),
                     static_cast<int>(prepared.recipe.train.keep));
   training.add(log);
   if (first) training.add(reporter->progress());
   if (first && s.listener) training.add(*s.listener);
   if (s.kept) {
-    if (first) s.kept->set_folder(folder.path);
-    training.keep_in(*s.kept);
+    if (world.rank() == s.keeping.first) s.kept->set_folder(folder.path);
+    training.keep_in(*s.kept, s.keeping, s.keep);
+    if (checks) training.check_replicas({.every = s.check_replicas, .flips = s.flips, .doubt = s.doubt});
   }
+  if (first && s.goes_on) take_recipe(*disk, folder, prepared, note);
   if (s.goes_on)
-    training.resume_kept();
+    s.weights_only ? training.resume_kept_position() : training.resume_kept();
   else if (opened.resumes && !resume_training(training, *disk, folder, s, prepared, job, first, note))
     note("no usable checkpoint in " + folder.checkpoints() + ": starting from the first step");
   if (first && opened.resumes) try {
@@ -133,8 +173,16 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
     }
   if (first) keep_samples(*disk, folder, prepared.plain);
   log.begin();
+  ring.emplace(world.place().world == "sim" ? "" : ring_path(folder.path, world.rank()), world.rank(), world.size());
+  record_events(team.world(), &*ring);
+  RingListener recorder(*ring, training.engine());
+  training.add(recorder);
   std::optional<TraceListener> trace;
   if (s.trace) training.add(trace.emplace(team, training.engine()));
+  const bool at_its_own_pace = composed || job.plan.has_own_result();  // then steps are nothing that could be timed
+  std::optional<StepSampler> sampler;
+  if (!at_its_own_pace)
+    training.add(sampler.emplace(team, training.engine(), !s.trace && world.place().world != "sim"));
   std::optional<ControlReader> control;
   if (first) control.emplace(*disk, *real_clock, folder);
   if (first && s.generation > 1) {
@@ -144,15 +192,26 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
         Json{{"action", "generation"}, {"generation", s.generation}, {"workers", world.size()}, {"because", s.change}});
   }
   training.follow(control ? &*control : nullptr);
+  training.replay(s.replayed);
   const Json plan = first && job.plan.splits_model() ? predicted_plan(prepared, job.plan) : Json();
   RunCluster cluster(team, *disk, *real_clock, folder, plan, note);
   training.add(cluster);
+  if (const std::string& where = world.place().world;
+      !at_its_own_pace && world.size() > 1 && (where == "mpi" || where == "tcp")) {
+    const LinkCosts links = link_costs(team.group());
+    if (first)
+      reporter->expect(
+          predict_on_network(prepared, job.plan, s.world, cluster.hosts(), links, world.shared_memory() != nullptr));
+  }
   if (first) reporter->begin(training, job, world, cores);
-  const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log, cluster);
+  const RunSummary summary = run_logged(training, signals ? signals->flag() : never, log, cluster, *ring);
   if (summary.stopped_by == "resize") return first ? reporter->hand_over() : void();
   if (trace) trace->write(*disk, folder.trace(), note);
+  SampledSteps sampled;
+  if (sampler) sampled = {sampler->step_seconds(), sampler->gather_operations()};
   if (!was_interrupted(summary.stopped_by)) cluster.finish();
-  if (first) reporter->end(training, summary, world, cores, !composed, plan, signals ? signals->name() : "");
+  if (first) keep_host_pairs(cluster.host_pairs());
+  if (first) reporter->end(training, summary, world, cores, !composed, plan, sampled, signals ? signals->name() : "");
 }
 
 }  // namespace echelon::cli

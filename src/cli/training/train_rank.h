@@ -2,10 +2,12 @@
 // What one rank of `echelon train` does, from the first look at its world to the summary that rank 0 prints.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/training/world_flags.h"
 #include "data/open.h"
 #include "recipe/prepare.h"
@@ -13,6 +15,8 @@
 #include "world/world.h"
 
 namespace echelon::cli {
+
+struct PredictedRun;
 
 enum class Elastic { no, replace, shrink };  // what --elastic does about a lost worker (cli/training/elastic.h)
 enum class Resume { no, yes, automatic };    // automatic: go on if there is a run, else start
@@ -28,6 +32,13 @@ struct TrainSettings {
   Resume resume = Resume::no;
   bool restart = false, json = false, trace = false;
   Elastic elastic = Elastic::no;
+  std::string replay = {};                 // the journal whose changes are made again; empty: none
+  std::vector<JournalLine> replayed = {};  // its lines, or what `stages` says
+  std::string stages = {};                 // what changes when (cli/training/stages.h); empty: nothing
+  Keep keep = Keep::usual;                 // what of the state is kept, of an elastic run
+  int max_restarts = -1;                   // generations after lost workers, of an elastic run; -1: any number
+  std::int64_t check_replicas = 0;         // steps between two comparisons of the ranks' weights; 0: none
+  std::vector<BitFlip> flips = {};         // experiments
   bool find_lr = false;
   std::string svg;  // of find_lr; empty: after the recipe
 
@@ -40,9 +51,14 @@ struct TrainSettings {
 
   // Of an elastic run, for the ranks of one generation.
   KeptState* kept = nullptr;  // null: the run is not elastic
-  int generation = 1;
-  bool goes_on = false;     // from the kept state
-  std::string change = {};  // why this generation follows another one
+  KeepingRanks keeping = {};  // those that share `kept`
+  std::int64_t generation = 1;
+  bool goes_on = false;       // from the kept state of rank 0's node
+  bool weights_only = false;  // of which only the weights fit: of another system, or another number of its workers
+  std::string change = {};    // why this generation follows another one
+  std::string doubt = {};     // what the ranks of the last one did not agree on (run/replica_check.h)
+
+  std::shared_ptr<const PredictedRun> predicted = {};  // cli/foresight/run_prediction.h; null: nothing is expected
 
   std::string command() const;  // that does the same
 };

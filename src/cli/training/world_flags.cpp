@@ -18,24 +18,14 @@ namespace echelon::cli {
 
 namespace {
 
+int ranks_here(const WorldFlags& flags) { return flags.workers * flags.ranks_each; }
+
 int read_count(std::string_view text, const std::string& all) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > 100000)
     bad_input("--nnodes is a number of machines or MIN:MAX, not '{}'", all);
   return value;
-}
-
-TcpOptions tcp_options(const WorldFlags& flags) {
-  TcpOptions o = flags.tcp;
-  const std::size_t colon = flags.nodes.find(':');
-  o.min_nodes = read_count(std::string_view(flags.nodes).substr(0, colon), flags.nodes);
-  o.max_nodes = colon == std::string::npos ? o.min_nodes
-                                           : read_count(std::string_view(flags.nodes).substr(colon + 1), flags.nodes);
-  if (o.max_nodes < o.min_nodes) bad_input("--nnodes {}: the most is less than the least", flags.nodes);
-  o.per_node = flags.workers;
-  o.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
-  return o;
 }
 
 std::string choose(const WorldFlags& flags, const RankEnvironment& place) {
@@ -53,12 +43,14 @@ std::string choose(const WorldFlags& flags, const RankEnvironment& place) {
   if (network && !flags.world.empty() && flags.world != "tcp")
     bad_input("--nnodes, --node-rank, --rdzv-endpoint, --bind, --tls and --insecure are for --world tcp, not {}",
               flags.world);
+  if (network && flags.standalone)
+    bad_input("--standalone is for this machine alone: leave it out, or the flags of several machines");
   if (flags.tcp.tls && flags.tcp.insecure) bad_input("--tls and --insecure contradict each other: leave one out");
   if (!flags.cluster.empty() && flags.world != "sim")
     bad_input("--cluster describes a simulated cluster: say --world sim, or leave it out");
   if (!flags.world.empty()) return flags.world;
   if (network) return "tcp";
-  return flags.workers > 1 ? "processes" : "alone";
+  return ranks_here(flags) > 1 ? "processes" : "alone";
 }
 
 ClusterFile sim_cluster(const WorldFlags& flags) {
@@ -95,16 +87,33 @@ void check_stragglers(const WorldFlags& flags, int ranks) {
 
 }  // namespace
 
+TcpOptions tcp_options(const WorldFlags& flags) {
+  TcpOptions o = flags.tcp;
+  const std::size_t colon = flags.nodes.find(':');
+  o.min_nodes = read_count(std::string_view(flags.nodes).substr(0, colon), flags.nodes);
+  o.max_nodes = colon == std::string::npos ? o.min_nodes
+                                           : read_count(std::string_view(flags.nodes).substr(colon + 1), flags.nodes);
+  if (o.max_nodes < o.min_nodes) bad_input("--nnodes {}: the most is less than the least", flags.nodes);
+  if (flags.backend != "launcher" && flags.backend != "etcd")
+    bad_input("--rdzv-backend is launcher (the first machine holds it) or etcd, not '{}'", flags.backend);
+  o.etcd = flags.backend == "etcd";
+  o.per_node = ranks_here(flags);
+  o.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  return o;
+}
+
 std::string WorldFlags::command() const {
   std::string text;
   if (workers > 1) text += fmt::format(" --workers {}", workers);
   if (!world.empty()) text += " --world " + world;
   if (nodes != "1") text += fmt::format(" --nnodes {} --rdzv-endpoint {}", nodes, tcp.endpoint);
+  if (backend != "launcher") text += " --rdzv-backend " + backend;
   if (!cluster.empty()) text += " --cluster " + cluster;
   if (cores > 0 && !cores_chosen) text += fmt::format(" --cores {}", cores);
   if (tcp.silence_seconds != TcpOptions().silence_seconds) text += fmt::format(" --lost-after {}", tcp.silence_seconds);
   if (stopped_after != WorldFlags().stopped_after) text += fmt::format(" --stopped-after {}", stopped_after);
   if (!link_text.empty()) text += " --link " + link_text;
+  if (!byzantine_text.empty()) text += " --byzantine " + byzantine_text;
   for (const std::string& straggler : straggler_texts) text += " --straggler " + straggler;
   return text;
 }
@@ -121,8 +130,17 @@ std::vector<std::string> given_words(const std::vector<Flag>& flags) {
   return words;
 }
 
+void make_cores_ranks(WorldFlags& flags) {
+  const RankEnvironment place = read_rank_environment();
+  const std::string world = choose(flags, place);
+  const bool starts = world != "mpi" && world != "sim" && !(world == "tcp" && place.known() && place.size > 1);
+  if (starts && flags.cores > 1) flags.ranks_each = flags.cores;
+}
+
+int cores_asked(const WorldFlags& flags) { return flags.ranks_each > 1 ? 1 : flags.cores; }
+
 int cores_each(const WorldFlags& flags, const World& world) {
-  if (flags.cores > 0) return flags.cores;
+  if (cores_asked(flags) > 0) return cores_asked(flags);
   if (!world.place().threads) return 1;
   const std::vector<int>& host = world.place().host;
   const auto here = std::ranges::count(host, host[static_cast<std::size_t>(world.rank())]);
@@ -131,7 +149,10 @@ int cores_each(const WorldFlags& flags, const World& world) {
 
 std::string in_words(const WorldFlags& flags, const World& world) {
   const int each = cores_each(flags, world);
-  const std::string on = fmt::format("{} core{}", each, each == 1 ? "" : "s");
+  const int there = available_cores();
+  const std::string on = fmt::format(
+      "{} core{}{}", each, each == 1 ? "" : "s",
+      each > there && flags.world != "sim" ? fmt::format(" (more than the {} of this machine: no faster)", there) : "");
   if (world.size() == 1) return on;
   return fmt::format("{} workers ({}) with {} each", world.size(), world.place().world, on);
 }
@@ -177,8 +198,32 @@ std::vector<Flag> add_world_flags(Verb verb, WorldFlags& f) {
       .group(group);
   const char* network = "Several machines (docs/cluster.md, docs/security.md)";
   verb.add_option("--nnodes", f.nodes, "Machines: N, or MIN:MAX").show_default().group(network);
+  verb.add_flag("--standalone", f.standalone, "This machine alone, as without any of these flags").group(network);
+  verb.add_text(
+          "--master-addr",
+          [&f](const std::string& text) { f.tcp.endpoint = text + f.tcp.endpoint.substr(f.tcp.endpoint.rfind(':')); },
+          "The host of --rdzv-endpoint")
+      .group(network);
+  verb.add_text(
+          "--master-port",
+          [&f](const std::string& text) {
+            f.tcp.endpoint = f.tcp.endpoint.substr(0, f.tcp.endpoint.rfind(':')) + ":" + text;
+          },
+          "The port of --rdzv-endpoint")
+      .group(network);
   verb.add_option("--rdzv-endpoint", f.tcp.endpoint, "Where they meet: the first machine's HOST:PORT")
       .show_default()
+      .group(network);
+  verb.add_option("--rdzv-backend", f.backend,
+                  "Where machines that come and go (--nnodes MIN:MAX) agree: launcher, at the endpoint, or etcd (its "
+                  "members' HOST:PORT,...)")
+      .show_default()
+      .one_of({"launcher", "etcd"})
+      .group(network);
+  verb.add_flag(
+          "--transient", f.tcp.transient,
+          "With --nnodes MIN:MAX: this machine may be taken away (a spot machine), so reliable ones get the first "
+          "ranks, which hold the servers")
       .group(network);
   verb.add_option("--rdzv-id", f.tcp.job_id, "The job's name").show_default().group(network);
   verb.add_option("--node-rank", f.tcp.node_rank, "This machine's number; 0 listens at the endpoint (default: any)")
@@ -196,23 +241,34 @@ std::vector<Flag> add_world_flags(Verb verb, WorldFlags& f) {
   return {all.begin() + before, all.end()};
 }
 
-Flag add_straggler_flag(Verb verb, WorldFlags& f) {
-  return verb
-      .add_texts(
-          "--straggler",
-          [&f](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) f.stragglers.push_back(read_straggler(text));
-            f.straggler_texts = texts;
-          },
-          "An experiment: a slow worker, rank=2,factor=4; or now and then any, rank=any,factor=4,chance=0.1. May be "
-          "said again")
-      .one_each_time()
-      .group("Workers");
+std::vector<Flag> add_trouble_flags(Verb verb, WorldFlags& f) {
+  const Flag straggler = verb.add_texts(
+                                 "--straggler",
+                                 [&f](const std::vector<std::string>& texts) {
+                                   for (const std::string& text : texts) f.stragglers.push_back(read_straggler(text));
+                                   f.straggler_texts = texts;
+                                 },
+                                 "An experiment: a slow worker, rank=2,factor=4; or now and then any, "
+                                 "rank=any,factor=4,chance=0.1. May be "
+                                 "said again")
+                             .one_each_time()
+                             .group("Workers");
+  const Flag byzantine =
+      verb.add_texts(
+              "--byzantine",
+              [&f](const std::vector<std::string>& texts) {
+                f.byzantine_text = texts.front();
+                f.byzantine = read_byzantine(texts.front());
+              },
+              "An experiment: the last workers lie about their gradients, 2:sign_flip (random, scaled, sign_flip, "
+              "label_flip, little_is_enough, colluding), with a strength 2:scaled:50")
+          .group("Workers");
+  return {straggler, byzantine};
 }
 
 ExpectedWorld expected_world(const WorldFlags& flags) {
   const std::string world = choose(flags, read_rank_environment());
-  ExpectedWorld e{.workers = flags.workers, .shares_memory = world != "sim" && flags.link_text.empty()};
+  ExpectedWorld e{.workers = ranks_here(flags), .shares_memory = world != "sim" && flags.link_text.empty()};
   e.simulated = world == "sim";
   if (e.simulated) e.workers = sim_cluster(flags).cluster.ranks();
   if (world == "tcp") {
@@ -246,9 +302,9 @@ void run_on_world(const WorldFlags& flags, const LaunchOptions& options, const P
     const auto alone = make_world_alone(options.seed);
     program(*alone);
   } else if (world == "threads") {
-    run_in_threads(flags.workers, options, program);
+    run_in_threads(ranks_here(flags), options, program);
   } else if (world == "processes") {
-    run_in_processes(flags.workers, options, program);
+    run_in_processes(ranks_here(flags), options, program);
   } else if (world == "sim") {
     if (flags.cores > 1)
       bad_input("a simulated worker has one core, as fast as the cluster file says: leave out --cores");
