@@ -55,23 +55,24 @@ class Way {
     data::LoaderOptions options{.seed = 1, .batches = {{0, batch}}, .prefetch = 0};
     engine_->adapt(options);
     loader_ = std::make_unique<data::Loader>(data, options);
-    engine_->watch(
-        {.now = [&team] { return team.world().now(); },
-         .on_node =
-             [this](int, const Node& node, double begin, double end) {
-               const auto name = node.op->name();
-               if (name != "send" && name != "receive") computed_ += end - begin;
-             },
-         .on_span =
-             [this](std::string_view what, double begin, double end) {
-               if (what == "update") now_.update += end - begin;
-             },
-         .on_task =
-             [this](std::string_view pass, int, int, double, double) {
-               double& sum = pass == "forward" ? now_.forward : pass == "backward" ? now_.backward : now_.weights;
-               sum += computed_ / micro_batches;
-               computed_ = 0;
-             }});
+    engine_->watch({.now = [&team] { return team.world().now(); },
+                    .on_node =
+                        [this](int, const Node& node, double begin, double end) {
+                          const auto name = node.op->name();
+                          if (name != "send" && name != "receive") computed_ += end - begin;
+                        },
+                    .on_span =
+                        [this](const Span& span) {
+                          if (span.name == std::string_view("update")) now_.update += span.end - span.begin;
+                        },
+                    .on_task =
+                        [this](const StageTask& task, double, double) {
+                          double& sum = task.pass == Pass::forward    ? now_.forward
+                                        : task.pass == Pass::backward ? now_.backward
+                                                                      : now_.weights;
+                          sum += computed_ / micro_batches;
+                          computed_ = 0;
+                        }});
   }
 
   void step(std::int64_t number) {
