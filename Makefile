@@ -64,7 +64,7 @@ SECONDS_EACH ?= 30
 fuzz: setup                                ## libFuzzer on every reader of foreign bytes, SECONDS_EACH=30 seconds each
 	@tools/setup fuzz
 	@test -f build-fuzz/build.ninja || cmake --preset fuzz
-	@cmake --build --preset fuzz -j $(JOBS)
+	@cmake --build --preset fuzz -j $(JOBS) --target fuzzers
 	@tools/fuzz build-fuzz $(SECONDS_EACH)
 
 attack: all                                ## hostile files, run folders, connections, signals; a table of what held (ATTACK=--only ...)
@@ -82,7 +82,8 @@ deb: setup $(BUILD)/build.ninja            ## a Debian package: build/echelon_VE
 	@cmake --build --preset release -j $(JOBS) --target installed
 	@cd $(BUILD) && cpack -G DEB
 
-image:                                     ## an OCI image (Containerfile), with buildah, podman or docker
+image: deb                                 ## an OCI image of that package, as one file: build/echelon.oci.tar
+	@tools/setup image
 	@tools/make_image
 
 clean:                                     ## remove what was built

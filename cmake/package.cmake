@@ -28,7 +28,7 @@ if(TARGET echelon)
   add_dependencies(installed echelon)
   install(TARGETS echelon RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
   # Where the program looks (data/open.cpp, usual_places), and recipes to start from.
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/share/digits ${CMAKE_SOURCE_DIR}/share/examples ${CMAKE_SOURCE_DIR}/recipes
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/share/digits ${CMAKE_SOURCE_DIR}/share/clubs ${CMAKE_SOURCE_DIR}/share/examples ${CMAKE_SOURCE_DIR}/recipes
           DESTINATION ${CMAKE_INSTALL_DATADIR}/echelon COMPONENT program)
   # What the program says about itself: manual pages, and completion for three shells where they look for it.
   set(said ${CMAKE_BINARY_DIR}/said)

@@ -21,4 +21,5 @@ __all__ = ["BadInput", "Callback", "Dataset", "Error", "Failure", "Run", "StopTr
 
 BadInput.__doc__ = "Something that you can cure, found before anything was changed. `problems` has each of them."
 BadInput.problems = property(lambda self: [line.strip() for line in str(self).splitlines() if line.strip()])
+Error.__doc__ = "What Echelon raises beside BadInput: of a run that could not go on."
 Failure.__doc__ = "What went wrong while it ran: a full disk, a lost worker."

@@ -26,6 +26,7 @@ class Run:
 
     @property
     def name(self) -> str:
+        """The folder's own name."""
         return self.path.name
 
     @property
@@ -66,6 +67,7 @@ class Run:
 
     @property
     def class_names(self) -> List[str]:
+        """The names of the classes, in the order of the columns of `predict`."""
         return self.loaded.class_names
 
     @property
@@ -79,11 +81,26 @@ class Run:
         `x` is an array or a tensor of samples as they were trained on: uint8 stays uint8, and the transforms of the
         recipe (normalise, ...) are applied here too. Nothing is copied before they are.
         """
-        return self.loaded.predict(_array(x, "x"), cores)
+        array = _array(x, "x")
+        if array.size == 0:
+            raise _core.BadInput(f"x: an array of shape {array.shape} is empty: there is nothing to predict")
+        _expect_finite(array)
+        return self.loaded.predict(array, cores)
+
+
+def _expect_finite(array: np.ndarray) -> None:
+    if array.dtype.kind != "f" or np.isfinite(array.sum(dtype=np.float64)):
+        return
+    rows = array.reshape(len(array), -1) if array.ndim > 1 else array.reshape(-1, 1)
+    wrong = np.argwhere(~np.isfinite(rows))
+    if len(wrong):
+        row, column = wrong[0]
+        raise _core.BadInput(f"x: row {row}, column {column} (from 0) is {rows[row, column]}, which is not finite")
 
 
 def load(run: "str | os.PathLike[str]", checkpoint: str = "best", ema: bool = False) -> Run:
-    """A run by its folder, or by its name in runs/. `checkpoint`: "best", "last" or a step. BadInput if there is none."""
+    """A run by its folder, by its name in runs/, or as it was registered ("digits@2", "digits@production").
+    `checkpoint`: "best", "last" or a step. BadInput if there is none."""
     loaded = _core.Loaded(str(run), checkpoint, ema)
     found = Run(loaded.path, checkpoint, ema)
     found._loaded = loaded

@@ -15,6 +15,7 @@ from .progress import make_progress
 from .run import Run
 
 Recipe = Union[str, "os.PathLike[str]", Mapping[str, Any]]
+_WORLDS = ("threads", "processes", "tcp", "mpi", "sim")  # as `echelon train --world` has them
 Metric = Callable[[np.ndarray, np.ndarray], float]
 
 
@@ -88,11 +89,40 @@ def _with_networks(recipe: Mapping[str, Any]) -> Dict[str, Any]:
     return out
 
 
+def _expect_whole(value: Any, name: str, least: int, most: int) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        raise _core.BadInput(f"{name}: takes a whole number from {least} to {most}, not {value!r}")
+
+
+def _expect_functions(callbacks: Sequence[Any], metrics: Mapping[str, Metric]) -> None:
+    for callback in callbacks:
+        if not (callable(callback) or isinstance(callback, Callback) or hasattr(callback, "on_evaluation")):
+            raise TypeError(f"callbacks: {callback!r} is neither a Callback nor a function")
+    for name, metric in metrics.items():
+        if not callable(metric):
+            raise TypeError(f"metrics: {name!r} is no function of (predictions, targets) but {metric!r}")
+
+
+def _named(name: str, metric: Metric) -> Metric:
+    """The metric, with a complaint that names it where what it returns is no number."""
+    def value(predictions: np.ndarray, targets: np.ndarray) -> float:
+        result = metric(predictions, targets)
+        try:
+            return float(result)
+        except (TypeError, ValueError):
+            raise TypeError(f"the metric {name!r} returned {result!r}, which is no number") from None
+    return value
+
+
 def _settings(recipe: Recipe, *, data: Any, validation: Any, test: Any, classes: int, set: Optional[Mapping[str, Any]],
-              system: str, plan: str, workers: int, world: str, cores: int, run: Any, root: Any, resume: Any,
+              system: str, plan: str, workers: int, world: str, cores: Optional[int], run: Any, root: Any, resume: Any,
               name: str) -> Dict[str, Any]:
-    if workers < 1:
-        raise ValueError("workers must be at least 1")
+    _expect_whole(workers, "workers", 1, 100000)
+    if cores is not None:
+        _expect_whole(cores, "cores", 1, 1024)
+    if world and world not in _WORLDS:
+        raise _core.BadInput(f"world: takes one of {', '.join(_WORLDS)}, not {world!r}")
     parts = {}
     if data is not None:
         parts["train"] = dataset(data, classes=classes)
@@ -111,13 +141,13 @@ def _settings(recipe: Recipe, *, data: Any, validation: Any, test: Any, classes:
         if not {"validation", "test"} & given.keys() and "evaluate" not in made["train"]:
             made["train"] = {**made["train"], "evaluate": False}  # there is nothing to evaluate on
     return {"recipe": made, "name": name, "overrides": _overrides(set), "system": system, "plan": plan,
-            "workers": workers, "world": world, "cores": cores, "run": os.fspath(run) if run else "",
+            "workers": int(workers), "world": world, "cores": int(cores or 0), "run": os.fspath(run) if run else "",
             "root": os.fspath(root), "resume": resume, "parts": parts}
 
 
 def train(recipe: Recipe, data: Any = None, *, validation: Any = None, test: Any = None, classes: int = 0,
           set: Optional[Mapping[str, Any]] = None, system: str = "", plan: str = "", workers: int = 1, world: str = "",
-          cores: int = 0, run: Any = None, root: "str | os.PathLike[str]" = "runs", resume: Any = False,
+          cores: Optional[int] = None, run: Any = None, root: "str | os.PathLike[str]" = "runs", resume: Any = False,
           callbacks: Sequence[Any] = (), metrics: Optional[Mapping[str, Metric]] = None,
           progress: Optional[bool] = None, name: str = "python") -> Run:
     """Trains a network and returns its run.
@@ -132,6 +162,7 @@ def train(recipe: Recipe, data: Any = None, *, validation: Any = None, test: Any
     system, plan       how several workers train together, and how the model is split (`echelon systems`, docs/plans.md)
     workers     more than 1: processes that this one starts; world="threads", "tcp" or "sim" for others. The weights do
                 not depend on it, unless `system` is another than bsp
+    cores       of each worker, from 1; by default all, shared out
     run, root   the run's folder, or the folder in which a new one is made
     resume      True: go on from the last checkpoint of `run`; "auto": start if there is none
     callbacks   Callback objects, or functions that are given each step's event
@@ -141,17 +172,19 @@ def train(recipe: Recipe, data: Any = None, *, validation: Any = None, test: Any
     Raises BadInput, before anything is changed, with everything that is wrong with the recipe. Ctrl-C saves the run and
     raises KeyboardInterrupt; `resume=True` goes on from there. Other Python threads run while it trains.
     """
+    _expect_functions(callbacks, metrics or {})
     settings = _settings(recipe, data=data, validation=validation, test=test, classes=classes, set=set, system=system,
                          plan=plan, workers=workers, world=world, cores=cores, run=run, root=root, resume=resume,
                          name=name)
+    own = {key: _named(key, metric) for key, metric in (metrics or {}).items()}
     listening = [c if isinstance(c, Callback) or hasattr(c, "on_evaluation") else _Step(c) for c in callbacks]
     listener = _Listener(listening, make_progress(progress))
     every_step = any(type(c).on_step is not Callback.on_step or isinstance(c, _Step) for c in listening)
     try:
         if workers > 1 and world in ("", "processes", "tcp"):
-            _train_in_processes(settings, listener, every_step, dict(metrics or {}))
+            _train_in_processes(settings, listener, every_step, own)
         else:
-            _core.train(settings, listener, every_step, dict(metrics or {}))
+            _core.train(settings, listener, every_step, own)
     finally:
         if listener.progress:
             listener.progress.finish()
@@ -227,7 +260,7 @@ def check(recipe: Recipe, data: Any = None, *, validation: Any = None, test: Any
     """What would be trained, without training: {"recipe": TOML with every default, "model": layers, weights, memory}.
     Raises BadInput with everything that is wrong."""
     toml, model = _core.check(_settings(recipe, data=data, validation=validation, test=test, classes=classes, set=set,
-                                        system=system, plan=plan, workers=workers, world=world, cores=0, run=None,
+                                        system=system, plan=plan, workers=workers, world=world, cores=None, run=None,
                                         root="runs", resume=False, name="python"))
     return {"recipe": toml, "model": model}
 

@@ -41,6 +41,18 @@ def processes(group):
     return sorted(found)
 
 
+def children(pid):
+    """What a process has started and has not ended, by id. Much quicker than `processes`."""
+    found = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found += map(int, file.read().split())
+    except OSError:  # it, or one of its threads, has ended
+        pass
+    return sorted(found)
+
+
 def descriptors(pid):
     """What each descriptor of a process is; empty if it has gone."""
     found = []

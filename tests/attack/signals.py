@@ -203,20 +203,28 @@ class Signals:
             return
         for place in spots:
             flip_exponent(pids[victim], place)
-        before = set(saved())
+        weights, before = self._weights(folder, saved()[0]), set(saved())
         later = lambda: [name for name in saved() if name not in before]
         job.wait_until(lambda: len(later()) > 3, 15)
         if job.running():
             os.kill(job.pid, signal.SIGTERM)
         outcome = job.finish(15)
         command = outcome.command() + f"   # a bit of rank {victim}'s weights flipped"
-        # One save may have been under way already.
-        yield Verdict("flipped bit: no checkpoint that the ranks disagree on is kept", 11, len(later()) <= 1,
-                      f"rank {victim}: {len(later())} checkpoints were kept afterwards; {outcome.brief()}", command)
+        # With a rate of 0 the weights never change, so a checkpoint kept afterwards is good if its weights are those of before.
+        other = [name for name in later() if self._weights(folder, name) != weights]
+        yield Verdict("flipped bit: no checkpoint that the ranks disagree on is kept", 11, not other and len(later()) <= 3,
+                      f"rank {victim}: {len(later())} checkpoints were kept afterwards, {len(other)} of them with other weights; "
+                      f"{outcome.brief()}", command)
         line = outcome.last_line()
         blamed = re.findall(r"rank (\d+) (?:has|holds|differs)", line) or re.findall(r"rank (\d+):", line)
         yield Verdict("flipped bit: the rank is named, and no other", 11, outcome.code != 0 and set(blamed) == {str(victim)},
                       f"rank {victim}: {outcome.brief()}", command)
+
+    @staticmethod
+    def _weights(folder, name):
+        """The tensors of a checkpoint, without the header of the file."""
+        content = mutations.read(os.path.join(folder, name, "model.safetensors"))
+        return content[8 + int.from_bytes(content[:8], "little"):]
 
     def _simulation(self, dice):
         yield from simulation.planned_faults(self.program, self.folder, self.number)
