@@ -105,7 +105,8 @@ class Nodes(unittest.TestCase):
         self.wait_for_steps()
         generation = self.status(*backend)["generation"]
         os.kill(workers_of(first.pid)[-1], signal.SIGKILL)  # a worker alone
-        self.wait(lambda s: s["generation"] > generation and s["state"] == "training", "its worker is replaced", *backend)
+        # Both: on a busy machine the one whose worker was killed may be late, left out, and back a generation later.
+        self.wait(lambda s: s["generation"] > generation and [n["state"] for n in s["nodes"]] == ["training"] * 2, "its worker is replaced", *backend)
         third.send_signal(signal.SIGTERM)  # preemption: it leaves
         self.assertEqual(third.wait(), 0, "leaving is no failure")
         self.assertIn("has left the job", third.stderr.read())

@@ -1,7 +1,6 @@
 #include "parallel/step/trainer.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 #include "kernels/vector.h"
@@ -33,8 +32,8 @@ Trainer::Trainer(const ComputeSettings& settings, const std::function<Optim()>& 
     losses_ = std::make_unique<LossGather>(team, std::move(ranges));
     hooks().bucket_complete = [this](std::size_t bucket) {
       if (const BitFlip::Of how = spoils_.exchange(BitFlip::weights); how != BitFlip::weights) {
-        float& value = compute_.place_for_sum()[phases().front()->buckets[bucket].begin];
-        how == BitFlip::nan ? void(value = std::numeric_limits<float>::quiet_NaN()) : flip_a_bit(value);
+        const Bucket& part = phases().front()->buckets[bucket];
+        spoil(how, compute_.place_for_sum().subspan(part.begin, part.end - part.begin));
       }
       rank_sum_->complete(bucket);
     };
