@@ -9,7 +9,7 @@
 
 #include "foresight/outcomes.h"
 #include "foresight/predict.h"
-#include "plan/spec.h"
+#include "plan/legal.h"
 
 namespace echelon::foresight {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/glob.h"
-#include "plan/spec.h"
+#include "plan/legal.h"
 
 namespace echelon {
 

@@ -9,7 +9,7 @@
 #include "base/glob.h"
 #include "base/text.h"
 #include "graph/ops/slices.h"
-#include "plan/spec.h"
+#include "plan/legal.h"
 #include "plan/stages.h"
 
 namespace echelon {

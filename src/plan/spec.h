@@ -21,18 +21,16 @@
 //   recompute which activations are computed again for backward instead of being kept (plan/recompute.h)
 //   offload   a folder: the optimizer's state lies in files there
 //   offloads  what lies there: "state", or "all", with zero=3: parameters and sums of gradients too
-//   tasks     who runs which micro-batches: "fixed", the same in every step, or "free", whoever has none left takes
-//   over
-//             one of a rank that has (parallel/planned/micro_task_engine.h)
+//   tasks     who runs which micro-batches: "fixed", the same in every step, or "free": whoever has none left takes one
+//             of a rank that has (parallel/planned/micro_task_engine.h)
 //   neighbours  ranks next to each other: the "stages" of a replica, or "replicas" of the same stage
 //   evaluate  who evaluates: all ranks, each with a copy of the whole model, or the first alone, from a file
 //   [[layer]] layers that are split another number of ways, or pinned to a stage (plan/layer_rules.h)
 //   scheme    the order of work where layers are split by batch (plan/batch_split.h)
 //   mesh, layout  degrees in the words of Mesh-TensorFlow (plan/mesh.h)
 //
-// Plain data; thread-safe.
+// Plain data; thread-safe. Which plans work is in plan/legal.h.
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -108,31 +106,5 @@ PlanSpec with_cores_as_ranks(PlanSpec plan, int cores);
 
 // Reads all keys; problems (unknown keys, numbers out of range) are added to the reader's.
 PlanSpec read_plan(OptionReader& table);
-
-// What decides whether a plan can be carried out.
-struct PlanFacts {
-  int workers = 0;                                // 0: not known yet, so nothing is said that depends on them
-  int shards = 1;                                 // of a batch
-  int slices = 1;                                 // of the model's layers
-  std::vector<std::string> layers = {};           // of the network, in order
-  std::map<std::string, LayerSplit> splits = {};  // by layer: how its slices are cut
-  int phases = 1;                                 // of a training step
-  std::string system = {};                        // under which the workers train together; empty: exact training
-  int cores = 1;                                  // asked for on each worker
-  bool carries = false;                           // values go from step to step (streams of text)
-  std::string shared_weight = {};                 // that several layers read; empty: none
-};
-
-// Why the plan cannot be carried out, each with its cure; none if it can. `data` is filled in where it is the rest.
-std::vector<std::string> refusals(PlanSpec& plan, const PlanFacts& facts);
-
-// All plans that can be carried out, with `data` filled in; facts.workers is known.
-std::vector<PlanSpec> legal_plans(const PlanFacts& facts);
-
-// The legal plan that differs least; a plan of one replica alone if there is none.
-PlanSpec nearest_plan(const PlanSpec& plan, const PlanFacts& facts);
-
-// Adds every refusal to the problems, and with the last one the nearest plan that works.
-PlanSpec check_plan(PlanSpec plan, const PlanFacts& facts, Place place, Problems& problems);
 
 }  // namespace echelon

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "plan/spec.h"
+#include "plan/legal.h"
 #include "recipe/prepare.h"
 
 namespace echelon {

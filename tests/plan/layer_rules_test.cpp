@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "graph/program.h"
+#include "plan/legal.h"
 #include "plan/mesh.h"
-#include "plan/spec.h"
 #include "recipe/toml.h"
 #include "tests/parallel/small_networks.h"
 

@@ -1,4 +1,4 @@
-#include "plan/spec.h"
+#include "plan/legal.h"
 
 #include <gtest/gtest.h>
 

@@ -42,9 +42,9 @@ foresight::AdviceFacts facts_of(const RankSettings& s, const PreparedRun& prepar
 
 void write_best(const RankSettings& s, const foresight::RankedPlan& best) {
   const std::string about = fmt::format(
-      "Chosen by: echelon plan {} --workers {}{}\nPredicted: {} a step, {:.4g} samples/s, {} on a rank.\n",
-      s.flags.recipe, best.prediction.workers, s.flags.cluster.empty() ? "" : " --cluster " + s.flags.cluster,
-      human_duration(best.prediction.seconds), best.prediction.samples_per_second(),
+      "Chosen by: echelon plan {} --workers {}{}\nPredicted: {} a step, {} samples/s, {} on a rank.\n", s.flags.recipe,
+      best.prediction.workers, s.flags.cluster.empty() ? "" : " --cluster " + s.flags.cluster,
+      human_duration(best.prediction.seconds), human_count(best.prediction.samples_per_second()),
       human_bytes(static_cast<double>(best.prediction.most_bytes())));
   write_file_atomically(*make_real_disk(), s.output, foresight::plan_toml(best.prediction.plan, about));
 }
@@ -192,9 +192,9 @@ std::string ranking_text(const foresight::Ranking& ranking, std::size_t most) {
   for (std::size_t i = 0; i < std::min(most, ranking.plans.size()); ++i) {
     const foresight::RankedPlan& r = ranking.plans[i];
     const foresight::Prediction& p = r.prediction;
-    table.add({to_string(p.plan), human_duration(p.seconds), fmt::format("{:.4g}", p.samples_per_second()),
-               percent(r.efficiency), human_bytes(static_cast<double>(p.most_bytes())), human_bytes(p.sent()),
-               percent(p.compute / p.seconds), percent(p.exchange / p.seconds), percent(p.waiting() / p.seconds),
+    table.add({to_string(p.plan), human_duration(p.seconds), human_count(p.samples_per_second()), percent(r.efficiency),
+               human_bytes(static_cast<double>(p.most_bytes())), human_bytes(p.sent()), percent(p.compute / p.seconds),
+               percent(p.exchange / p.seconds), percent(p.waiting() / p.seconds),
                p.plan.has_own_result()      ? "own result"
                : !r.replayed                ? "estimate"
                : r.found_by == "exhaustive" ? ""

@@ -79,8 +79,7 @@ void sweep_workers(const SweepSettings& s, Foreseen& foreseen) {
   TextTable table({"workers", "plan", "step", "samples/s", "efficiency", "memory", "whole run", "core hours"});
   for (const foresight::SweepPoint& p : sweep.points)
     table.add({std::to_string(p.workers), to_string(p.best.prediction.plan), human_duration(p.best.prediction.seconds),
-               fmt::format("{:.4g}", p.best.prediction.samples_per_second()),
-               fmt::format("{:.0f} %", 100 * p.best.efficiency),
+               human_count(p.best.prediction.samples_per_second()), fmt::format("{:.0f} %", 100 * p.best.efficiency),
                human_bytes(static_cast<double>(p.best.prediction.most_bytes())), human_duration(3600 * p.hours),
                fmt::format("{:.3g}", p.core_hours)});
   fmt::print("{}\n", table.text());

@@ -5,7 +5,7 @@
 
 #include "foresight/layer_table.h"
 #include "foresight/search/search.h"
-#include "plan/spec.h"
+#include "plan/legal.h"
 
 namespace echelon::foresight {
 
