@@ -145,24 +145,24 @@ class ExchangeKind {
   };
   struct TrafficQuery {
     int workers = 1;
-    std::size_t floats = 0;                // of the whole model
-    std::vector<Range> buckets;            // in which a gradient becomes complete; empty: in one
-    std::function<double(Range)> encoded;  // bytes of a range by the codec; empty: no codec
+    std::size_t floats = 0;                     // of the whole model
+    std::vector<Range> buckets = {};            // in which a gradient becomes complete; empty: in one
+    std::function<double(Range)> encoded = {};  // bytes of a range by the codec; empty: no codec
     Codec::Traits codec = {};
-    std::function<Codec::Rounds(Range)> coded_rounds;  // of a range by the codec; empty: no codec
-    bool sizes_vary = true;                            // whether the codec's bytes depend on the numbers
-    bool most = false;                                 // the most that can be, where bytes depend on the numbers
-    bool codes_answers = false;                        // whether answers are encoded too
+    std::function<Codec::Rounds(Range)> coded_rounds = {};  // of a range by the codec; empty: no codec
+    bool sizes_vary = true;                                 // whether the codec's bytes depend on the numbers
+    bool most = false;                                      // the most that can be, where bytes depend on the numbers
+    bool codes_answers = false;                             // whether answers are encoded too
     const Sync* sync = nullptr;
-    Order order;
-    RuleTraits rule;
-    std::size_t batch = 1;              // samples of the global batch
-    std::vector<ThinProduct> products;  // of the model
-    std::vector<Rank> members = {};     // as in ExchangeParts
+    Order order = {};
+    RuleTraits rule = {};
+    std::size_t batch = 1;                   // samples of the global batch
+    std::vector<ThinProduct> products = {};  // of the model
+    std::vector<Rank> members = {};          // as in ExchangeParts
     When when = {};
     std::vector<std::size_t> tensors = {};  // where each begins among the floats
     Codec::Rounds rounds(Range r) const { return coded_rounds ? coded_rounds(r) : Codec::Rounds{}; }
-    std::function<double(Range)> usually;  // as `encoded`, usually
+    std::function<double(Range)> usually = {};  // as `encoded`, usually
     double usual_bytes(Range r) const { return usually ? usually(r) : bytes(r); }
     double bytes(Range r) const { return encoded ? encoded(r) : 4.0 * static_cast<double>(r.count()); }
     double answer_bytes(Range r) const { return codes_answers ? bytes(r) : 4.0 * static_cast<double>(r.count()); }

@@ -19,9 +19,9 @@ namespace echelon {
 
 struct PlanFile {
   std::string path, name;  // the name is the file's, without .toml
-  std::string title, paper, about, program;
-  std::string deviates;  // what the published one does and this one does not; empty: nothing
-  std::string example;   // "recipes/demo.toml --workers 2 --set model.slices=2"
+  std::string title = {}, paper = {}, about = {}, program = {};
+  std::string deviates = {};  // what the published one does and this one does not; empty: nothing
+  std::string example = {};   // "recipes/demo.toml --workers 2 --set model.slices=2"
   PlanSpec plan = {};
 };
 

@@ -22,9 +22,9 @@ struct RunSummary {
   double epochs = 0;
   double train_loss = 0;  // mean over the last epoch's steps so far
   double train_accuracy = -1;
-  std::optional<Evaluation> validation;  // the last one
+  std::optional<Evaluation> validation = {};  // the last one
   // On the test part. Of a run with a validation part: of the weights that were best on that. Else of the last ones.
-  std::optional<Evaluation> test;
+  std::optional<Evaluation> test = {};
   std::int64_t tested_step = 0;     // of those weights
   std::int64_t best_step = 0;       // of the best evaluation; 0: there was none
   double best = 0;                  // the monitored metric of it
@@ -35,7 +35,7 @@ struct RunSummary {
   double bytes = -1;                // sent as messages by all ranks in their steps; -1: not counted
   std::vector<Figure> system = {};  // what became of the exchanges (parallel/exchange.h)
   double peak_share = 0;
-  std::string weights_sha256;
+  std::string weights_sha256 = {};
   // "end", "target", "patience", "signal", "request"; "resize": others go on from the kept state
   std::string stopped_by;
   std::string not_saved = "";           // why the last checkpoint is missing; empty if it is there or none was wanted

@@ -58,7 +58,6 @@ BoardServer::BoardServer(BoardApi& api, const ServerSettings& settings) : api_(a
   limits.workers = requests_at_work;
   http_.reset(new Http{
       {limits, tls ? std::make_unique<http::ServerCertificate>(settings.certificate, settings.key) : nullptr}});
-  httplib::Server& server = http_->server;
   port_ = http_->server.bind(settings.host, settings.port);
   if (port_ < 0)
     bad_input("port {} of {} is taken, or the address is none of this machine; choose another with --port (0: any)",

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plan/check.h"
+#include "plan/legal.h"
 #include "run/plan_file.h"
 
 namespace {

@@ -288,8 +288,9 @@ TEST(SlicedModels, LocallyConnectedLayersAreCutByPlacesAndBorrowOnlyAHalo) {
     const int axis = options.ends_with("columns\"") ? 3 : 2;
     for (const Node& node : graph.nodes())
       for (Value v : node.in)
-        if (node.slice >= 0 && graph.slice_of(v) >= 0 && graph.slice_of(v) != node.slice)
+        if (node.slice >= 0 && graph.slice_of(v) >= 0 && graph.slice_of(v) != node.slice) {
           EXPECT_LE(graph.type(v).shape[axis], 2) << node.op->name() << " of " << node.layer;
+        }
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "parallel/engine.h"
 #include "parallel/planned/planned_engine.h"
+#include "plan/legal.h"
 #include "plan/place.h"
 #include "plan/stages.h"
 #include "tests/parallel/small_networks.h"

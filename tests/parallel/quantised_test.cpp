@@ -64,7 +64,7 @@ struct FewBits {
 
 struct TrainedFewBits {
   std::vector<float> weights;
-  std::map<std::string, std::vector<float>> by_name;
+  std::map<std::string, std::vector<float>> by_name = {};
 };
 
 TrainedFewBits train_with(const FewBits& how, int cores, int steps = 5) {
@@ -111,9 +111,10 @@ TEST(StoredWeights, AreInTheFormatAfterEveryStep) {
   for (const int cores : {1, 3}) {
     const auto fixed = train_with({"fixed", {}, "fixed"}, cores);
     for (const auto& [name, values] : fixed.by_name)
-      if (name.ends_with("weight") || name.ends_with("bias"))
+      if (name.ends_with("weight") || name.ends_with("bias")) {
         for (const float w : values)
           ASSERT_EQ(std::ldexp(w, 14), std::nearbyint(std::ldexp(w, 14))) << name << " " << w;
+      }
     EXPECT_TRUE(same_bits(fixed.weights, train_with({"fixed", {}, "fixed"}, 1).weights));
   }
   const auto flex = train_with({"flexpoint", {}, "flexpoint"}, 2).by_name.at("conv2.weight");

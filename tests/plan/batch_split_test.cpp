@@ -68,8 +68,9 @@ TEST(BatchSplit, PipelinedTurnsAreASegmentApart) {
         continue;
       }
       const int behind = task.pass == Pass::forward ? task.segment : 2 + task.segment;  // the loss is in between
-      if (const auto it = sent_at.find({task.micro_batch, behind - 1}); it != sent_at.end())
+      if (const auto it = sent_at.find({task.micro_batch, behind - 1}); it != sent_at.end()) {
         EXPECT_GT(first_layers, it->second) << to_string(task);
+      }
       sent_at[{task.micro_batch, behind}] = first_layers;
     }
     EXPECT_EQ(first_layers, 24);

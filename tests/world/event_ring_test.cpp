@@ -98,8 +98,9 @@ TEST_F(EventRings, ThatAreNoneAreNotRead) {
       EXPECT_FALSE(reads(bad));
     } else if (i % 7 == 0 || i < 300) {
       std::ofstream(path(1), std::ios::binary) << bad;
-      if (const auto view = EventRing::read(path(1)))
+      if (const auto view = EventRing::read(path(1))) {
         for (const RingView::Event& e : view->events) EXPECT_LT(e.what.size(), 200U);
+      }
     }
   }
   std::filesystem::create_symlink(path(0), path(3));

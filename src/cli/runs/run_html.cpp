@@ -94,11 +94,12 @@ std::string run_html(Disk& disk, const RunFacts& facts) {
   row("state", facts.state);
   row("best", best_text(facts));
   if (facts.info.summary.is_object())
-    for (const auto& [key, value] : facts.info.summary.items())
+    for (const auto& [key, value] : facts.info.summary.items()) {
       if (value.is_number() && key != "best")
         row(key, fmt::format("{:.6g}", value.get<double>()));
       else if (value.is_string() && key != "run_dir")
         row(key, value.get<std::string>());
+    }
   html += "</table>\n<h2>Curves</h2>\n";
   const std::vector<MetricPoint> points = read_metrics(disk, folder.metrics()).points;
   for (const std::string& metric : measured_in(points))

@@ -32,7 +32,7 @@ class KeptState {
   // What is kept besides the bytes of tensors and a text: what changes with every step.
   struct Position {
     std::int64_t step = 0;  // done
-    EpochSums epoch;
+    EpochSums epoch = {};
     bool evaluation_due = false;
   };
 
