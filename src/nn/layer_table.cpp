@@ -90,7 +90,8 @@ class LayerReader {
   void read_layer(OptionReader& o, LayerPlan& layer, const std::string& type) {
     const auto table = layer_table();
     const auto kind = std::find_if(table.begin(), table.end(), [&](const LayerKind& k) { return k.name == type; });
-    const std::size_t n = std::max<std::size_t>(1, layer.inputs.size());
+    // As many as it says, also where a name is that of no layer.
+    const std::size_t n = std::max<std::size_t>(1, o.texts(o.has("inputs") ? "inputs" : "input", {}).size());
     const auto least = static_cast<std::size_t>(kind->least_inputs), most = static_cast<std::size_t>(kind->most_inputs);
     if (n < least || n > most)
       o.problem(o.has("inputs") ? "inputs" : "type",

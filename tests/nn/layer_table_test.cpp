@@ -285,5 +285,12 @@ TEST(LayerTable, ShapesThatDoNotFitNameThePlace) {
   }
 }
 
+TEST(LayerTable, ANameThatIsNoLayerIsOneProblem) {
+  const std::string problems =
+      problems_of(R"(layers = [{type = "relu", name = "a"}, {type = "add", inputs = ["a", "aa"]}])");
+  EXPECT_TRUE(says(problems, "names 'aa', but no layer before this one has that name; did you mean 'a'?"));
+  EXPECT_FALSE(says(problems, "joins several")) << problems;
+}
+
 }  // namespace
 }  // namespace echelon::nn
