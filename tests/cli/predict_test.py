@@ -123,6 +123,10 @@ class Predict(unittest.TestCase):
         errors = result("eval", self.out("line"), "--errors")["errors"]
         self.assertGreater(errors["worst"][0]["loss"], errors["worst"][-1]["loss"])
 
+        self.refused("predict", self.out("line"), "1.0", "3e38", "-o", "a.csv", says=["1 of 2 answers", "that for '3e38'"])
+        pathlib.Path(self.out("large.csv")).write_text("x,y\n1,2\n3e38,2\n")
+        self.refused("eval", self.out("line"), "--data", self.out("large.csv"), says=["large.csv", "the loss is no number"])
+
     def test_a_table_is_answered_in_its_own_units_and_judged_by_its_columns(self):
         data, recipe, where = self.out("houses.csv"), self.out("houses.toml"), self.out("houses")
         factor = {"Bern": 3000, "Genf": 5000, "Chur": 2000}
@@ -174,6 +178,7 @@ class Predict(unittest.TestCase):
         self.refused("predict", self.flowers, bad, says=["line 2, column 2: 'x'", "line 3: 1 cells instead of 2"])
         self.refused("predict", self.flowers, "1,2,3,4", says=["4 numbers", "reads 2"])
         self.refused("predict", self.run_dir, "digits", "-o", "answers.txt", says=[".csv, .jsonl or .npy"])
+        self.refused("predict", self.flowers, os.path.join(os.path.dirname(bad), ".", "bad.csv"), "-o", bad, says=["written over what is asked"])
         self.refused("predict", self.run_dir, "digits", "-o", "/nowhere/answers.csv", says=["/nowhere/answers.csv"])
         os.makedirs(self.out("empty"), exist_ok=True)
         self.refused("predict", self.run_dir, self.out("empty"), says=["no PNG or JPEG"])

@@ -94,6 +94,58 @@ class Tables(unittest.TestCase):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("line 5, column 'a'", refused.stderr)
 
+    def test_a_cell_that_no_answer_can_be_made_of_is_refused_in_every_verb(self):
+        run("init", "houses.csv", "--label", "price", "-o", "houses.toml", cwd=self.at)
+        run("train", "houses.toml", "--run", "a", "--set", "train.epochs=2", cwd=self.at)
+        header = "area;city;built;sold;price\n"
+        rows = "100;Bern;1950;1.2.2021;400000\n1e45;Bern;1950;1.2.2021;400000\n1e39;Bern;1950;1.2.2021;1e44\n"
+        pathlib.Path(self.at, "new.csv").write_text(header + rows)
+        for words in (("predict", "a", "new.csv", "-o", "answers.csv"), ("eval", "a", "--data", "new.csv")):
+            refused = run(*words, cwd=self.at, ok=False)
+            self.assertEqual(refused.returncode, 2, refused.stdout)
+            self.assertIn("new.csv: line 3, column 'area': 1e+45", refused.stderr)
+            self.assertIn("new.csv: line 4, column 'area': 1e+39", refused.stderr)
+            self.assertEqual("line 4, column 'price'" in refused.stderr, words[0] == "eval")
+        self.assertFalse(os.path.exists(os.path.join(self.at, "answers.csv")))
+        os.mkdir(os.path.join(self.at, "parts"))
+        lines = pathlib.Path(self.at, "houses.csv").read_text(encoding="latin-1").splitlines()
+        pathlib.Path(self.at, "parts/train.csv").write_text("\n".join(lines))
+        cells = lines[9].split(";")
+        cells[1] = "1e30"
+        pathlib.Path(self.at, "parts/test.csv").write_text("\n".join(lines[:9] + [";".join(cells)]))
+        refused = run("train", "houses.toml", "--set", "data.path=parts", "--set", "data.validation=0", "--set", "data.test=0", "--run", "b",
+                      cwd=self.at, ok=False)
+        self.assertEqual(refused.returncode, 2, refused.stdout)
+        self.assertIn("line 10, column 'area'", refused.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.at, "b")))
+
+    def test_the_worst_rows_are_counted_as_rows_and_not_as_lines(self):
+        rows = [f'{i},"two\nlines {i % 3}",{2 * i}.5' for i in range(60)]
+        rows[40] = '40,"two\nlines 1",2000'
+        pathlib.Path(self.at, "n.csv").write_text("\n".join(["a,note,y"] + rows) + "\n")
+        run("init", "n.csv", cwd=self.at)
+        run("train", "n.toml", "--run", "n", "--set", "train.epochs=2", cwd=self.at)
+        worst = []
+        for split in ("train", "validation", "test"):
+            told = json.loads(run("eval", "n", "--split", split, "--errors", "--worst", "1", "--json", cwd=self.at).stdout)
+            worst += told["errors"]["worst"]
+        self.assertEqual(max(worst, key=lambda w: w["loss"])["row"], 41)
+
+    def test_a_table_without_a_header_is_known_again(self):
+        chance = random.Random(3)
+        rows = [f"{chance.gauss(i % 2, 1):.3f},{chance.gauss(0, 1):.3f},{'ab'[i % 2]}" for i in range(60)]
+        pathlib.Path(self.at, "n.csv").write_text("\n".join(rows) + "\n")
+        run("init", "n.csv", cwd=self.at)
+        run("train", "n.toml", "--run", "n", "--set", "train.epochs=2", cwd=self.at)
+        said = run("eval", "n", cwd=self.at)
+        self.assertNotIn("are not those", said.stdout + said.stderr)
+
+    def test_a_target_that_is_always_the_same_is_refused(self):
+        pathlib.Path(self.at, "s.csv").write_text("a,y\n" + "".join(f"{i},7.5\n" for i in range(60)))
+        refused = run("init", "s.csv", cwd=self.at, ok=False)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("column 'y' is to be predicted, but has one value only ('7.5')", refused.stderr)
+
     def test_the_one_value_that_is_no_date_is_named(self):
         days = [f"2021-{i % 12 + 1:02}-{i % 28 + 1:02}" for i in range(300)]
         days[100] = "2020-02-31"

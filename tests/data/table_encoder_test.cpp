@@ -57,6 +57,24 @@ TEST(TableEncoder, WishesAboutMissingValuesAndScalesAreFollowed) {
   EXPECT_EQ(values<float>(*d, 2, 1), (std::vector<float>{2.5}));
 }
 
+TEST(TableEncoder, NumbersBeyondReachOnceScaledAreNamedWithLineAndColumn) {
+  const auto fitted = encoded("x,d,y\n1,2024-01-01,0.5\n3,2024-01-02,1.5\n5,2024-01-04,2.5\n");
+  const TableEncoder& encoder = *fitted->info().table;
+  const auto complaint = [&](std::string_view text, bool with_targets) {
+    return complaint_of([&] { encoder.encode(encoder.read(rows_text(text, "new.csv"), with_targets), with_targets); });
+  };
+  const std::string both = complaint("x,d\n1e18,2024-01-01\n1e45,2024-01-01\n-1e39,2024-01-01\n", false);
+  EXPECT_TRUE(says(both, "new.csv: line 3, column 'x': 1e+45 lies"));
+  EXPECT_TRUE(says(both, "new.csv: line 4, column 'x': -1e+39 lies"));
+  EXPECT_FALSE(says(both, "line 2,"));
+  EXPECT_EQ(complaint("x,d,y\n1,2024-01-01,1e45\n", false), "") << "what is predicted is not looked at";
+  EXPECT_TRUE(says(complaint("x,d,y\n1,2024-01-01,1e45\n", true), "line 2, column 'y'"));
+  TableOptions o;
+  o.standardise = false;
+  EXPECT_TRUE(says(complaint_of([&] { encoded("x,y\n1e19,0.5\n3,1.5\n5,2.5\n", o); }),
+                   "t.csv: line 2, column 'x': 1e+19 is beyond all that can be computed with"));
+}
+
 TEST(TableEncoder, CategoriesAreOneHotOrIds) {
   const std::string text = "c,y\nred,1.5\nblue,2\nred,3\n,4\ngreen,5.5\n";
   const auto hot = encoded(text);

@@ -120,7 +120,7 @@ std::vector<std::string> target_names_of(const LoadedRun& run) {
 void expect_errors(const LoadedRun& run, const EvalSettings& s) {
   const models::Task task = run.prepared.model->task();
   if (s.errors && task != models::Task::classify && task != models::Task::regress && task != models::Task::multi_label)
-    bad_input("--errors is for networks that classify, label or predict numbers; {} learns to {}", run.folder.path,
+    bad_input("--errors is for networks that classify, label or predict numbers; the task of {} is {}", run.folder.path,
               models::name_of(task));
   if (!s.data.empty() && s.split != "test")
     bad_input("--split {} is a part of the run's own data, and --data names others: leave one out", s.split);
@@ -169,14 +169,14 @@ void eval(const EvalSettings& s) {
   if (task == models::Task::multi_label) meaning.labels = target_names_of(run);
   if (task == models::Task::regress) meaning.numbers = target_names_of(run);
   if (const auto file = data->info().table_file)  // rows may have been left out, or put in another order
-    meaning.row = [&data, file](std::uint64_t index) {
-      const data::TableFormat& format = file->table.format;
-      return file->table.lines[data->origin(index, {})] - (!format.json_lines && format.header ? 1 : 0);
-    };
+    meaning.row = [&data, file](std::uint64_t index) { return file->table.row_numbers[data->origin(index, {})]; };
   if (const auto files = data->info().files)
     meaning.file = [&data, files](std::uint64_t index) { return (*files)[data->origin(index, {})]; };
   ErrorReport report(std::move(meaning), static_cast<std::size_t>(s.worst), grouping(*disk, run, *data, s.by));
   const Evaluation e = evaluator.run(s.errors ? looking(run, *data, report) : Evaluator::Look{});
+  if (!std::isfinite(e.loss))
+    bad_input("{}: the loss is no number ({}): a sample has values too large for this network",
+              other ? s.data : "the " + s.split + " part", e.loss);
   if (s.json) {
     nlohmann::ordered_json j{
         {"run_dir", run.folder.path}, {"step", run.manifest.position.step}, {"split", s.split}, {"samples", e.samples}};

@@ -1,7 +1,9 @@
 // `echelon predict`: what a trained network says about pictures, rows, arrays and folders.
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -134,12 +136,46 @@ AnswerFormat format_of(const PredictSettings& s, bool small) {
   throw BadInput(text);
 }
 
+// The inputs whose answers are no numbers, because theirs are too large for the network. Each shard writes its own.
+class AnswersThatAreNone {
+ public:
+  explicit AnswersThatAreNone(std::size_t shards) : by_shard_(shards) {}
+
+  void look(int shard, std::uint64_t sample, std::span<const float> numbers) {
+    Found& found = by_shard_[static_cast<std::size_t>(shard)];
+    if (std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); })) return;
+    found.first = std::min(found.first, sample);
+    ++found.count;
+  }
+
+  void refuse_if_any(const PredictInputs& inputs) const {
+    Found all;
+    for (const Found& f : by_shard_) all.first = std::min(all.first, f.first), all.count += f.count;
+    if (all.count > 0)
+      bad_input(
+          "{} of {} answers are no numbers; the first is that for '{}', which has values too large for this network",
+          all.count, inputs.samples->size(), inputs.name(all.first));
+  }
+
+ private:
+  struct Found {
+    std::uint64_t first = std::numeric_limits<std::uint64_t>::max(), count = 0;
+  };
+  std::vector<Found> by_shard_;
+};
+
 void predict(const PredictSettings& s) {
   if (std::ranges::find(s.inputs, "") != s.inputs.end())
     bad_input("an input is empty (''): name a file, a folder, a row such as 5.1,3.5,1.4,0.2, or -");
-  if (std::ranges::find(s.inputs, s.output) != s.inputs.end())
-    bad_input("-o {}: the answers would be written over what is asked; give them another name", s.output);
   const auto disk = make_real_disk();
+  const auto same_file = [&](const std::string& a, const std::string& b) {
+    const auto one = disk->exists(a) ? disk->stamp(a) : std::nullopt,
+               two = disk->exists(b) ? disk->stamp(b) : std::nullopt;
+    return a == b || (one && two && one->device == two->device && one->inode == two->inode);
+  };
+  for (const std::string& input : s.inputs)
+    if (!s.output.empty() && same_file(input, s.output))
+      bad_input("-o {}: the answers would be written over what is asked; give them another name", s.output);
   expect_folder_of(*disk, s.output);
   const auto clock = make_real_clock();
   LoadedRun run = load_run(*disk, s.run, s.checkpoint, s.ema, RunData::described);
@@ -166,12 +202,16 @@ void predict(const PredictSettings& s) {
   put(text.header(samples));
   const auto width = static_cast<std::size_t>(predictor.width());
   rows.resize(static_cast<std::size_t>(predictor.shards()));
+  AnswersThatAreNone none(rows.size());
   try {
     predictor.run(
         [&](int shard, const Predictor::Answers& answers) {
           std::string& out = rows[static_cast<std::size_t>(shard)];
-          for (std::size_t i = 0; i < answers.count; ++i)
-            text.add_row(out, answers.first + i, answers.numbers.subspan(i * width, width));
+          for (std::size_t i = 0; i < answers.count; ++i) {
+            const std::span<const float> numbers = answers.numbers.subspan(i * width, width);
+            none.look(shard, answers.first + i, numbers);
+            text.add_row(out, answers.first + i, numbers);
+          }
         },
         [&](std::uint64_t done) {
           for (std::string& row : rows) put(row), row.clear();
@@ -183,6 +223,7 @@ void predict(const PredictSettings& s) {
   } catch (const BadInput& problem) {
     explain(inputs, problem);
   }
+  none.refuse_if_any(inputs);
   sink.finish();
   if (watched) progress.finish();
   const double seconds = clock->seconds() - start;

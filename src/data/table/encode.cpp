@@ -10,7 +10,6 @@
 #include "base/listed.h"
 #include "base/text.h"
 #include "data/fingerprint.h"
-#include "data/formats/csv.h"
 #include "data/table/encoder.h"
 #include "world/os/host.h"
 
@@ -45,11 +44,46 @@ class EncodedTable : public Dataset {
   EncodedArrays a_;
 };
 
-void write_number(const TableEncoder::Feature& f, double value, float* out) {
+// Scaled numbers beyond this are refused: the square of a larger one, or its product with a large weight, is soon no
+// number any more, and an answer made of it would be none.
+constexpr double most_scaled = 1e18;
+
+// Cells whose scaled number is beyond reach: named all at once.
+class ScaledNumbers {
+ public:
+  explicit ScaledNumbers(const Table& table) : table_(table) {}
+
+  float scaled(const std::string& column, std::uint64_t row, double value, double mean, double deviation) {
+    const double x = (value - mean) / deviation;
+    if (std::abs(x) <= most_scaled) return static_cast<float>(x);
+    if (++found_ <= most_named)
+      problems_ += fmt::format("{}{}: line {}, column '{}': {:.6g} {}", problems_.empty() ? "" : "\n", table_.file,
+                               table_.lines[row], column, value,
+                               deviation == 1 && mean == 0
+                                   ? std::string("is beyond all that can be computed with")
+                                   : fmt::format("lies {:.2g} deviations from the mean of the training part", x));
+    return 0;
+  }
+
+  void refuse_if_any() const {
+    if (found_ == 0) return;
+    bad_input("{}{}\nnumbers up to {:g}, once scaled, can be computed with: correct {}, or leave {} empty", problems_,
+              found_ > most_named ? fmt::format("\nand {} more", found_ - most_named) : "", most_scaled,
+              found_ == 1 ? "it" : "them", found_ == 1 ? "it" : "them");
+  }
+
+ private:
+  static constexpr std::uint64_t most_named = 20;
+  const Table& table_;
+  std::uint64_t found_ = 0;
+  std::string problems_;
+};
+
+void write_number(const TableEncoder::Feature& f, double value, std::uint64_t row, ScaledNumbers& numbers, float* out) {
   const bool missing = std::isnan(value);
   const double x = missing ? f.fill : value;
   const bool date = f.type == ColumnType::date;
-  if (!date || f.days) *out++ = static_cast<float>((x - f.mean) / f.deviation);
+  if (!date || f.days) *out++ = numbers.scaled(f.name, row, x, f.mean, f.deviation);
   const auto circle = [&](double phase) {
     const CirclePoint p = on_circle(phase);
     *out++ = static_cast<float>(p.sine);
@@ -93,6 +127,7 @@ DatasetPtr TableEncoder::encode(const Table& table, std::span<const std::uint64_
         table.file, rows.size(), a.width, human_bytes(bytes), human_bytes(static_cast<double>(usable_memory_bytes())));
   a.features.resize(rows.size() * a.width);
   a.ids.resize(rows.size() * a.id_width);
+  ScaledNumbers numbers(table);
   std::size_t at = 0, id_at = 0;  // where the column's features begin in a sample
   for (const Feature& f : features_) {
     const TableColumn* const column = table.find(f.name);
@@ -101,7 +136,7 @@ DatasetPtr TableEncoder::encode(const Table& table, std::span<const std::uint64_
     if (f.type != ColumnType::category) {
       for (std::size_t i = 0; i < rows.size(); ++i) {
         missing += std::isnan(column->numbers[rows[i]]) ? 1 : 0;
-        write_number(f, column->numbers[rows[i]], a.features.data() + i * a.width + at);
+        write_number(f, column->numbers[rows[i]], rows[i], numbers, a.features.data() + i * a.width + at);
       }
     } else {
       const auto places = places_of_words(*column, f);
@@ -149,104 +184,14 @@ DatasetPtr TableEncoder::encode(const Table& table, std::span<const std::uint64_
   } else if (with_targets && task_ != TableTask::none) {
     for (const std::uint64_t r : rows)
       for (const Target& t : targets_)
-        a.targets.push_back(static_cast<float>((table.find(t.name)->numbers[r] - t.mean) / t.deviation));
+        a.targets.push_back(numbers.scaled(t.name, r, table.find(t.name)->numbers[r], t.mean, t.deviation));
   }
+  numbers.refuse_if_any();
   if (task_ == TableTask::regress || task_ == TableTask::multi_label)
     for (const Target& t : targets_)
       info.targets.push_back({t.name, t.mean, t.deviation, task_ == TableTask::multi_label});
   info.fingerprint = Fingerprint().add(table.fingerprint).add(to_json().dump()).add(rows.size()).hex();
   return std::make_shared<EncodedTable>(std::move(info), std::move(a));
-}
-
-namespace {
-
-// A file without a header has the columns of the training file, with or without the targets, or those alone that are
-// read: it is given a header.
-std::string header_for(const Source& source, const TableFormat& format, const std::vector<std::string>& columns,
-                       const std::vector<std::string>& targets, const std::vector<std::string>& read) {
-  const auto in = [](const std::vector<std::string>& list, const std::string& name) {
-    return std::ranges::find(list, name) != list.end();
-  };
-  std::vector<std::string> all = columns, without, names;
-  for (const std::string& name : columns) {
-    if (!in(targets, name)) without.push_back(name);
-    if (in(read, name)) names.push_back(name);
-  }
-  const std::size_t found = read_rows(source, format)->names().size();
-  if (found != names.size()) names = found == without.size() ? without : all;
-  if (names.size() != found)
-    bad_input(
-        "{}: {} columns, but the table that was trained on had {} ({} without what is predicted, of which {} are "
-        "read: {}), and there is no header to tell which are which",
-        source.name(), found, all.size(), without.size(), read.size(), listed(read));
-  std::string line;
-  for (const std::string& name : names) {
-    std::string quoted = name;
-    for (std::size_t at = 0; (at = quoted.find('"', at)) != std::string::npos; at += 2) quoted.insert(at, 1, '"');
-    line += (line.empty() ? "\"" : fmt::format("{}\"", format.delimiter)) + quoted + "\"";
-  }
-  return line + "\n";
-}
-
-}  // namespace
-
-std::vector<std::string> TableEncoder::columns_read() const {
-  std::vector<std::string> read;
-  for (const Feature& f : features_) read.push_back(f.name);
-  return read;
-}
-
-Table TableEncoder::read(const SourcePtr& given, bool with_targets, const FormatWishes& wishes) const {
-  FormatWishes w = wishes;
-  w.usual_decimal = decimal_;
-  if (!header_ && !w.header) w.header = false;
-  TableFormat format = find_format(given, w);
-  SourcePtr source = as_utf8(given, format);
-  std::uint64_t added_lines = 0;
-  if (!format.json_lines && !format.header) {
-    std::vector<std::string> targets;
-    for (const Target& t : targets_) targets.push_back(t.name);
-    const std::string line = header_for(*source, format, columns_, targets, columns_read());
-    const auto header = std::as_bytes(std::span(line));
-    const std::byte* const bytes = source->at(0, source->size());
-    std::vector<std::byte> all(header.begin(), header.end());
-    all.insert(all.end(), bytes + (format.byte_order_mark ? 3 : 0), bytes + source->size());
-    source = memory_source(given->name(), std::move(all));
-    format.header = true;
-    added_lines = 1;
-  }
-  Table table = read_table(*source, format, wanted(with_targets), missing_values_, added_lines);
-  if (added_lines > 0) table.format.header = false;
-  return table;
-}
-
-Table TableEncoder::read_row(const SourcePtr& row) const {
-  FormatWishes wishes;
-  const std::string_view text(reinterpret_cast<const char*>(row->at(0, row->size())), row->size());
-  wishes.json_lines = text.starts_with('{');
-  if (*wishes.json_lines) return read(row, false, wishes);
-  wishes.header = false;
-  wishes.delimiter = ',';
-  const std::size_t fewest = features_.size(), all = columns_.size(), without = all - targets_.size();
-  std::size_t with_commas = 0;
-  for (const char delimiter : {';', '\t', '|', ','}) {
-    CsvRows rows(*row, delimiter);
-    std::vector<CsvRows::Cell> cells;
-    if (!rows.next(cells)) break;
-    if (delimiter == ',') with_commas = cells.size();
-    if (cells.size() != fewest && cells.size() != without && cells.size() != all) continue;
-    if (delimiter == ',' && decimal_ == ',' && cells.size() != fewest) continue;  // some are decimal commas, perhaps
-    if (delimiter != ',' && decimal_ != ',' && cells.size() == 1) continue;
-    wishes.delimiter = delimiter;
-    return read(row, false, wishes);
-  }
-  if (text.find(';') != std::string_view::npos) wishes.delimiter = ';';
-  if (decimal_ == ',' && with_commas > 1 && wishes.delimiter == ',')
-    bad_input(
-        "{}: {} cells between commas, and {} columns are read ({}); the training file has decimal commas: "
-        "separate the cells with semicolons",
-        row->name(), with_commas, fewest, listed(columns_read()));
-  return read(row, false, wishes);
 }
 
 }  // namespace echelon::data

@@ -43,7 +43,7 @@ void sort_by_time(Table& table, const Source& source, const TableOptions& option
     values = std::move(sorted);
   };
   for (TableColumn& c : table.columns) put_in_order(c.numbers), put_in_order(c.codes);
-  put_in_order(table.lines);
+  put_in_order(table.lines), put_in_order(table.row_numbers);
   table.fingerprint = Fingerprint().add(table.fingerprint).add("in the order of " + options.time).hex();
 }
 

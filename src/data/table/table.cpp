@@ -149,7 +149,7 @@ Table read_table(const Source& source, const TableFormat& format, std::span<cons
   if (!format.json_lines) check_places();
   std::vector<std::string_view> cells;
   std::vector<char> missing(wanted.size());
-  while (rows->next(cells)) {
+  for (std::uint32_t number = 1; rows->next(cells); ++number) {
     find_places();
     bool complete = true;
     for (std::size_t w = 0; w < wanted.size(); ++w) {
@@ -164,6 +164,7 @@ Table read_table(const Source& source, const TableFormat& format, std::span<cons
       readers[w].add(missing[w] ? std::string_view() : cells[places[w]], missing[w], rows->line() - added_lines);
     if (problems.size() >= most_problems) refuse_cells(source, problems, false);
     table.lines.push_back(static_cast<std::uint32_t>(rows->line() - added_lines));
+    table.row_numbers.push_back(number);
     ++table.rows;
   }
   check_places();

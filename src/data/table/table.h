@@ -30,6 +30,8 @@ struct Table {
   std::uint64_t without_target = 0;  // rows of the file that were left out because a target is missing
   // Where to find a row in the file, for messages.
   std::vector<std::uint32_t> lines = {};
+  // Which of the file's rows it is, from 1: other numbers than the lines where cells have several of them.
+  std::vector<std::uint32_t> row_numbers = {};
 
   const TableColumn* find(std::string_view name) const;
 };
@@ -46,8 +48,8 @@ struct WantedColumn {
 };
 
 // Reads the wanted columns of a source in UTF-8, before whose own lines stand `added_lines` that messages do not count.
-// BadInput naming line and column for a cell that does not have the
-// column's type, for columns that are not there, and for a table that would not fit into memory.
+// BadInput naming line and column for a cell that does not have the column's type, for columns that are not there, and
+// for a table that would not fit into memory.
 Table read_table(const Source& source, const TableFormat& format, std::span<const WantedColumn> wanted,
                  std::span<const std::string> missing_values, std::uint64_t added_lines = 0);
 
