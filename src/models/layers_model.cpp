@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "models/causality.h"
 #include "models/left_padding.h"
 #include "nn/layer_table.h"
 
@@ -37,6 +38,17 @@ Value side_by_side(nn::Net& net, const nn::BuiltLayers& built, const std::vector
   return parts.size() == 1 ? parts[0] : net.concat(parts, 1);
 }
 
+void check_causality(OptionReader& options, const Model& model, const std::vector<nn::LayerPlan>& layers) {
+  try {
+    if (const auto place = sees_the_future(model, layers))
+      options.problems().add(*place,
+                             "behind this layer a position sees tokens that come after it, which are what it is to "
+                             "predict: recurrent layers need bidirectional = false, attention causal = true; "
+                             "convolutions and pooling along the text do not fit");
+  } catch (const BadInput&) {  // building it for a step says what does not fit
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Model> make_layers_model(OptionReader& options, const InputSpec& inputs) {
@@ -48,9 +60,11 @@ std::unique_ptr<Model> make_layers_model(OptionReader& options, const InputSpec&
   const Type& in = inputs.input().type;
   if (names.size() == 1 && in.dtype == DType::i32 && inputs.target.type == in) {
     const bool carried = options.flag("carried", false);
-    return language_model("layers", options, inputs, carried, [layers, whole](nn::Net& net, Value x) {
+    auto model = language_model("layers", options, inputs, carried, [layers, whole](nn::Net& net, Value x) {
       return whole ? nn::build_layers(net, x, layers) : x;
     });
+    if (whole && !carried) check_causality(options, *model, layers);
+    return model;
   }
   const std::vector<std::string> outputs = layer_names(options, "outputs", layers),
                                  auxiliary = layer_names(options, "auxiliary", layers);

@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "graph/program.h"
-#include "nn/initialise.h"
+#include "models/probe.h"
 
 namespace echelon::models {
 
@@ -15,23 +14,13 @@ namespace {
 
 // What the network makes of an input whose last numbers are those of one row.
 std::vector<float> answer(const Graph& graph, const std::string& input, std::int64_t row) {
-  const Plan plan = compile(graph);
-  ParameterTable table;
-  table.include(graph);
-  Buffer parameters(table.floats() * sizeof(float)), arena(plan.memory.arena_bytes), kept(plan.memory.kept_bytes);
-  const std::span<float> weights = parameters.as<float>();
-  nn::initialise(table, 1, weights);
-  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += 0.05f * (static_cast<float>(i * 29 % 13) / 6 - 1);
-  Executor executor(plan, table, weights, {}, arena.as<std::byte>(), kept.as<std::byte>());
-  const std::span<std::byte> bytes = executor.input(input);
-  const std::span<float> values(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
-  std::ranges::fill(values, 0.0f);
-  for (std::int64_t i = 0; i < row; ++i)
-    values[values.size() - static_cast<std::size_t>(row - i)] = static_cast<float>(i * 7 % 5) / 2 - 1;
-  executor.run({.seed = 1});
-  const auto out = executor.output(graph.outputs().contains("logits") ? "logits" : "output");
-  const auto* first = reinterpret_cast<const float*>(out.data());
-  return {first, first + out.size() / sizeof(float)};
+  const std::string output = graph.outputs().contains("logits") ? "logits" : "output";
+  return probe(graph, input, output, [&](std::span<std::byte> bytes) {
+    const std::span<float> values(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
+    std::ranges::fill(values, 0.0f);
+    for (std::int64_t i = 0; i < row; ++i)
+      values[values.size() - static_cast<std::size_t>(row - i)] = static_cast<float>(i * 7 % 5) / 2 - 1;
+  });
 }
 
 bool same_parameters(const Graph& a, const Graph& b) {
