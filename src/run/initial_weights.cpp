@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "models/distillation.h"
 #include "models/fine_tuning.h"
+#include "run/matching_tokens.h"
 #include "track/checkpoint.h"
 #include "track/run.h"
 #include "track/weights_hash.h"
@@ -74,13 +75,36 @@ std::vector<std::int64_t> without_ones(const Shape& shape) {
 
 void report(const InitialWeights& weights, const ParameterTable& table, std::vector<std::string>& notes) {
   double loaded = 0, all = 0;
-  for (const auto& [name, values] : weights.tensors) loaded += static_cast<double>(values.size());
+  for (const auto& t : weights.tensors) loaded += static_cast<double>(t.values.size());
   for (const auto& e : table.entries()) all += static_cast<double>(e.size);
   notes.push_back(fmt::format("begins with {}: {} of {} tensors ({} of {} numbers), sha256 {}", weights.source,
                               weights.tensors.size(), table.entries().size(), human_count(loaded), human_count(all),
                               weights.sha256.substr(0, 12)));
   if (!weights.not_loaded.empty()) notes.push_back("begin with random numbers: " + listed(weights.not_loaded, 8));
   if (!weights.left_over.empty()) notes.push_back("not used of the source: " + listed(weights.left_over, 8));
+}
+
+// The rows of the source's tensor that stand for tokens of this run; none if it has no row for each token.
+std::optional<InitialWeights::Tensor> rows_of_tokens(const Parameter& p, const StoredTensor& stored,
+                                                     SafetensorsFile& file, const MatchingTokens& tokens) {
+  std::vector<std::int64_t> here(p.shape.dims().begin(), p.shape.dims().end()),
+      there(stored.shape.dims().begin(), stored.shape.dims().end());
+  if (here.empty() || here.size() != there.size() || here[0] != std::ssize(tokens.source_of()) ||
+      there[0] != static_cast<std::int64_t>(tokens.source_tokens()))
+    return {};
+  here[0] = there[0] = 1;
+  if (here != there) return {};
+  InitialWeights::Tensor loaded{p.name, {}, {}};
+  const std::vector<float> all = file.read_floats(stored);
+  const std::size_t width = all.size() / tokens.source_tokens();
+  for (std::size_t row = 0; row < tokens.source_of().size(); ++row) {
+    const std::int64_t from = tokens.source_of()[row];
+    if (from < 0) continue;
+    loaded.rows.push_back(static_cast<std::int64_t>(row));
+    const auto values = std::span(all).subspan(static_cast<std::size_t>(from) * width, width);
+    loaded.values.insert(loaded.values.end(), values.begin(), values.end());
+  }
+  return loaded;
 }
 
 ParameterTable table_of(const models::Model& model) {
@@ -93,8 +117,14 @@ ParameterTable table_of(const models::Model& model) {
 }  // namespace
 
 void InitialWeights::write(const ParameterTable& table, std::span<float> parameters) const {
-  for (const auto& [name, values] : tensors)
-    std::ranges::copy(values, parameters.begin() + static_cast<std::ptrdiff_t>(table.find(name).offset));
+  for (const Tensor& t : tensors) {
+    const auto whole = parameters.subspan(table.find(t.name).offset);
+    const std::size_t width = t.rows.empty() ? t.values.size() : t.values.size() / t.rows.size();
+    for (std::size_t from = 0; from * width < t.values.size(); ++from) {
+      const std::size_t to = t.rows.empty() ? from : static_cast<std::size_t>(t.rows[from]);
+      std::ranges::copy(std::span(t.values).subspan(from * width, width), whole.subspan(to * width, width).begin());
+    }
+  }
 }
 
 std::size_t floats_of(const models::Model& model) { return table_of(model).floats(); }
@@ -106,7 +136,7 @@ std::shared_ptr<const InitialWeights> initial_weights_of(const models::Model& mo
   auto all = std::make_shared<InitialWeights>();
   for (const auto& e : table.entries()) {
     const auto values = weights.subspan(e.offset, e.size);
-    all->tensors.emplace_back(e.parameter.name, std::vector<float>(values.begin(), values.end()));
+    all->tensors.push_back({e.parameter.name, {values.begin(), values.end()}});
   }
   return all;
 }
@@ -128,6 +158,7 @@ std::shared_ptr<const InitialWeights> load_initial_weights(Disk& disk, PreparedR
           weights->source, weights->sha256.substr(0, 12), spec.sha256.substr(0, 12));
     auto source = by_name(file, spec, model);
     const ParameterTable table = table_of(*prepared.model);
+    const MatchingTokens tokens(disk, prepared, weights->source);
     models::check_patterns(spec.load, *prepared.model, "init", model);
     models::check_patterns(spec.skip, *prepared.model, "init", model);
     for (const auto& e : table.entries()) {
@@ -141,10 +172,16 @@ std::shared_ptr<const InitialWeights> load_initial_weights(Disk& disk, PreparedR
         weights->not_loaded.push_back(what + " (not in the source)");
       else if (!SafetensorsFile::is_float(*it->second))
         weights->not_loaded.push_back(fmt::format("{} (the source has {})", what, it->second->stored));
-      else if (!(it->second->shape == p.shape) && without_ones(it->second->shape) != without_ones(p.shape))
+      else if (tokens.has_rows_of_tokens(p.name)) {
+        auto loaded = rows_of_tokens(p, *it->second, file, tokens);
+        if (!loaded || loaded->rows.empty())
+          weights->not_loaded.push_back(what + " (its rows are those of other tokens)");
+        else
+          weights->tensors.push_back(std::move(*loaded));
+      } else if (!(it->second->shape == p.shape) && without_ones(it->second->shape) != without_ones(p.shape))
         weights->not_loaded.push_back(fmt::format("{} (the source has {})", what, to_string(it->second->shape)));
       else
-        weights->tensors.emplace_back(p.name, file.read_floats(*it->second));
+        weights->tensors.push_back({p.name, file.read_floats(*it->second)});
       if (it != source.end()) source.erase(it);
     }
     for (const auto& [name, tensor] : source)
@@ -163,6 +200,17 @@ std::shared_ptr<const InitialWeights> load_initial_weights(Disk& disk, PreparedR
                                 spec.from, listed(weights->not_loaded, 8), listed(weights->left_over, 8)));
     if (problems.list().size() > before) return nullptr;
     report(*weights, table, prepared.recipe.notes);
+    if (tokens.unknown())
+      prepared.recipe.notes.push_back(fmt::format(
+          "{} was trained on a text with other tokens: rows of embeddings and scores stand for other tokens "
+          "there ({} are in both texts); model.init.skip = [...] leaves them out, data.tokens = \"...\" "
+          "gives this text those tokens",
+          spec.from, tokens.summary()));
+    else if (tokens.needed())
+      prepared.recipe.notes.push_back(
+          fmt::format("{} was trained on a text with other tokens: {} are in it, and have its rows; the others begin "
+                      "with random numbers",
+                      spec.from, tokens.summary()));
     record_start(prepared.recipe, weights->sha256);
     return weights;
   } catch (const BadInput& problem) {

@@ -1,7 +1,8 @@
 #pragma once
 // The weights that a run begins with where its recipe names a source (model.init): those of another run, of a
 // checkpoint, or of any safetensors file whose tensors are named as PyTorch names them (which is how this program
-// does). A tensor is taken where name and shape fit; what was taken and what was not is said in words.
+// does). A tensor is taken where name and shape fit, and of a text model's rows for tokens those of the same tokens
+// (run/matching_tokens.h); what was taken and what was not is said in words.
 
 #include <memory>
 #include <string>
@@ -15,11 +16,16 @@
 namespace echelon {
 
 struct InitialWeights {
-  std::vector<std::pair<std::string, std::vector<float>>> tensors;  // by the network's names
-  std::string source;                                               // the file
-  std::string sha256;                                               // of all weights in it (track/weights_hash.h)
-  std::vector<std::string> not_loaded;                              // "fc3.weight [10, 84]: the source has [26, 84]"
-  std::vector<std::string> left_over;                               // the source's names that found no place
+  struct Tensor {
+    std::string name;  // the network's
+    std::vector<float> values;
+    std::vector<std::int64_t> rows = {};  // of the network's tensor, where only some are loaded; empty: all
+  };
+  std::vector<Tensor> tensors;
+  std::string source;                   // the file
+  std::string sha256;                   // of all weights in it (track/weights_hash.h)
+  std::vector<std::string> not_loaded;  // "fc3.weight [10, 84]: the source has [26, 84]"
+  std::vector<std::string> left_over;   // the source's names that found no place
 
   // Over what the parameters hold: those that were loaded.
   void write(const ParameterTable& table, std::span<float> parameters) const;
