@@ -33,8 +33,10 @@ models::LossSpec usual_loss(const data::DatasetInfo& info) {
   return loss;
 }
 
-// The [loss] of a recipe for these targets; what needs the training samples is computed from them.
+// The [loss] of a recipe for these targets; what needs the training samples is computed from them. If anything about it
+// is wrong, one that fits takes its place, so that the network has no problems of its own because of it.
 models::LossSpec read_loss_for(const PreparedRun& run, const models::InputSpec& inputs, Problems& problems) {
+  const std::size_t before = problems.list().size();
   OptionReader table(run.recipe.loss, problems);
   models::LossSpec loss = models::read_loss(table);
   const bool classes = inputs.classes > 0;
@@ -50,6 +52,7 @@ models::LossSpec read_loss_for(const PreparedRun& run, const models::InputSpec& 
   if (!loss.class_weights.empty() && std::ssize(loss.class_weights) != inputs.classes)
     table.problem("class_weights",
                   fmt::format("has {} numbers, but there are {} classes", loss.class_weights.size(), inputs.classes));
+  if (problems.list().size() > before) return {.name = classes ? "cross_entropy" : inputs.loss.name};
   if (!run.train || run.described) return loss;
   if (loss.balanced && !data::has_labels(run.train->info())) {
     table.problem("class_weights", "= \"balanced\" counts the samples of each class, but a sample has no one class");

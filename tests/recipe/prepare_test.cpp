@@ -40,6 +40,15 @@ TEST_F(Prepare, BuildsDataModelAndSteps) {
   EXPECT_EQ(s.loader_options().shards, 2u);
 }
 
+TEST_F(Prepare, ALossThatDoesNotFitIsOneProblem) {
+  for (const char* loss : {"name = 'huber'", "name = 'huber'\ndelta = 2", "name = 'quantile'\nquantiles = [0.1, 0.9]",
+                           "name = 'binary'", "name = 'mae'"}) {
+    problems_ = {};
+    prepare(blobs("epochs = 1", std::string("[loss]\n") + loss));
+    EXPECT_EQ(problems_.list().size(), 1u) << problems();
+  }
+}
+
 TEST_F(Prepare, TheLoaderIsToldWhatTheRecipeSays) {
   const PreparedRun s = prepare(blobs("epochs = 3\nbatch = 64\nseed = 7\nshards = 4\ndrop_partial = true"));
   ASSERT_TRUE(problems_.empty()) << problems();
