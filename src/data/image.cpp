@@ -97,6 +97,20 @@ void jpeg_progress(j_common_ptr info) {
   }
 }
 
+// Cyan, magenta, yellow and black of a row as colours, or grey. Adobe's files say how much ink is not there.
+void light_of_inks(const std::uint8_t* inks, std::size_t width, bool adobe, int channels, std::uint8_t* out) {
+  const auto light = [&](std::uint8_t ink) { return adobe ? std::uint32_t{ink} : 255u - ink; };
+  for (std::size_t x = 0; x < width; ++x, inks += 4, out += channels) {
+    std::array<std::uint8_t, 3> rgb;
+    for (std::size_t c = 0; c < 3; ++c)
+      rgb[c] = static_cast<std::uint8_t>((light(inks[c]) * light(inks[3]) + 127) / 255);
+    if (channels == 1)
+      *out = grey_of(rgb.data());
+    else
+      std::memcpy(out, rgb.data(), 3);
+  }
+}
+
 struct JpegResult {
   bool good = false;
   std::uint32_t height = 0, width = 0;
@@ -123,12 +137,17 @@ JpegResult run_jpeg(std::span<const std::byte> file, int channels, std::uint8_t*
   jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(file.data()), static_cast<unsigned long>(file.size()));
   jpeg_read_header(&jpeg, TRUE);
   if (pixels) {
-    jpeg.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    const bool inks = jpeg.num_components == 4;
+    jpeg.out_color_space = inks ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg_start_decompress(&jpeg);
+    JSAMPARRAY four = nullptr;  // a row of inks
+    if (inks)
+      four = jpeg.mem->alloc_sarray(reinterpret_cast<j_common_ptr>(&jpeg), JPOOL_IMAGE, 4 * jpeg.output_width, 1);
     while (jpeg.output_scanline < jpeg.output_height) {
       JSAMPROW row =
           pixels + std::size_t{jpeg.output_scanline} * jpeg.output_width * static_cast<std::size_t>(channels);
-      jpeg_read_scanlines(&jpeg, &row, 1);
+      jpeg_read_scanlines(&jpeg, inks ? four : &row, 1);
+      if (inks) light_of_inks(four[0], jpeg.output_width, jpeg.saw_Adobe_marker, channels, row);
     }
     jpeg_finish_decompress(&jpeg);
   }

@@ -77,7 +77,16 @@ TEST(Image, JpegPixelsAreThoseOfItsLibrary) {
 
 TEST(Image, RefusesOtherFiles) {
   EXPECT_TRUE(says(complaint_of([] { decode("quoted.csv", 3); }), "quoted.csv: neither a PNG nor a JPEG picture"));
-  EXPECT_TRUE(says(complaint_of([] { decode("cmyk.jpg", 3); }), "cmyk.jpg: a corrupt JPEG picture"));
+}
+
+TEST(Image, InksAreReadAsTheColoursThatTheyMake) {
+  for (const int channels : {1, 3}) {
+    const std::vector<float> inks = decode("cmyk.jpg", channels).pixels, light = decode("photo.jpg", channels).pixels;
+    ASSERT_EQ(inks.size(), light.size());
+    double sum = 0;
+    for (std::size_t i = 0; i < inks.size(); ++i) sum += std::abs(inks[i] - light[i]);
+    EXPECT_LT(sum / static_cast<double>(inks.size()), 8) << "the same picture, packed twice with losses";
+  }
 }
 
 // A header may claim any extent: it must be refused before memory is asked for.
