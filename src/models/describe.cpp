@@ -23,11 +23,26 @@ std::string op_text(const Node& node) {
   return text;
 }
 
+// Which values other layers than their own read on the way forward.
+std::vector<bool> read_elsewhere(const Graph& graph) {
+  std::vector<bool> read(static_cast<std::size_t>(graph.values()), false);
+  for (const Node& node : graph.nodes())
+    for (const Value v : node.in) {
+      const ValueInfo& info = graph.info(v);
+      if (node.backward || info.source != ValueInfo::Source::node) continue;
+      if (graph.nodes()[static_cast<std::size_t>(info.producer)].layer != node.layer)
+        read[static_cast<std::size_t>(v.id)] = true;
+    }
+  return read;
+}
+
 // The forward nodes, grouped by layer in the order in which the layers first appear.
 std::vector<LayerRow> rows_of(const Graph& graph, std::int64_t batch, bool batched) {
   std::vector<LayerRow> rows;
   std::map<std::string, std::size_t> index;
   std::vector<bool> counted(graph.parameters().size(), false);
+  const std::vector<bool> elsewhere = read_elsewhere(graph);
+  std::vector<bool> settled;  // by row: its output is what others read of it; else that of its last node
   const auto count_weights = [&](const Node& node, LayerRow& row) {
     for (Value v : node.in) {
       const ValueInfo& info = graph.info(v);
@@ -40,7 +55,7 @@ std::vector<LayerRow> rows_of(const Graph& graph, std::int64_t batch, bool batch
   for (const Node& node : graph.nodes()) {
     if (node.backward) continue;
     const auto [place, fresh] = index.emplace(node.layer, rows.size());
-    if (fresh) rows.push_back({.layer = node.layer, .ops = {}, .output = {}, .from = {}});
+    if (fresh) rows.push_back({.layer = node.layer, .ops = {}, .output = {}, .from = {}}), settled.push_back(false);
     LayerRow& row = rows[place->second];
     row.slices = std::max(row.slices, node.slice + 1);
     row.flops += flops_of(graph, node) / static_cast<double>(batch);
@@ -54,7 +69,11 @@ std::vector<LayerRow> rows_of(const Graph& graph, std::int64_t batch, bool batch
     std::ranges::sort(row.from);
     if (node.slice > 0) continue;  // as slice 0
     if (!node.op->is_view() || fresh) row.ops += (row.ops.empty() ? "" : ", ") + op_text(node);
-    const Shape& shape = graph.type(node.out[0]).shape;
+    const auto it = std::ranges::find_if(node.out, [&](Value v) { return elsewhere[static_cast<std::size_t>(v.id)]; });
+    const bool read = it != node.out.end();
+    if (settled[place->second] && !read) continue;
+    settled[place->second] = read;
+    const Shape& shape = graph.type(read ? *it : node.out[0]).shape;
     row.output = !batched && shape.rank() > 0 && shape[0] == batch ? Shape(shape.dims().subspan(1)) : shape;
   }
   return rows;

@@ -14,6 +14,22 @@ namespace {
 
 using test::says;
 
+TEST(Describe, ALayersOutputIsWhatOthersReadOfIt) {
+  const InputSpec sequences{.inputs = {{"image", f32({9, 5})}}, .target = {"label", i32({})}, .classes = 4};
+  const auto output_of = [&](const std::string& cell) {
+    const Options options = parse_toml("layers = [{ type = 'lstm', name = 'cell', hidden = 3, " + cell +
+                                           " }, { type = 'flatten' }, { type = 'linear', out = 4 }]",
+                                       "r.toml");
+    for (const LayerRow& row : describe(*make_model("layers", sequences, options), 8).layers)
+      if (row.layer == "cell") return row.output;
+    return Shape{};
+  };
+  EXPECT_EQ(output_of("layers = 2"), (Shape{9, 3}));
+  EXPECT_EQ(output_of("output = 'last'"), (Shape{3}));
+  EXPECT_EQ(output_of("bidirectional = true"), (Shape{9, 6}));
+  EXPECT_EQ(output_of("bidirectional = true, output = 'last'"), (Shape{6}));
+}
+
 TEST(Describe, LenetByHand) {
   const auto model = make_model("lenet5", find_model("lenet5").usual_inputs());
   const Description d = describe(*model, 8);
