@@ -31,6 +31,30 @@ Flag within(CLI::Option* option, T least, T most, const char* kind) {
       range));
 }
 
+// What is wrong with the values that a verb was given, a line each.
+std::vector<std::string> complaints_about(CLI::App& verb) {
+  std::vector<std::string> all;
+  for (CLI::Option* option : verb.get_options())
+    for (std::string text : option->results()) {
+      std::string wrong;
+      for (int i = 0; wrong.empty(); ++i) try {
+          wrong = (*option->get_validator(i))(text);
+        } catch (const CLI::OptionNotFound&) {  // that was the last one
+          break;
+        }
+      const std::string type = option->get_type_name();
+      std::int64_t whole = 0;
+      double number = 0;
+      if (wrong.empty() && (type.starts_with("INT") || type.starts_with("UINT")) &&
+          !CLI::detail::lexical_cast(text, whole))
+        wrong = fmt::format("takes a whole number, not '{}'", text);
+      if (wrong.empty() && type.starts_with("FLOAT") && !CLI::detail::lexical_cast(text, number))
+        wrong = fmt::format("takes a number, not '{}'", text);
+      if (!wrong.empty()) all.push_back(fmt::format("{}: {}", option->get_name(option->get_positional()), wrong));
+    }
+  return all;
+}
+
 // The words of a command line that nobody has taken, and the verb that was called with them.
 struct Extras {
   const CLI::App* verb;
@@ -53,9 +77,22 @@ Flag Flag::required() const { return Flag(option_->required()); }
 Flag Flag::show_default() const { return Flag(option_->capture_default_str()); }
 Flag Flag::range(int least, int most) const { return within(option_, least, most, "a whole number"); }
 Flag Flag::range(double least, double most) const { return within(option_, least, most, "a number"); }
-Flag Flag::not_negative() const { return Flag(option_->check(CLI::NonNegativeNumber)); }
+Flag Flag::not_negative() const {
+  const auto check = [](const std::string& text) {
+    double value = 0;
+    return CLI::detail::lexical_cast(text, value) && value >= 0
+               ? ""
+               : fmt::format("takes a number from 0 on, not '{}'", text);
+  };
+  return Flag(option_->check(check, "0 or more"));
+}
 Flag Flag::one_of(std::vector<std::string> words) const {
-  return Flag(option_->check(CLI::IsMember(std::move(words))));
+  const std::string list = fmt::format("{{{}}}", fmt::join(words, ","));
+  const auto check = [words = std::move(words)](const std::string& text) {
+    if (std::ranges::find(words, text) != words.end()) return std::string();
+    return fmt::format("takes one of {}, not '{}'{}", fmt::join(words, ", "), text, did_you_mean(text, words));
+  };
+  return Flag(option_->check(check, list));
 }
 Flag Flag::separated_by(char c) const { return Flag(option_->delimiter(c)); }
 Flag Flag::one_each_time() const { return Flag(option_->allow_extra_args(false)); }
@@ -190,12 +227,17 @@ int CommandLine::run(int argc, char** argv) {
     bad_input("{}", explain_extras());
   } catch (const CLI::RequiredError& e) {
     const CLI::App* verb = extras_of(*app_).verb;
-    if (verb->get_require_subcommand_min() == 0) return app_->exit(e), 2;
+    if (verb->get_require_subcommand_min() == 0)
+      bad_input("`{0}`: {1}; `{0} --help` has examples", path_of(verb), e.what());
     std::vector<std::string> names;
     for (const CLI::App* sub : verb->get_subcommands({})) names.push_back(sub->get_name());
     bad_input("`{0}` needs a verb: {1}; `{0} --help` says what each does", path_of(verb), fmt::join(names, ", "));
   } catch (const CLI::ParseError& e) {
-    return app_->exit(e) == 0 ? 0 : 2;  // prints the help, or what is wrong with the flags
+    const Extras extras = extras_of(*app_);
+    auto complaints = complaints_about(const_cast<CLI::App&>(*extras.verb));  // which it only reads
+    if (complaints.empty()) return app_->exit(e) == 0 ? 0 : 2;                // prints the help, or what is wrong
+    if (!extras.words.empty()) complaints.push_back(explain_extras());
+    bad_input("{}", fmt::join(complaints, "\n"));
   } catch (const EndWith& end) {
     return end.code;
   }

@@ -11,6 +11,7 @@
 #include "data/inflate.h"
 #include "tensor/buffer.h"
 #include "world/os/host.h"
+#include "world/os/nearest_file.h"
 
 namespace echelon::data {
 
@@ -122,7 +123,7 @@ SourcePtr open_source(Disk& disk, const std::string& path, std::uint64_t memory_
   if (!declared) most = std::min(most, plausible_size(size));
   return memory_source(path, gunzip(*source, most, declared));
 } catch (const DiskError& e) {
-  if (e.error_number() == ENOENT) bad_input("{}: there is no such file", path);
+  if (e.error_number() == ENOENT) bad_input("{}: there is no such file{}", path, did_you_mean_file(disk, path));
   if (e.error_number() == EISDIR) bad_input("{}: this is a directory, but a file was expected", path);
   if (e.error_number() == EACCES) bad_input("{}: permission to read it was denied", path);
   throw;

@@ -11,6 +11,7 @@
 #include "recipe/compose.h"
 #include "recipe/graph_file.h"
 #include "recipe/toml.h"
+#include "world/os/nearest_file.h"
 
 namespace echelon {
 
@@ -61,7 +62,7 @@ void look_beside(Disk& disk, const std::string& file, Options& tree) {
 Options load_tree(Disk& disk, const std::string& path, Options options, LoadedOptions& loaded, Problems& problems);
 
 Options load_file(Disk& disk, const std::string& path, LoadedOptions& loaded, Problems& problems) {
-  if (!disk.exists(path)) bad_input("{}: there is no such recipe", path);
+  if (!disk.exists(path)) bad_input("{}: there is no such recipe{}", path, did_you_mean_file(disk, path));
   if (disk.is_directory(path))
     bad_input("{}: is a folder; name a recipe in it. If it holds data, `echelon init {}` writes a recipe for them",
               path, shell_quoted(path));

@@ -60,7 +60,7 @@ void check_targets(const PreparedRun& run, OptionReader& train) {
       task == models::Task::multi_label)
     return;
   train.problem("target_accuracy",
-                fmt::format("has no meaning for a model that learns to {}; use target_loss", models::name_of(task)));
+                fmt::format("has no meaning for the task {}; use target_loss", models::name_of(task)));
 }
 
 constexpr double most_total_steps = 1e12;

@@ -33,11 +33,10 @@ void choose_metrics(PreparedRun& run, OptionReader& train, Problems& problems) {
     const std::optional<Metric> metric = metric_named(name);
     if (metric && has_meaning(*metric, task)) return metric;
     const auto known = metric_names(task);
-    where.problem(key, metric
-                           ? fmt::format("names '{}', which has no meaning for a model that learns to {}; there are {}",
-                                         name, models::name_of(task), fmt::join(known, ", "))
-                           : fmt::format("names '{}', but there is no such metric{}; there are {}", name,
-                                         did_you_mean(name, known), fmt::join(known, ", ")));
+    where.problem(key, metric ? fmt::format("names '{}', which has no meaning for the task {}; there are {}", name,
+                                            models::name_of(task), fmt::join(known, ", "))
+                              : fmt::format("names '{}', but there is no such metric{}; there are {}", name,
+                                            did_you_mean(name, known), fmt::join(known, ", ")));
     return std::optional<Metric>();
   };
   const auto add = [&](const Metric& metric) {

@@ -156,6 +156,12 @@ class Verbs(unittest.TestCase):
         self.refused("models", "show", "resnet17", says=["resnet17", "resnet18"])
         self.refused("data", "get", "mnits", says=["mnits", "mnist"])
         self.refused("frobnicate", says=["frobnicate"])
+        self.refused("sample", self.run_dir, "--top-k", "-3", "--top-p", "1.5", "--length", "many", "--temperatur", "1",
+                     says=["--top-k: takes a number from 0 on, not '-3'", "--top-p: takes a number from 0 to 1", "--length: takes a whole number",
+                           "no flag --temperatur", "'--temperature'"])
+        self.refused("eval", self.run_dir, "--split", "tset", says=["--split: takes one of test, validation, train, not 'tset'; did you mean 'test'?"])
+        self.refused("train", RECIPE.replace("demo.toml", "deno.toml"), says=["there is no such recipe; did you mean", "demo.toml'?"])
+        self.refused("train", says=["`echelon train`: recipe is required"])
         self.refused("predict", self.run_dir, "1,2,x", says=["1,2,x"])
 
     def test_a_damaged_checkpoint_is_named_and_not_used(self):

@@ -13,6 +13,7 @@
 #include "data/formats/npz.h"
 #include "data/image.h"
 #include "data/table/encoder.h"
+#include "world/os/nearest_file.h"
 #include "world/os/standard_input.h"
 
 namespace echelon::cli {
@@ -173,10 +174,11 @@ InputReader::Part InputReader::from_words(const std::string& text) const {
   const bool number = text.find_first_not_of("0123456789.+-eE") == std::string::npos;
   const bool path = text.find('/') != std::string::npos && !several;  // a cell may have a date such as 3/17/2024
   if (path || !(encoder_ || several || number))
-    bad_input("'{}' is neither a file nor a folder, and no row of cells with commas between them", text);
+    bad_input("'{}' is neither a file nor a folder, and no row of cells with commas between them{}", text,
+              did_you_mean_file(disk_, text));
   if (encoder_ && !several && encoder_->columns_read().size() > 1)
-    bad_input("'{}': there is no such file or folder; a row has {} cells with commas between them: {}", text,
-              encoder_->columns_read().size(), listed(encoder_->columns_read()));
+    bad_input("'{}': there is no such file or folder{}; a row has {} cells with commas between them: {}", text,
+              did_you_mean_file(disk_, text), encoder_->columns_read().size(), listed(encoder_->columns_read()));
   Part part = from_table(data::memory_source("'" + text + "'", bytes_of(text + "\n")), true);
   part.name = [text](std::uint64_t) { return text; };
   part.small = true;

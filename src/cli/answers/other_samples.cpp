@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "data/catalog.h"
 #include "data/vocabulary.h"
+#include "world/os/nearest_file.h"
 
 namespace echelon::cli {
 
@@ -73,7 +74,8 @@ data::DatasetPtr open_other_samples(Disk& disk, const LoadedRun& run, const std:
   if (kind == "memory" || kind == "synthetic")
     bad_input("--data {}: {} was trained on samples that no file holds (kind \"{}\")", what, run.folder.path, kind);
   const bool known_set = !disk.exists(what) && data::find_in_catalog(what);
-  if (!known_set && !disk.exists(what)) bad_input("{}: there is no such file or folder", what);
+  if (!known_set && !disk.exists(what))
+    bad_input("{}: there is no such file or folder{}", what, did_you_mean_file(disk, what));
   Problems problems;
   const Options table = table_for(run, what, known_set);
   OptionReader reader(table, problems);
