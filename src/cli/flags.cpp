@@ -90,7 +90,10 @@ Flag Flag::one_of(std::vector<std::string> words) const {
   const std::string list = fmt::format("{{{}}}", fmt::join(words, ","));
   const auto check = [words = std::move(words)](const std::string& text) {
     if (std::ranges::find(words, text) != words.end()) return std::string();
-    return fmt::format("takes one of {}, not '{}'{}", fmt::join(words, ", "), text, did_you_mean(text, words));
+    const auto begun = [&](const std::string& word) { return !text.empty() && word.starts_with(text); };
+    const auto whole = std::ranges::find_if(words, begun);
+    return fmt::format("takes one of {}, not '{}'{}", fmt::join(words, ", "), text,
+                       whole == words.end() ? did_you_mean(text, words) : fmt::format("; did you mean '{}'?", *whole));
   };
   return Flag(option_->check(check, list));
 }

@@ -121,6 +121,21 @@ std::int64_t PreparedRun::steps_in(const Duration& duration) const {
 
 namespace {
 
+// What batch norm sees is one shard of the batch: with few samples its means are noisy.
+void note_on_batch_norm(PreparedRun& run) {
+  constexpr std::int64_t enough = 16;
+  const TrainSpec& train = run.recipe.train;
+  const std::int64_t samples = train.batch / std::max<std::int64_t>(1, train.shards);
+  if (samples >= enough) return;
+  const Graph graph = run.model->evaluation(1);
+  const auto norm = [](const Parameter& p) { return p.name.ends_with("running_mean"); };
+  if (std::ranges::any_of(graph.parameters(), norm))
+    run.recipe.notes.push_back(
+        fmt::format("batch norm sees the {} samples of one shard, few to take means of: a larger train.batch, fewer "
+                    "train.shards or group_norm make it less noisy",
+                    samples));
+}
+
 enum class Purpose { run_here, describe, plan_elsewhere };
 
 PreparedRun prepare(const OpenPlain& open_plain, Recipe recipe, Purpose purpose, Problems& problems,
@@ -148,6 +163,7 @@ PreparedRun prepare(const OpenPlain& open_plain, Recipe recipe, Purpose purpose,
     train.problem("epochs", fmt::format("= {} makes more than {} steps with these data; make it smaller", spec.epochs,
                                         human_count(most_total_steps)));
   if (run.model && problems.empty() && purpose != Purpose::plan_elsewhere) check_memory(run, train, problems);
+  if (run.model && problems.empty() && purpose == Purpose::run_here) note_on_batch_norm(run);
   return run;
 }
 

@@ -1,5 +1,5 @@
 """Networks, texts and training comforts as a user calls them: one's own network, tokens, sampling, preview, rates, averages."""
-import json, os, pathlib, subprocess, sys, tempfile, unittest
+import json, os, pathlib, struct, subprocess, sys, tempfile, unittest, zlib
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 LAYERS = os.path.join(SOURCE, "recipes/models/layers-digits.toml")
@@ -44,6 +44,24 @@ class Networks(unittest.TestCase):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("conv2d", refused.stderr)
         self.assertEqual(run("models", "show", "resnet81", ok=False).returncode, 2)
+
+    def test_a_preview_shows_pictures_of_every_class(self):
+        def picture(path, tone):
+            raw = b"".join(b"\0" + bytes([tone] * 8) for _ in range(8))
+            part = lambda name, data: struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+            pathlib.Path(path).write_bytes(b"\x89PNG\r\n\x1a\n" + part(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0))
+                                           + part(b"IDAT", zlib.compress(raw)) + part(b"IEND", b""))
+        seen = []
+        for folder, tones in (("one", ((10, 10), (200, 200))), ("two", ((10, 10), (90, 200)))):
+            for name, pair in zip(("a", "b"), tones):
+                os.makedirs(self.path(f"{folder}/{name}"))
+                for i in range(12):
+                    picture(self.path(f"{folder}/{name}/{i:02}.png"), pair[i % 2])
+            recipe = self.write(folder + ".toml", f'[model]\nname = "mlp"\n[data]\nkind = "images"\npath = "{self.path(folder)}"\nchannels = 1\n'
+                                '[train]\nepochs = 1\n')
+            run("data", "show", recipe, "--png", self.path(folder + ".png"), "--samples", "10", "--epochs", "1")
+            seen.append(pathlib.Path(self.path(folder + ".png")).read_bytes())
+        self.assertNotEqual(*seen)
 
     def test_a_text_of_byte_pairs_is_saved_trained_on_and_sampled(self):
         text = self.write("text.txt", "the quick brown fox jumps over the lazy dog\n" * 200)

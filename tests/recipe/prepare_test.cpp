@@ -49,6 +49,20 @@ TEST_F(Prepare, ALossThatDoesNotFitIsOneProblem) {
   }
 }
 
+TEST_F(Prepare, BatchNormOfFewSamplesIsPointedOut) {
+  const auto said = [&](const std::string& model, const std::string& train) {
+    const PreparedRun s =
+        prepare("[model]\nname = 'mlp'\nhidden = [8]\n" + model +
+                "\n[data]\nkind = 'synthetic'\nsamples = 100\nshape = [6]\nclasses = 3\n[train]\nepochs = 1\n" + train);
+    return std::ranges::any_of(s.recipe.notes, [](const std::string& note) {
+      return note.starts_with("batch norm sees the 8 samples of one shard");
+    });
+  };
+  EXPECT_TRUE(said("batch_norm = true", "batch = 16\nshards = 2"));
+  EXPECT_FALSE(said("batch_norm = true", "batch = 32\nshards = 2"));
+  EXPECT_FALSE(said("", "batch = 16\nshards = 2"));
+}
+
 TEST_F(Prepare, TheLoaderIsToldWhatTheRecipeSays) {
   const PreparedRun s = prepare(blobs("epochs = 3\nbatch = 64\nseed = 7\nshards = 4\ndrop_partial = true"));
   ASSERT_TRUE(problems_.empty()) << problems();

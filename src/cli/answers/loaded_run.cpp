@@ -39,7 +39,8 @@ Checkpoint find_checkpoint(Disk& disk, const RunFolder& folder, const std::strin
     if (e.step == step) return open_checkpoint(disk, e.path);
     there += fmt::format(" {}", e.step);
   }
-  bad_input("{} has no checkpoint of step {}; there are those of steps{}", folder.path, step, there);
+  bad_input("{} has no checkpoint of step {}; {}{}", folder.path, step,
+            there.empty() ? "there is none" : "there are those of steps", there);
 }
 
 std::string in_words(const LoadedRun& run, const std::string& which) {

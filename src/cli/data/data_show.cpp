@@ -36,12 +36,17 @@ void show_data(const ShowDataSettings& s) {
   if (augmented->fields()[0].dtype != DType::f32 || shape.rank() != 3 || (shape[0] != 1 && shape[0] != 3))
     bad_input("only pictures with one or three channels can be shown, but a sample of {} is {}", s.recipe,
               data::to_string(augmented->fields()[0]));
+  // Spread over all of them: those of a folder of pictures stand class by class.
+  const auto shown = [&](std::int64_t column) {
+    const auto at = static_cast<std::uint64_t>(column), columns = static_cast<std::uint64_t>(s.columns);
+    return plain->size() < columns ? at % plain->size() : at * plain->size() / columns;
+  };
   const bool comparable = calm->fields() == augmented->fields();
   std::vector<std::vector<float>> pictures;  // row by row
   data::Sample sample(augmented->fields());
   for (std::int64_t row = comparable ? 0 : 1; row <= s.rows; ++row)
     for (std::int64_t column = 0; column < s.columns; ++column) {
-      const std::uint64_t index = static_cast<std::uint64_t>(column) % plain->size();
+      const std::uint64_t index = shown(column);
       const data::SampleContext context{.seed = recipe.train.seed, .epoch = static_cast<std::uint32_t>(row - 1)};
       if (row == 0)
         calm->get(index, {}, sample.ref());
