@@ -13,6 +13,7 @@
 #include "models/distillation.h"
 #include "models/fine_tuning.h"
 #include "run/matching_tokens.h"
+#include "run/other_meaning.h"
 #include "track/checkpoint.h"
 #include "track/run.h"
 #include "track/weights_hash.h"
@@ -200,6 +201,8 @@ std::shared_ptr<const InitialWeights> load_initial_weights(Disk& disk, PreparedR
                                 spec.from, listed(weights->not_loaded, 8), listed(weights->left_over, 8)));
     if (problems.list().size() > before) return nullptr;
     report(*weights, table, prepared.recipe.notes);
+    for (const std::string& note : notes_on_other_meaning(disk, prepared, weights->source))
+      prepared.recipe.notes.push_back(note);
     if (tokens.unknown())
       prepared.recipe.notes.push_back(fmt::format(
           "{} was trained on a text with other tokens: rows of embeddings and scores stand for other tokens "

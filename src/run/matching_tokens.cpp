@@ -5,25 +5,18 @@
 
 #include "base/error.h"
 #include "models/zoo.h"
-#include "track/run.h"
+#include "run/other_meaning.h"
 
 namespace echelon {
 
 namespace {
 
-// The tokens of the run in whose folder, or a few folders below which, the file lies; null if there is none.
-std::shared_ptr<const data::Vocabulary> tokens_beside(Disk& disk, std::string path) {
-  constexpr int most_folders = 3;  // runs/a/checkpoints/step-100/model.safetensors
+// The tokens of the run that the file belongs to; null if there is none.
+std::shared_ptr<const data::Vocabulary> tokens_beside(Disk& disk, const std::string& file) {
   constexpr std::uint64_t most_bytes = 64u << 20;
-  for (int i = 0; i < most_folders; ++i) {
-    const std::size_t slash = path.find_last_of('/');
-    if (slash == std::string::npos) return nullptr;
-    path.resize(slash);
-    const RunFolder run{path};
-    if (disk.exists(run.recipe()) && disk.exists(run.tokens()))
-      return std::make_shared<data::Vocabulary>(data::Vocabulary::from_text(read_text(disk, run.tokens(), most_bytes)));
-  }
-  return nullptr;
+  const auto run = run_of_weights(disk, file);
+  if (!run || !disk.exists(run->tokens())) return nullptr;
+  return std::make_shared<data::Vocabulary>(data::Vocabulary::from_text(read_text(disk, run->tokens(), most_bytes)));
 }
 
 std::string text_of(const data::Vocabulary& tokens, std::size_t i) {

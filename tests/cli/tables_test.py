@@ -140,6 +140,21 @@ class Tables(unittest.TestCase):
         said = run("eval", "n", cwd=self.at)
         self.assertNotIn("are not those", said.stdout + said.stderr)
 
+    def test_weights_that_stand_for_other_columns_and_classes_are_pointed_out(self):
+        chance = random.Random(3)
+        rows = [f"{chance.gauss(i % 2, 1):.3f},{chance.gauss(0, 1):.3f},{'ab'[i % 2]}" for i in range(60)]
+        pathlib.Path(self.at, "one.csv").write_text("wide,long,kind\n" + "\n".join(rows) + "\n")
+        pathlib.Path(self.at, "two.csv").write_text("wide,deep,kind\n" + "\n".join(rows).replace("b", "c") + "\n")
+        for name in ("one", "two"):
+            run("init", name + ".csv", cwd=self.at)
+        run("train", "one.toml", "--run", "one", "--set", "train.epochs=1", cwd=self.at)
+        begun = ("train", "two.toml", "--set", "train.epochs=1", "--set", "model.init=one", "--run")
+        said = run(*begun, "two", cwd=self.at)
+        for part in ("one read other columns (long there, deep here)", "one tells other classes apart (b there, c here)"):
+            self.assertIn(part, said.stdout + said.stderr)
+        again = run("train", "one.toml", "--set", "train.epochs=1", "--set", "model.init=one", "--run", "three", cwd=self.at)
+        self.assertNotIn("other", again.stdout + again.stderr)
+
     def test_a_target_that_is_always_the_same_is_refused(self):
         pathlib.Path(self.at, "s.csv").write_text("a,y\n" + "".join(f"{i},7.5\n" for i in range(60)))
         refused = run("init", "s.csv", cwd=self.at, ok=False)
