@@ -10,6 +10,13 @@ namespace {
 // A data set, or null and a problem: a file that is missing or broken says so itself.
 data::DatasetPtr open_split(PreparedRun& run, const OpenPlain& open_plain, const data::DataSpec& spec,
                             const std::string& split, OptionReader& table, bool optional = false) {
+  // A part may be a file of its own, which is to blame if the one to train with is good.
+  const auto place = [&] {
+    const auto it = table.options().items.find(split);
+    const bool own =
+        run.train && it != table.options().items.end() && std::holds_alternative<std::string>(it->second.value);
+    return table.place(own ? split : table.has("path") ? "path" : "kind");
+  };
   try {
     const bool train = split == "train";
     data::DatasetPtr plain = open_plain(spec, split);
@@ -18,12 +25,11 @@ data::DatasetPtr open_split(PreparedRun& run, const OpenPlain& open_plain, const
     if (dataset->size() > 0) return dataset;
     table.problem("kind", fmt::format("= \"{}\" has no samples for the split '{}'", spec.kind(), split));
   } catch (const data::NoSplit& e) {
-    if (!optional)
-      table.problems().add(table.place(table.has("path") ? "path" : "kind"), fmt::format("data: {}", e.what()));
+    if (!optional) table.problems().add(place(), fmt::format("data: {}", e.what()));
   } catch (const BadInput& e) {
-    table.problems().add(table.place(table.has("path") ? "path" : "kind"), fmt::format("data: {}", e.what()));
+    table.problems().add(place(), fmt::format("data: {}", e.what()));
   } catch (const DiskError& e) {
-    table.problems().add(table.place(table.has("path") ? "path" : "kind"), fmt::format("data: {}", e.what()));
+    table.problems().add(place(), fmt::format("data: {}", e.what()));
   }
   return nullptr;
 }

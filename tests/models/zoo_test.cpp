@@ -331,8 +331,7 @@ TEST(Decoding, IsNotOfferedByNetworksThatMixPositionsOtherwise) {
   const auto written = [](const std::string& middle) {
     return "layers = [{type = 'embedding', rows = 17, width = 6}, " + middle + ", {type = 'linear', out = 17}]";
   };
-  for (const char* middle :
-       {"{type = 'gru', hidden = 5}", "{type = 'attention', heads = 2}", "{type = 'transpose'}, {type = 'transpose'}"})
+  for (const char* middle : {"{type = 'gru', hidden = 5}", "{type = 'transpose'}, {type = 'transpose'}"})
     EXPECT_FALSE(make("layers", text(9, 17), written(middle))->decoding(1).has_value()) << middle;
   EXPECT_FALSE(make("char_lstm", text(16, 20))->decoding(1).has_value());
 }

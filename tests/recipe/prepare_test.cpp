@@ -49,6 +49,12 @@ TEST_F(Prepare, ALossThatDoesNotFitIsOneProblem) {
   }
 }
 
+TEST_F(Prepare, AFileOfAPartIsBlamedWhereItIsNamed) {
+  prepare("[model]\nname = 'mlp'\n[data]\nkind = 'digits'\nlimit = 100\nvalidation = 'gone'\n[train]\nepochs = 1\n");
+  ASSERT_EQ(problems_.list().size(), 1u) << problems();
+  EXPECT_EQ(problems_.list()[0].place.line, 6) << problems();
+}
+
 TEST_F(Prepare, BatchNormOfFewSamplesIsPointedOut) {
   const auto said = [&](const std::string& model, const std::string& train) {
     const PreparedRun s =
