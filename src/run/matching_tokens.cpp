@@ -26,7 +26,8 @@ std::string text_of(const data::Vocabulary& tokens, std::size_t i) {
 
 std::map<std::string, Shape> shapes_of(const models::Model& model) {
   std::map<std::string, Shape> shapes;
-  for (const Parameter& p : model.prediction(1).parameters()) shapes.emplace(p.name, p.shape);
+  const Graph graph = model.prediction(1);
+  for (const Parameter& p : graph.parameters()) shapes.emplace(p.name, p.shape);
   return shapes;
 }
 
