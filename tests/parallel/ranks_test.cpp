@@ -19,6 +19,7 @@ struct Job {
   Case network;
   std::string rule = "momentum";
   int shards = 4, cores = 1, steps = 5;
+  std::uint64_t batch = 18;
   bool apart = false;  // without memory in common, even where there is some
 };
 
@@ -34,7 +35,7 @@ std::vector<float> train(World& world, const Job& s) {
   const ShardRange own = trainer.own_shards();
   data::Loader loader(
       data, {.seed = 3,
-             .batches = {{0, 18}},
+             .batches = {{0, s.batch}},
              .shards = static_cast<std::uint64_t>(s.shards),
              .own = data::IndexRange{static_cast<std::uint64_t>(own.first), static_cast<std::uint64_t>(own.count())},
              .prefetch = 0});
@@ -118,6 +119,14 @@ TEST_P(Ranks, EveryUpdateRuleWorksOnTwoRanksAsAlone) {
       expect_as_alone(world(), 2, s, train_alone(s));
     }
   }
+}
+
+// Buckets are chosen in the third step, whose first shard has no sample here.
+TEST_P(Ranks, ABatchWithFewerSamplesThanShardsMayBeTheOneInWhichBucketsAreChosen) {
+  if (world().name != "threads" && world().name != "sim") GTEST_SKIP() << "one world of each kind is enough for this";
+  Job s{.network = cases()[1], .shards = 6, .batch = 19, .apart = true};
+  s.network.data.samples = 40;
+  expect_as_alone(world(), 3, s, train_alone(s));
 }
 
 TEST_P(Ranks, ARankCanHaveSeveralCores) {

@@ -10,8 +10,10 @@ namespace {
 
 std::vector<Bucket> quickest_buckets(ShardCompute& compute, ComputePhase& phase, const data::Batch& batch,
                                      const RankSum& sum) {
-  // With more ranks than shards rank 0 may have none.
-  const Plan& plan = compute.plan(phase, static_cast<std::int64_t>(batch.samples_of(0).count));
+  // With more ranks than shards, or fewer samples than shards, rank 0 may have none.
+  std::uint64_t samples = 0;
+  for (std::uint64_t s = 0; s < phase.losses.size(); ++s) samples = std::max(samples, batch.samples_of(s).count);
+  const Plan& plan = compute.plan(phase, static_cast<std::int64_t>(samples));
   const double shards = std::max(1, compute.shards_of_core(0).count());
   const double speed = std::max(1.0, plan.flops * shards / phase.seconds);
   // Buckets leave during the last shard.
