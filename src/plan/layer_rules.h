@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/options.h"
-#include "graph/graph.h"
+#include "plan/layer_splits.h"
 
 namespace echelon {
 
@@ -30,20 +30,6 @@ struct LayerRule {
   int stage = -1;     // -1: anywhere
   friend bool operator==(const LayerRule&, const LayerRule&) = default;
 };
-
-// How the recipe cuts a layer.
-struct LayerSplit {
-  std::string split;      // "out", "in", "heads", ...: one of split_names(); empty: it has no slices of its own
-  std::string dimension;  // of its tensors that is spread over the slices, as a mesh names it (plan/mesh.h)
-  friend bool operator==(const LayerSplit&, const LayerSplit&) = default;
-};
-
-// "out", "in": columns and rows of a matrix, by its outputs or inputs; heads, vocabulary, channels, units, experts;
-// "rows": strips of an image; "grid": a matrix in both dimensions; "batch"; "none".
-const std::vector<std::string>& split_names();
-
-// By layer of a sliced training graph, as optimise() gives it.
-std::map<std::string, LayerSplit> layer_splits(const Graph& graph);
 
 std::vector<LayerRule> read_layer_rules(OptionReader& plan);
 

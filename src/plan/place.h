@@ -1,8 +1,8 @@
 #pragma once
-// The place pass: cuts a training graph, after all passes that could change its arithmetic, into one graph for each
-// stage, and for each part of a stage where slices of layers are on several ranks. The nodes stay what they are, so
-// they compute the same bits; only where they run is new. A value that a node somewhere else reads becomes a `send` and
-// a `receive` (graph/ops/communication.h).
+// The place pass: says which stage runs each node of a training graph, after all passes that could change its
+// arithmetic, and which parts of a stage where slices of layers are on several ranks. The nodes stay what they are, so
+// they compute the same bits; only where they run is new. A value that a node somewhere else reads becomes a message.
+// plan/cut_stage.h makes the graphs.
 //
 // A forward node runs on its layer's stage, or on a later one if it reads something from there (fused ops); a backward
 // node on its layer's stage or on an earlier one. So forward messages go to later stages, and backward messages to
@@ -11,7 +11,6 @@
 // stage that computes its contribution; a stage that also reads it (an embedding that is scored with at the end) has a
 // copy, which it gets after every update. Pure functions.
 
-#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -67,20 +66,7 @@ std::vector<int> stages_of_nodes(const Graph& graph, const StagePartition& parti
 // `graph` as optimise() gives it (graph/program.h); the parts of every stage divide its slices.
 PlacedGraph place_nodes(const Graph& graph, const StagePartition& partition, const PartCounts& counts = {});
 
-// What one stage, or a part of it, runs: nodes by pass, in the order in which they run.
-struct StageGraph {
-  Graph graph;
-  std::array<std::size_t, 4> begin{};  // where each pass begins, and the end
-  // Where each segment of a pass begins (StageSegments); empty: the pass is one.
-  std::array<std::vector<std::size_t>, 3> segments = {};
-};
-
 // Into how many segments each stage's passes are cut by exchanges between its parts.
 StageSegments segments_of_stages(const Graph& graph, const PlacedGraph& placed, int stages);
-
-// `splits_weights`: what no other stage waits for becomes the pass `weights`. `segments`: by stage, if passes are cut;
-// what a graph has more of belongs to the last one.
-StageGraph cut_stage(const Graph& graph, const PlacedGraph& placed, int stage, int part, bool splits_weights,
-                     const StageSegments& segments = {});
 
 }  // namespace echelon

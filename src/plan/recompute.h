@@ -15,7 +15,7 @@
 
 #include <string>
 
-#include "plan/place.h"
+#include "plan/cut_stage.h"
 
 namespace echelon {
 

@@ -7,7 +7,7 @@
 //               gathering begins `prefetch` parameters ahead
 // What is computed stays the same, node for node. Pure functions.
 
-#include "plan/place.h"
+#include "plan/cut_stage.h"
 
 namespace echelon {
 

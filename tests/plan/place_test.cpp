@@ -11,6 +11,7 @@
 #include "graph/communicator.h"
 #include "graph/program.h"
 #include "nn/initialise.h"
+#include "plan/cut_stage.h"
 #include "tests/parallel/small_networks.h"
 
 namespace echelon {

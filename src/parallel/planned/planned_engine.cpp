@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/error.h"
 #include "nn/initialise.h"
+#include "parallel/planned/stage_setup.h"
 #include "parallel/step/not_finite.h"
-#include "plan/check.h"
 
 namespace echelon {
 
@@ -42,79 +41,31 @@ PlannedEngine::PlannedEngine(const EngineSettings& s, Team& team)
   const StagePlans::CutGraph& largest = plans_.prepare(s.largest_shard, hosted_);
   messages_ = std::make_unique<StageMessages>(everyone(), layout_, largest.placed.messages);
   shared_weights_ = largest.placed.copies;
-  make_stages(largest);
+  stages_ = make_stages(settings_, world_, layout_, plans_, hosted_, largest, arena_);
   whole_ = std::make_unique<WholeModel>(team, layout_, table_, plans_.whole(s.largest_shard), largest.placed, stages_);
-  make_groups();
+  state_ = std::make_unique<WholeState>(team, *whole_, stages_, table_.floats(),
+                                        [this](std::size_t bytes) { return memory_for_whole(bytes); });
+  replica_ = std::make_unique<Group>(everyone().split(layout_.replica_of(world_.rank()), world_.rank()));
+  groups_ = groups_of_stages(everyone(), world_.rank(), layout_, hosted_);
   for (std::size_t i = 0; i < stages_.size(); ++i)
     stages_[i]->allocate(s.make_optim(), whole_->segments(*stages_[i]), *groups_[i],
                          whole_->ranges_of(stages_[i]->stage(), stages_[i]->part()), *messages_);
   norms_ = std::make_unique<NormGather>(*replica_, everyone(), layout_, *whole_, stages_);
   make_model();
-
-  std::vector<ShardRange> with_losses;
-  for (Rank r = 0; r < world_.size(); ++r) {
-    with_losses.push_back({0, 0});
-    for (const HostedStage& h : layout_.hosted(r))
-      if (h.stage == layout_.stages() - 1 && h.part == 0 && (r == 0 || !s.plan->frees_tasks()))
-        with_losses.back() = h.shards;
-  }
-  loss_gather_ = std::make_unique<LossGather>(team, std::move(with_losses));
+  loss_gather_ = std::make_unique<LossGather>(team, shards_with_losses(layout_, world_.size()));
 }
 
-void PlannedEngine::make_stages(const StagePlans::CutGraph& largest) {
-  std::size_t arena = 0;
-  for (const HostedStage& h : hosted_) arena = std::max(arena, largest.of(h.stage, h.part).plan.memory.arena_bytes);
-  arena_->emplace_back(arena);
-  const int replica = layout_.replica_of(world_.rank()), position = layout_.position_of(world_.rank());
-  const ScheduleCheck check =
-      check_schedule(layout_.checked_schedule(replica), layout_.checked_messages(largest.placed.messages));
-  invariant(check.problems.empty(), "the schedule of a legal plan can be run");
-  for (const HostedStage& h : hosted_)
-    stages_.push_back(std::make_unique<StageCompute>(
-        world_, plans_,
-        StageCompute::Settings{.hosted = h,
-                               .shards = settings_.shards,
-                               .live = layout_.places(check.live[static_cast<std::size_t>(
-                                   position)][static_cast<std::size_t>(layout_.checked_stage(h.stage, h.part))]),
-                               .splits_weights = layout_.splits_weights(),
-                               .saved_versions = layout_.plan().staleness(h.stage),
-                               .zero = layout_.plan().zero,
-                               .offload = layout_.plan().offload,
-                               .offloads_parameters = layout_.plan().offloads_parameters(),
-                               .sums_outside = layout_.plan().sums_outside(),
-                               .seed = settings_.seed,
-                               .fields = settings_.fields,
-                               .order = layout_.order_of(world_.rank(), h.stage)},
-        arena_));
-}
-
-// Collective: in the same order on all ranks.
-void PlannedEngine::make_groups() {
-  replica_ = std::make_unique<Group>(everyone().split(layout_.replica_of(world_.rank()), world_.rank()));
-  groups_.resize(stages_.size());
-  for (int stage = 0; stage < layout_.stages(); ++stage) {
-    const auto mine = std::ranges::find(hosted_, stage, &HostedStage::stage);
-    const int part = mine == hosted_.end() ? hosted_.front().part : mine->part;
-    const std::vector<int> ranks = layout_.ranks_of_stage(stage, part);
-    const auto at = std::ranges::find(ranks, world_.rank());
-    // Each part of the stage is a group of its own; the ranks that do not have the stage are another, of no use.
-    Group group = everyone().split(at == ranks.end() ? -1 : part, static_cast<int>(at - ranks.begin()));
-    for (std::size_t i = 0; i < stages_.size(); ++i)
-      if (stages_[i]->stage() == stage) groups_[i] = std::make_unique<Group>(std::move(group));
-  }
-}
-
-std::span<std::byte> PlannedEngine::memory_for_whole(std::size_t bytes, Buffer& memory, FileMemory& file) const {
-  if (on_all_) return (memory = Buffer(bytes)).as<std::byte>();
+WholeMemory PlannedEngine::memory_for_whole(std::size_t bytes) const {
+  if (on_all_) return WholeMemory::of_buffer(bytes);
   const std::string& offload = layout_.plan().offload;
-  return (file = FileMemory(offload.empty() ? settings_.folder : offload, bytes)).as<std::byte>();
+  return WholeMemory::of_file(offload.empty() ? settings_.folder : offload, bytes);
 }
 
 // The first values: random numbers, which every rank knows, or what `start` writes over them on rank 0.
 void PlannedEngine::make_model() {
   if (on_all_ || world_.rank() == 0) {
-    const auto bytes = memory_for_whole(table_.floats() * sizeof(float), model_memory_, model_file_);
-    model_ = {reinterpret_cast<float*>(bytes.data()), table_.floats()};
+    model_memory_ = memory_for_whole(table_.floats() * sizeof(float));
+    model_ = {reinterpret_cast<float*>(model_memory_.bytes.data()), table_.floats()};
     nn::initialise(table_, settings_.seed, model_);
     if (settings_.start) settings_.start(table_, model_);
   }
@@ -301,53 +252,10 @@ std::vector<HeldWeights> PlannedEngine::held_weights() {
   return held;
 }
 
-std::vector<StateSpan> PlannedEngine::state() {
-  if (state_.empty()) {
-    const auto add = [&](const std::string& name, std::size_t bytes) {
-      WholeState& s = state_.emplace_back();
-      s.name = name;
-      s.bytes = memory_for_whole(bytes, s.memory, s.file);
-    };
-    for (const Update::Slot& slot : stages_.front()->update().slots()) add(slot.name, table_.floats() * sizeof(float));
-    if (whole_->carry_bytes() > 0) add("carries", whole_->carry_bytes());
-  }
-  std::vector<StateSpan> all;
-  for (WholeState& s : state_) all.push_back({s.name, s.bytes});
-  return all;
-}
-
-// Only rank 0 has memory for all of the state; carried values are few, and on all ranks.
-void PlannedEngine::gather() {
-  const std::vector<StateSpan> all = world_.rank() == 0 ? state() : std::vector<StateSpan>{};
-  move_state(all, [&](std::span<float> whole, const WholeModel::Own& own) {
-    whole_->collect(WholeModel::What::state, whole, own);
-  });
-  if (whole_->carry_bytes() == 0) return;
-  Buffer own(world_.rank() == 0 ? 0 : whole_->carry_bytes());
-  whole_->collect_carries(all.empty() ? own.as<std::byte>() : all.back().bytes);
-}
-
 void PlannedEngine::scatter() {
   whole_->distribute(WholeModel::What::parameters, model_, parameters_of);
   if (on_all_) team_.broadcast(std::as_writable_bytes(model_));
-  const std::vector<StateSpan> all = world_.rank() == 0 ? state() : std::vector<StateSpan>{};
-  move_state(all, [&](std::span<float> whole, const WholeModel::Own& own) {
-    whole_->distribute(WholeModel::What::state, whole, own);
-  });
-  if (whole_->carry_bytes() > 0) {
-    Buffer own(world_.rank() == 0 ? 0 : whole_->carry_bytes());
-    whole_->distribute_carries(all.empty() ? own.as<std::byte>() : all.back().bytes);
-  }
-  state_.clear();
-}
-
-// Calls visit(the slot of the whole model on rank 0, where a stage has its part) for each slot of the optimizer.
-void PlannedEngine::move_state(const std::vector<StateSpan>& all, const MoveSlot& visit) {
-  for (std::size_t i = 0; i < stages_.front()->update().slots().size(); ++i) {
-    std::span<float> whole;
-    if (!all.empty()) whole = {reinterpret_cast<float*>(all[i].bytes.data()), table_.floats()};
-    visit(whole, [i](StageCompute& stage) { return WholeModel::Held{stage.slot(i), stage.first_of_slots()}; });
-  }
+  state_->scatter();
 }
 
 // --- figures ---
@@ -360,7 +268,8 @@ double PlannedEngine::flops_per_sample() {
 }
 
 RankBytes PlannedEngine::bytes() const {
-  RankBytes bytes{.messages = messages_->bytes(), .model = model_memory_.bytes(), .disk = model_file_.bytes()};
+  RankBytes bytes{
+      .messages = messages_->bytes(), .model = model_memory_.memory.bytes(), .disk = model_memory_.file.bytes()};
   for (const Buffer& b : *arena_) bytes.activations += b.bytes();
   for (const auto& stage : stages_) stage->add_bytes(bytes);
   return bytes;

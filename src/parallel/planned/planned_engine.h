@@ -20,6 +20,7 @@
 #include "parallel/planned/stage_compute.h"
 #include "parallel/planned/stage_messages.h"
 #include "parallel/planned/whole_model.h"
+#include "parallel/planned/whole_state.h"
 #include "parallel/step/lock_step_engine.h"
 #include "parallel/step/loss_gather.h"
 #include "parallel/team/exchange_waits.h"
@@ -37,9 +38,9 @@ class PlannedEngine : public LockStepEngine {
   void read_model() override;
   std::vector<HeldWeights> held_weights() override;
 
-  std::vector<StateSpan> state() override;
-  void gather() override;
-  void end_gather() override { state_.clear(); }
+  std::vector<StateSpan> state() override { return state_->spans(); }
+  void gather() override { state_->gather(); }
+  void end_gather() override { state_->clear(); }
   void scatter() override;
 
   void adapt(data::LoaderOptions& options) const override;
@@ -65,8 +66,6 @@ class PlannedEngine : public LockStepEngine {
  protected:
   StepResult do_step(std::uint64_t step, double lr, const data::Batch& batch, bool asks_to_stop,
                      double slowness) override;
-  void make_stages(const StagePlans::CutGraph& largest);
-  void make_groups();
   void make_model();
   void prepare(const data::Batch& batch);
   virtual void run_tasks(std::uint64_t step, const data::Batch& batch, std::uint64_t seed, double slowness);
@@ -80,23 +79,21 @@ class PlannedEngine : public LockStepEngine {
   void update(std::uint64_t step, double lr);
   [[noreturn]] void explain(std::uint64_t step);
   StageCompute& stage_of(int stage, int shard);
-  using MoveSlot = std::function<void(std::span<float> whole, const WholeModel::Own& own)>;
-  std::span<std::byte> memory_for_whole(std::size_t bytes, Buffer& memory, FileMemory& file) const;
+  WholeMemory memory_for_whole(std::size_t bytes) const;
   Group& everyone() { return alone_ ? *alone_ : team_.group(); }
-  void move_state(const std::vector<StateSpan>& all, const MoveSlot& visit);
 
   PlanLayout layout_;
   const bool on_all_;             // the whole model; else on rank 0
   std::unique_ptr<Group> alone_;  // of a single rank
   ParameterTable table_;          // of the whole model
-  std::span<float> model_;        // the same
-  Buffer model_memory_;
-  FileMemory model_file_;
+  WholeMemory model_memory_;      // the same
+  std::span<float> model_;
   StagePlans plans_;
   std::vector<HostedStage> hosted_;
   std::vector<std::unique_ptr<StageCompute>> stages_;  // that this rank has
   std::vector<PlacedGraph::Copy> shared_weights_;
   std::unique_ptr<WholeModel> whole_;
+  std::unique_ptr<WholeState> state_;
   std::vector<std::unique_ptr<Group>> groups_;  // by stage here: the ranks that have it
   std::unique_ptr<Group> replica_;              // the ranks of this rank's replica
   std::unique_ptr<NormGather> norms_;
@@ -105,14 +102,6 @@ class PlannedEngine : public LockStepEngine {
   std::vector<ShardLoss> losses_;
   std::vector<StopRequest> stops_;
   std::int64_t loss_terms_ = 1;
-
-  struct WholeState {
-    std::string name;
-    Buffer memory;
-    FileMemory file;
-    std::span<std::byte> bytes;
-  };
-  std::vector<WholeState> state_;  // on rank 0, around a checkpoint
   std::shared_ptr<std::vector<Buffer>> arena_;
   Watch watch_;
   ExchangeWaits waits_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/cut_stage.h"
 #include "plan/joins.h"
 #include "plan/recompute.h"
 #include "plan/sequence.h"
