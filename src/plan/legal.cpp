@@ -21,7 +21,11 @@ void refuse_degrees(PlanSpec& plan, const PlanFacts& facts, std::vector<std::str
                               plan.chunks > 1 ? fmt::format(",chunks={}", plan.chunks) : "", plan.stages(), layers,
                               layers == 1 ? "" : "s"));
   if (facts.slices % plan.tensor != 0)
-    why.push_back(fmt::format("tensor={} does not divide model.slices = {}", plan.tensor, facts.slices));
+    why.push_back(fmt::format("tensor={} does not divide model.slices = {}{}", plan.tensor, facts.slices,
+                              facts.slices > 1 ? ""
+                                               : fmt::format(": the recipe's layers are whole, and --set "
+                                                             "model.slices={} cuts them (which is another result)",
+                                                             plan.tensor)));
   if (facts.workers == 0) return;
   const std::int64_t each = std::int64_t{plan.pipeline} * plan.tensor;  // ranks of a replica
   const std::string replica = plan.tensor > 1 ? fmt::format("pipeline={} times tensor={}", plan.pipeline, plan.tensor)
@@ -61,7 +65,13 @@ void refuse_schedule(const PlanSpec& plan, const PlanFacts& facts, std::vector<s
                     "fewer replicas, or --set train.shards={}",
                     plan.data, facts.shards, plan.data));
   if (plan.pipeline == 1) {
-    if (plan.chunks > 1) why.push_back(fmt::format("chunks={} needs a pipeline of two ranks or more", plan.chunks));
+    if (plan.chunks > 1)
+      why.push_back(fmt::format("chunks={} needs a pipeline of two ranks or more", plan.chunks));
+    else if (plan.schedule != PlanSpec{}.schedule)
+      why.push_back(fmt::format(
+          "schedule={} says in which order ranks run the stages of a pipeline, and there is none: add pipeline=2 or "
+          "more, or leave it out",
+          plan.schedule));
     return;
   }
   const ScheduleKind* kind = find_schedule(plan.schedule);

@@ -86,6 +86,7 @@ Options plan_options(const std::string& text, Problems& problems) {
     const std::string key(part.substr(0, equals)), value(part.substr(equals + 1));
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (table.items.contains(key)) problems.add(table.place, fmt::format("{} is given twice", key));
     Option& option = table.items[key];
     option.place = table.place;
     if (key == "cuts") {

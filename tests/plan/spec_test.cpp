@@ -47,9 +47,10 @@ TEST(PlanSpec, IsWrittenAsItIsRead) {
 
 TEST(PlanSpec, EveryMistakeIsNamedWithTheNearestWord) {
   Problems problems;
-  spec_of("dta=2,pipeline=two,schedule=1f1,nonsense", problems);
+  spec_of("dta=2,pipeline=two,schedule=1f1,nonsense,zero=1,zero=2", problems);
   const std::string text = problems.text("");
-  for (const char* part : {"dta", "did you mean 'data'", "pipeline", "1f1b", "'nonsense' is not key=value"})
+  for (const char* part :
+       {"dta", "did you mean 'data'", "pipeline", "1f1b", "'nonsense' is not key=value", "zero is given twice"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
 }
 
@@ -74,6 +75,9 @@ TEST(PlanSpec, IllegalPlansAreRefusedWithTheNearestLegalOne) {
             std::string::npos);
   EXPECT_NE(refused("pipeline=3,schedule=bidirectional", facts(3)).find("even number of stages"), std::string::npos);
   EXPECT_NE(refused("pipeline=2,chunks=2,schedule=1f1b", facts(2)).find("only interleaved"), std::string::npos);
+  for (const char* rest : {"", ",tasks=free", ",zero=3", ",zero=1"})  // an order of stages, where there is one stage
+    EXPECT_NE(refused(std::string("schedule=dualpipe") + rest, facts(2)).find("add pipeline=2"), std::string::npos);
+  EXPECT_EQ(refused("schedule=1f1b,zero=3", facts(2)), "");
 }
 
 TEST(PlanSpec, SharedStateNeedsReplicasThatRunTheSameList) {
