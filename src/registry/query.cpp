@@ -115,32 +115,40 @@ class Compiler {
       for (int i = 0; i < 4; ++i) query_.values.emplace_back(name);
     }
     if (words_.take_word("limit")) {
-      const Token n = words_.take();
+      const Token n = words_.now();
       if (n.kind != Token::Kind::number || n.number < 1 || n.number > 1e6 || n.number != std::floor(n.number))
         words_.refuse("'limit' is followed by a whole number from 1 on");
       query_.limit = static_cast<std::int64_t>(n.number);
+      words_.take();
     }
     if (words_.now().kind != Token::Kind::end) words_.refuse("expected 'and', 'or', 'order by', 'limit' or the end");
     return std::move(query_);
   }
 
  private:
-  static constexpr int deepest = 64;
+  static constexpr int deepest = 10;  // SQLite's parser has a stack of 100, of which a level takes up to 8
 
+  // Long lists stay flat: the parser's stack grows with parentheses alone.
   std::string either(int depth) {
     if (depth > deepest) words_.refuse("too many parentheses inside each other");
     std::string sql = both(depth);
-    while (words_.take_word("or")) sql = fmt::format("({} OR {})", sql, both(depth));
-    return sql;
+    bool several = false;
+    for (; words_.take_word("or"); several = true) sql += " OR " + both(depth);
+    return several ? "(" + sql + ")" : sql;
   }
   std::string both(int depth) {
     std::string sql = one(depth);
-    while (words_.take_word("and")) sql = fmt::format("({} AND {})", sql, one(depth));
-    return sql;
+    bool several = false;
+    for (; words_.take_word("and"); several = true) sql += " AND " + one(depth);
+    return several ? "(" + sql + ")" : sql;
   }
   std::string one(int depth) {
-    if (depth > deepest) words_.refuse("too many parentheses inside each other");
-    if (words_.take_word("not")) return fmt::format("(NOT {})", one(depth + 1));
+    bool negated = false;
+    while (words_.take_word("not")) negated = !negated;
+    const std::string sql = affirmed(depth);
+    return negated ? "(NOT " + sql + ")" : sql;
+  }
+  std::string affirmed(int depth) {
     if (words_.take_sign("(")) {
       std::string sql = either(depth + 1);
       if (!words_.take_sign(")")) words_.refuse("expected ')'");
@@ -163,13 +171,15 @@ class Compiler {
       return has + " AND COALESCE(v.num, 1) <> 0)";
     const std::string sign = words_.take().text;
     if (sign == "(") words_.refuse("a name is followed by one of = != < <= > >= ~");
-    const Token value = words_.take();
+    const Token value = words_.now();
+    const bool has_value =
+        value.kind == Token::Kind::number || value.kind == Token::Kind::text || value.kind == Token::Kind::name;
+    if (!has_value) words_.refuse(fmt::format("'{} {}' is followed by a number or a text", name, sign));
+    words_.take();
     if (value.kind == Token::Kind::number && sign != "~") {
       query_.values.emplace_back(value.number);
       return fmt::format("{} AND v.num {} ?)", has, sign);
     }
-    if (value.kind != Token::Kind::number && value.kind != Token::Kind::text && value.kind != Token::Kind::name)
-      words_.refuse(fmt::format("'{} {}' is followed by a number or a text", name, sign));
     query_.values.emplace_back(value.text);
     if (sign == "~") return has + " AND instr(lower(v.txt), lower(?)) > 0)";
     if (value.kind != Token::Kind::number && (value.text == "true" || value.text == "false") && sign == "=") {

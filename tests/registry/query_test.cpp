@@ -106,9 +106,21 @@ TEST_F(Query, MistakesAreExplainedWithTheirPlace) {
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "(";
   EXPECT_TRUE(says(complaint_of([&] { registry.find(deep); }), "parentheses"));
-  std::string nots;
+  EXPECT_TRUE(says(complaint_of([&] { registry.find("seconds < 3 limit -1"); }), "'-1' (character 19)"));
+  EXPECT_TRUE(says(complaint_of([&] { registry.find("seconds < )"); }), "')' (character 11)"));
+}
+
+TEST_F(Query, LongQuestionsAreAnswered) {
+  std::string any = "tag", all = "model", nots;
+  for (int i = 0; i < 500; ++i) any += " or tag", all += " and model";
+  EXPECT_EQ(found(any), "b");
+  EXPECT_EQ(found(all.substr(0, all.rfind(" and ", 4000))), "abcd");
   for (int i = 0; i < 1000; ++i) nots += "not ";
-  EXPECT_TRUE(says(complaint_of([&] { registry.find(nots + "x"); }), "parentheses"));
+  EXPECT_EQ(found(nots + "tag"), "b");
+  EXPECT_EQ(found("not " + nots + "tag"), "acd");
+  std::string inside = "model";
+  for (int i = 0; i < 10; ++i) inside = "not (tag or model and not model or " + inside + " and model)";
+  EXPECT_EQ(found(inside), "acd");
 }
 
 }  // namespace
