@@ -44,8 +44,16 @@ class SlicedModel : public Model {
     check_division(graphs);
     graphs.push_back(model_->evaluation(2));
     graphs.push_back(model_->prediction(2));
-    for (const Graph& graph : graphs) cuts_.merge(slice(graph, how_, cuts_).cuts);
+    std::set<std::string> met;
+    for (const Graph& graph : graphs) {
+      Sliced parts = slice(graph, how_, cuts_);
+      cuts_.merge(parts.cuts);
+      for (SlicedParameter& p : parts.parameters)
+        if (met.insert(p.name).second) parameters_.push_back(std::move(p));
+    }
   }
+
+  const std::vector<SlicedParameter>& parameters() const { return parameters_; }
 
   Task task() const override { return model_->task(); }
   std::int64_t context() const override { return model_->context(); }
@@ -87,12 +95,18 @@ class SlicedModel : public Model {
   std::unique_ptr<Model> model_;
   Slicing how_;
   Cuts cuts_;
+  std::vector<SlicedParameter> parameters_;
 };
 
 }  // namespace
 
 std::unique_ptr<Model> sliced(std::unique_ptr<Model> model, Slicing how) {
   return std::make_unique<SlicedModel>(std::move(model), how);
+}
+
+std::vector<SlicedParameter> sliced_parameters(const Model& model) {
+  const auto* in_slices = dynamic_cast<const SlicedModel*>(&model);
+  return in_slices ? in_slices->parameters() : std::vector<SlicedParameter>{};
 }
 
 }  // namespace echelon::models

@@ -24,4 +24,7 @@ namespace echelon::models {
 // number that works. (The text goes on where the key `slices` stands.)
 std::unique_ptr<Model> sliced(std::unique_ptr<Model> model, Slicing how);
 
+// How the parameters of a model that is in slices are cut; empty: it is not.
+std::vector<SlicedParameter> sliced_parameters(const Model& model);
+
 }  // namespace echelon::models

@@ -7,8 +7,10 @@
 #include "cli/answers/loaded_run.h"
 #include "cli/models/output_file.h"
 #include "cli/verbs.h"
+#include "models/sliced.h"
 #include "onnx/export.h"
 #include "onnx/names.h"
+#include "onnx/whole_weights.h"
 #include "run/weights.h"
 
 namespace echelon::cli {
@@ -75,7 +77,8 @@ void export_safetensors(Disk& disk, const ExportSettings& s, const LoadedRun& ru
     const auto* numbers = reinterpret_cast<const float*>(v.bytes.data());
     weights.push_back({v.name, v.shape, {numbers, numbers + v.shape.elements()}});
   }
-  if (s.names == "torch") weights = onnx::to_torch_names(model, std::move(weights));
+  if (s.names == "torch")
+    weights = onnx::to_torch_names(model, onnx::join_slices(weights, models::sliced_parameters(*run.prepared.model)));
   std::vector<TensorView> views;
   for (const onnx::NamedWeights& w : weights)
     views.push_back({w.name, DType::f32, w.shape, std::as_bytes(std::span(w.numbers))});

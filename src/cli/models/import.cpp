@@ -9,8 +9,10 @@
 #include "cli/verbs.h"
 #include "data/kinds.h"
 #include "graph/program.h"
+#include "models/sliced.h"
 #include "onnx/import.h"
 #include "onnx/names.h"
+#include "onnx/whole_weights.h"
 #include "recipe/load.h"
 #include "recipe/prepare.h"
 #include "recipe/toml.h"
@@ -126,7 +128,9 @@ void import_safetensors(Disk& disk, const ImportSettings& s) {
   SafetensorsFile file(disk, s.file);
   for (const StoredTensor& t : file.tensors())
     if (SafetensorsFile::is_float(t)) given.push_back({t.name, t.shape, file.read_floats(t)});
-  const auto weights = onnx::from_torch_names(prepared.model->name(), std::move(wanted), given);
+  const std::vector<SlicedParameter> slices = models::sliced_parameters(*prepared.model);
+  const auto weights = onnx::cut_into_slices(
+      onnx::from_torch_names(prepared.model->name(), onnx::join_slices(wanted, slices), given), slices);
   const std::string out = s.output.ends_with(".safetensors") ? s.output : s.output + ".safetensors";
   expect_folder_of(disk, out);
   save_weights(disk, out, weights, {{"format", "pt"}, {"imported_from", s.file}});
