@@ -8,6 +8,7 @@
 #include "track/checkpoint.h"
 #include "world/os/folder_disk.h"
 #include "world/os/host.h"
+#include "world/os/thread_id.h"
 
 namespace echelon {
 
@@ -52,16 +53,17 @@ std::int64_t positive_number(std::string_view digits) {
   return error == std::errc() && end == digits.data() + digits.size() && n > 0 ? n : 0;
 }
 
-// A folder beside the runs that becomes one by renaming. Those of processes that have died are removed.
+// A folder beside the runs that becomes one by renaming: ".new-HOST-PROCESS.THREAD". Those of processes that have died
+// are removed.
 std::string stage(Disk& disk, const std::string& parent, const std::string& file, const std::string& text) {
   make_durably(disk, parent);
   const std::string mine = fmt::format("{}{}-", staging, host_name());
   for (const std::string& name : disk.list(parent))
     if (name.starts_with(mine))
-      if (const auto process = positive_number(std::string_view(name).substr(mine.size()));
+      if (const auto process = positive_number(split(std::string_view(name).substr(mine.size()), '.').front());
           process > 0 && !process_exists(process))
         disk.remove_all(parent + "/" + name);
-  const std::string staged = fmt::format("{}/{}{}", parent, mine, process_id());
+  const std::string staged = fmt::format("{}/{}{}.{}", parent, mine, process_id(), thread_id());
   try {
     disk.remove_all(staged);
     disk.make_directories(staged);

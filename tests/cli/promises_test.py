@@ -239,7 +239,7 @@ def remains_of_saves_are_removed(folder):
     mutations.write(f"{path}/summary.json.new", b"half")
     gone = subprocess.Popen(["true"])
     gone.wait()
-    stale = f"{folder}/.new-{os.uname().nodename}-{gone.pid}"
+    stale = f"{folder}/.new-{os.uname().nodename}-{gone.pid}.{gone.pid}"
     os.makedirs(stale)
     run(*words, "--set", "train.epochs=2", "--run", path, "--resume", code=0)
     assert re.search(r"^epochs = 2$", open(f"{path}/recipe.toml").read(), re.M)  # what made the weights

@@ -22,6 +22,18 @@ class Train(InFolder):
         for several in ({"workers": 2}, {"workers": 2, "world": "threads"}):
             self.assertEqual(echelon.train(table, **several).summary["weights_sha256"], theirs["weights_sha256"])
 
+    def test_several_threads_train_at_once(self):
+        runs = []
+        def train():
+            runs.append(echelon.train(recipe(), blobs(), test=blobs(60, 1)))
+        threads = [threading.Thread(target=train) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len({run.path for run in runs}), 3)
+        self.assertEqual(len({run.summary["weights_sha256"] for run in runs}), 1)
+
     def test_metrics_are_a_data_frame_with_a_row_for_each_line(self):
         run = echelon.train(recipe(), blobs(), test=blobs(60, 1))
         lines = (run.path / "metrics.jsonl").read_text().splitlines()
