@@ -3,9 +3,10 @@
 
 import uPlot from "./uPlot.js";
 import { el, seriesColour, colour } from "./dom.js";
-import { bytes, count, duration, number } from "./format.js";
+import { bytes, count, duration, mark, number } from "./format.js";
 
 const xFormats = { seconds: duration, time: duration, bytes, samples: count };
+const powersOfTwo = [...Array(60).keys()].map(k => 2 ** k);  // bytes are written in KiB, MiB, ...
 
 // All curves on the union of their x values; what a curve does not have is null, and drawn through.
 function aligned(curves) {
@@ -87,9 +88,9 @@ export function plot(node, { title, x, log = false, curves, height = 260, zoom }
   const options = {
     height, series, bands, legend: { show: false }, padding: [8, 20, 0, 0],  // the last mark's text is wider than its place
     cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 16 } },
-    scales: { x: { time: false }, y: log ? { distr: 3, range: (_, low, high) => [low * .9, high * 1.1] } : {} },
-    axes: [{ ...axis, space: 70, size: 34, values: (_, ticks) => ticks.map(v => (xFormats[x] ?? (n => number(n, 3)))(v)) },
-           { ...axis, size: 62, values: (_, ticks) => ticks.map(v => v === null || (log && !round(v)) ? "" : number(v, 3)) }],
+    scales: { x: { time: false }, y: log ? { distr: 3, range: (_, low, high) => low > 0 ? [low * .9, high * 1.1] : [.1, 1] } : {} },  // nothing in sight
+    axes: [{ ...axis, space: 70, size: 34, ...(x === "bytes" && { incrs: powersOfTwo }), values: (_, ticks) => ticks.map(v => (xFormats[x] ?? mark)(v)) },
+           { ...axis, size: 62, values: (_, ticks) => ticks.map(v => v === null || (log && !round(v)) ? "" : mark(v)) }],
     hooks: {
       setSelect: [u => {
         if (u.select.width < 4) return;

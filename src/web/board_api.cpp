@@ -138,7 +138,8 @@ Json BoardApi::run(const Query& query) {
   json["texts"] = json_lines(*inside_, folder.texts());
   json["has_pictures"] = inside_->exists(folder.pictures());
   json["cluster"] = json_file(*inside_, folder.cluster());
-  json["log"] = end_of_file(*inside_, folder.log(static_cast<int>(query.number("rank", 0))), longest_log);
+  json["log"] =
+      end_of_file(*inside_, folder.log(static_cast<int>(std::clamp(query.number("rank", 0), 0.0, 1e6))), longest_log);
   json["has_trace"] = inside_->exists(folder.trace());
   json["archived"] = archived_steps(*inside_, folder);
   return json;

@@ -206,7 +206,8 @@ await test("cluster, system, graph, compare and plans have content", async () =>
   assert.ok((await text(p)).includes("exchange.name") && !(await text(p)).includes("system.mean_staleness"), "what differed are settings");
   await go(p, "plans");
   assert.ok((await text(p)).includes("easgd"));
-  assert.match(await p.locator("tr:has-text('split')").innerText(), /pipeline=2.*\d %\s*[\d.]+ %/s);
+  // workers, samples/s, time of a step, memory of a rank, bytes: all of them without a prediction too
+  assert.match(await p.locator("tr:has-text('split')").innerText(), /pipeline=2.*\s2\s+[\d,.]+\s+[\d.]+ m?s\s+[\d.]+ MiB\s.*\d %\s*[\d.]+ %/s);
   const foreseen = await p.locator("tr:has-text('foreseen')").innerText();
   assert.match(foreseen, /12.0 ms\s*10.0 ms \(−17 %\)\s*2.00 MiB\s*3.00 MiB \(\+50 %\)/);
   assert.ok((await text(p)).includes("foreseen: the links were slower"));
@@ -216,6 +217,19 @@ await test("cluster, system, graph, compare and plans have content", async () =>
   assert.match(await text(p), /stage 1, rank 1/);
   assert.match(await p.locator("tr:has(td:text-is('relu'))").innerText(), /with conv1/);
   await picture(p, "board-graph");
+});
+await test("marks at axes are short and round, and differ from each other", async () => {
+  const said = await p.evaluate(async () => {
+    const { bytes, count, digitsOf, duration, mark, offBy, roundMarks } = await import("/format.js");
+    const marks = (from, to) => { const all = roundMarks(from, to, 6); return all.map(v => duration(v, digitsOf(all))); };
+    return { sizes: [0.25, 99999, 17659000, -2e6].map(mark), whole: marks(0, 0.912), near: marks(1.2345, 1.2347), late: marks(100, 100.001), off: [offBy(10, 12), offBy(0.9999, 1)],
+             large: [bytes(1010 * 1024), count(999700), duration(0.9999)] };
+  });
+  assert.deepEqual(said.sizes, ["0.25", "99,999", "17.7 M", "-2.00 M"]);
+  assert.deepEqual(said.whole, ["0", "200 ms", "400 ms", "600 ms", "800 ms"]);
+  for (const marks of [said.near, said.late]) assert.equal(new Set(marks).size, marks.length, marks.join());
+  assert.deepEqual(said.off, ["−17 %", "0 %"]);
+  assert.deepEqual(said.large, ["1010 KiB", "1000 k", "1000 ms"]);
 });
 await test("the keyboard reaches the views", async () => {
   const keys = await page();

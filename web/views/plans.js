@@ -2,25 +2,29 @@
 // beside what was predicted.
 
 import { el } from "../dom.js";
-import { bytes, duration, number, percent } from "../format.js";
+import { bytes, duration, number, offBy, percent } from "../format.js";
 import { listRuns } from "../store.js";
 
 // What was measured; below it what was predicted, and by how much that was off.
 function beside(measured, predicted, format, relative = true) {
   const there = v => typeof v === "number";
-  const off = relative && there(measured) && there(predicted) && measured > 0 ? ` (${predicted >= measured ? "+" : "−"}${Math.round(100 * Math.abs(predicted / measured - 1))} %)` : "";
+  const off = relative && there(measured) && there(predicted) && measured > 0 ? ` (${offBy(predicted, measured)})` : "";
   return el("td", { class: "n" }, there(measured) ? format(measured) : "-", there(predicted) && el("div", { class: "quiet" }, `${format(predicted)}${off}`));
 }
 
 // The name of what a run was split into.
 const planOf = v => v.plan ?? v.composed_from ?? ((v.workers ?? 1) > 1 ? "every worker has the whole model" : "one worker");
 
+// Of the rank that had most; a run under a plan counts what each allocates.
+const mostMemory = v => Object.entries(v).reduce((most, [key, value]) => key.startsWith("system.bytes_rank_") ? Math.max(most, value) : most, 0);
+
 function row({ name, values: v }) {
+  const stepTime = v.samples_per_s > 0 ? v["train.batch"] / v.samples_per_s : undefined;
   const perStep = v.bytes >= 0 && v.steps > 0 ? v.bytes / v.steps : undefined;
   return el("tr", {}, el("td", {}, el("a", { href: `#/run?run=${encodeURIComponent(name)}` }, name)), el("td", { class: "wrap" }, planOf(v).split(",").map((part, i) => i ? [",", el("wbr"), part] : part)),
     el("td", { class: "n" }, number(v.workers ?? 1)), el("td", { class: "n" }, number(v.samples_per_s) || "-"),
-    beside(v["measured.seconds"], v["predicted.seconds"], duration),
-    beside(v["measured.bytes"] || undefined, v["predicted.bytes"], bytes),
+    beside(v["measured.seconds"] ?? stepTime, v["predicted.seconds"], duration),
+    beside(v["measured.bytes"] || mostMemory(v) || undefined, v["predicted.bytes"], bytes),
     beside(perStep, v.predicted_bytes_per_step ?? v["predicted.sent_bytes"], bytes),
     beside(v.idle ?? v["measured.waiting_share"], v.predicted_idle ?? v["predicted.waiting_share"], percent, false),
     el("td", { class: "n" }, v.peak_share !== undefined ? percent(v.peak_share) : "-"));

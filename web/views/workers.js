@@ -3,10 +3,12 @@
 
 import { get } from "../api.js";
 import { choice, colour, el } from "../dom.js";
-import { duration, number } from "../format.js";
+import { digitsOf, duration, number, roundMarks } from "../format.js";
 import { listRuns, runFor } from "../store.js";
 
 const rowHeight = 20, left = 128, top = 22;
+const mostColumns = 32;  // a column for each rank; beyond, only the one that was waited for longest is named
+const mostRows = 500;    // of the timeline: a canvas must not become taller than browsers can draw
 
 export function kindOf(name, category) {
   if (category === "message") return "message";
@@ -19,7 +21,19 @@ export function kindOf(name, category) {
 }
 const kinds = { compute: "forward", backward: "backward", exchange: "exchange", waiting: "waiting", update: "update", message: "message sent", other: "step, evaluation" };
 
+// Of many ranks: how long each has waited, and most of it for whom.
+function manyWaits(ranks) {
+  return el("div", { class: "scroll" }, el("table", {},
+    el("thead", {}, el("tr", {}, el("th", {}, "rank"), ["compute", "exchange", "input", "waits"].map(h => el("th", { class: "n" }, h)), el("th", {}, "longest for"))),
+    el("tbody", {}, ranks.map((r, i) => {
+      const each = Object.entries(r.waiting_for_s), [whom, longest] = each.reduce((a, b) => b[1] > a[1] ? b : a, ["", 0]);
+      return el("tr", {}, el("td", {}, i), [r.compute_s, r.exchange_s, r.input_s, each.reduce((sum, [, v]) => sum + v, 0)].map(v => el("td", { class: "n" }, duration(v))),
+        el("td", {}, longest ? `rank ${whom}: ${duration(longest)}` : "-"));
+    }))));
+}
+
 function waits(ranks) {
+  if (ranks.length > mostColumns) return manyWaits(ranks);
   const most = Math.max(1e-9, ...ranks.flatMap(r => Object.values(r.waiting_for_s)));
   return el("div", { class: "scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, el("th", {}, "rank"), ["compute", "exchange", "input"].map(h => el("th", { class: "n" }, h)), ranks.map((_, i) => el("th", { class: "n" }, `waits for ${i}`)))),
@@ -45,11 +59,13 @@ export async function open(node, values) {
     el("div", { class: "legend" }, Object.entries(kinds).map(([k, text]) => el("span", {}, el("i", { class: "box", style: { background: `var(--${k})` } }), text))),
     about, el("p", { class: "quiet" }, "Wheel or + − zooms, drag or arrow keys move, 0 shows all. ui.perfetto.dev opens the same trace.json."));
   let data = await get("/api/trace", { run: name, dots: 1200 });
+  if (data.rows.length > mostRows) about.before(el("p", { class: "quiet" }, `The picture has the first ${number(mostRows)} of ${number(data.rows.length)} rows.`));
+  const shown = () => data.rows.slice(0, mostRows);
   const end = data.end, view = { from: 0, to: end };
   let pending = 0;
 
   function draw() {
-    const width = Math.max(300, node.clientWidth), height = top + data.rows.length * rowHeight + 6, ratio = devicePixelRatio || 1;
+    const width = Math.max(300, node.clientWidth), height = top + shown().length * rowHeight + 6, ratio = devicePixelRatio || 1;
     canvas.width = width * ratio; canvas.height = height * ratio;
     canvas.style.setProperty("width", width + "px"); canvas.style.setProperty("height", height + "px");
     const c = canvas.getContext("2d"), scale = (width - left) / (view.to - view.from);
@@ -57,15 +73,15 @@ export async function open(node, values) {
     c.font = "12px system-ui, DejaVu Sans, sans-serif";
     c.textBaseline = "middle";
     c.fillStyle = colour("quiet");
-    const marks = Math.max(2, Math.min(6, Math.floor((width - left) / 90)));
-    for (let i = 0; i <= marks; ++i) {
-      const x = left + (width - left) * i / marks;
-      c.textAlign = i === marks ? "right" : i ? "center" : "left";
-      c.fillText(duration(view.from + (view.to - view.from) * i / marks), x, 9);
+    const marks = roundMarks(view.from, view.to, Math.max(2, Math.floor((width - left) / 110))), digits = digitsOf(marks);
+    for (const at of marks) {
+      const x = left + (at - view.from) * scale;
+      c.textAlign = x > width - 30 ? "right" : x < left + 30 ? "left" : "center";
+      c.fillText(duration(at, digits), x, 9);
       c.fillRect(x, top - 4, .5, height);
     }
     c.textAlign = "left";
-    data.rows.forEach((row, r) => {
+    shown().forEach((row, r) => {
       const y = top + r * rowHeight;
       c.fillStyle = colour(row.core === 0 ? "text" : "quiet");
       c.fillText((row.core === 0 ? `rank ${row.rank} ` : "   ") + row.label, 2, y + rowHeight / 2, left - 6);
