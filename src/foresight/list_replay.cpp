@@ -37,9 +37,9 @@ void ListReplay::run() {
   }
 }
 
-int ListReplay::shard_of(int rank, const StageTask& task) const {
+ListReplay::MicroBatch ListReplay::micro_batch_of(int rank, const StageTask& task) const {
   const ShardRange own = layout_.shards_of_replica(layout_.replica_of(rank));
-  return own.first + task.micro_batch * own.stride;
+  return {own.first + task.micro_batch % own.count() * own.stride, own.first + task.micro_batch * own.stride};
 }
 
 const HostedStage& ListReplay::hosted(int rank, const StageTask& task, int shard) const {
@@ -59,8 +59,8 @@ bool ListReplay::advance(int rank) {
     return false;
   }
   const StageTask& task = list[state.task];
-  const int shard = shard_of(rank, task);
-  const HostedStage& stage = hosted(rank, task, shard);
+  const MicroBatch of = micro_batch_of(rank, task);
+  const HostedStage& stage = hosted(rank, task, of.shard);
   const PassSteps& steps = stages_[static_cast<std::size_t>(stage.stage * layout_.parts() + stage.part)]
                                .of[static_cast<std::size_t>(task.pass)];
   if (state.step == steps.size()) {
@@ -70,9 +70,9 @@ bool ListReplay::advance(int rank) {
   const ReplayStep& step = steps[state.step];
   using Kind = ReplayStep::Kind;
   if (step.kind == Kind::sends) {
-    if (!send(rank, state, step, shard)) return false;
+    if (!send(rank, state, step, of)) return false;
   } else if (step.kind == Kind::receives) {
-    if (!receive(rank, state, step, shard)) return false;
+    if (!receive(rank, state, step, of)) return false;
   } else if (step.kind == Kind::computes) {
     compute(rank, state, platform_.is_here() ? step.seconds : step.flops / platform_.speed(rank));
   } else {
@@ -95,15 +95,18 @@ void ListReplay::compute(int rank, RankState& state, double seconds) {
   state.clock = begin + seconds;
 }
 
-bool ListReplay::send(int rank, RankState& state, const ReplayStep& step, int shard) {
+bool ListReplay::send(int rank, RankState& state, const ReplayStep& step, MicroBatch of) {
   const StageMessage& m = messages_[static_cast<std::size_t>(step.number)];
-  const int line = layout_.line_of(shard);
+  const int line = layout_.line_of(of.shard);
   const int to = layout_.rank_of(layout_.replica_of(rank), line, m.to, m.to_part);
-  const Key key{step.number, shard, to};
+  const Key key{step.number, of.number, to};
   const Sender sender{step.number, rank, line};
   Outgoing& out = outgoing_[sender];
   RankPrediction& prediction = predictions_[static_cast<std::size_t>(rank)];
-  if (const auto buffers = static_cast<std::size_t>(buffers_of(m)); to != rank && out.sent >= buffers) {
+  const int per_update =
+      layout_.schedule(layout_.replica_of(rank)).per_update;  // whole steps under way (plan/replay.h)
+  if (const auto buffers = static_cast<std::size_t>(buffers_of(m) * std::max(1, per_update));
+      to != rank && out.sent >= buffers) {
     const double taken = out.taken[out.sent - buffers];
     if (taken == not_yet) {
       waiting_senders_[sender] = rank;
@@ -130,15 +133,15 @@ bool ListReplay::send(int rank, RankState& state, const ReplayStep& step, int sh
   return true;
 }
 
-bool ListReplay::receive(int rank, RankState& state, const ReplayStep& step, int shard) {
+bool ListReplay::receive(int rank, RankState& state, const ReplayStep& step, MicroBatch of) {
   const StageMessage& m = messages_[static_cast<std::size_t>(step.number)];
-  const Key key{step.number, shard, rank};
+  const Key key{step.number, of.number, rank};
   const auto it = arrivals_.find(key);
   if (it == arrivals_.end()) {
     waiting_receivers_[key] = rank;
     return false;
   }
-  const int from = layout_.rank_of(layout_.replica_of(rank), layout_.line_of(shard), m.from, m.from_part);
+  const int from = layout_.rank_of(layout_.replica_of(rank), layout_.line_of(of.shard), m.from, m.from_part);
   RankPrediction& prediction = predictions_[static_cast<std::size_t>(rank)];
   if (it->second > state.clock) {
     prediction.waits[from] += it->second - state.clock;

@@ -49,7 +49,7 @@ class ListReplay {
     std::map<int, double> gathered;  // by parameter: when it is there
   };
   struct Key {  // of a message of a micro-batch on its way to a rank
-    int message, shard, to;
+    int message, number, to;
     auto operator<=>(const Key&) const = default;
   };
   struct Sender {
@@ -62,10 +62,14 @@ class ListReplay {
   };
   bool advance(int rank);  // one step; false: it waits, or is at the end
   void compute(int rank, RankState& state, double seconds);
-  bool send(int rank, RankState& state, const ReplayStep& step, int shard);
-  bool receive(int rank, RankState& state, const ReplayStep& step, int shard);
+  struct MicroBatch {
+    int shard = 0;
+    int number = 0;  // the shard's, but that a list over several steps (pipedream) goes on counting
+  };
+  bool send(int rank, RankState& state, const ReplayStep& step, MicroBatch of);
+  bool receive(int rank, RankState& state, const ReplayStep& step, MicroBatch of);
   void exchange_state(int rank, RankState& state, const ReplayStep& step, const HostedStage& stage);
-  int shard_of(int rank, const StageTask& task) const;
+  MicroBatch micro_batch_of(int rank, const StageTask& task) const;
   const HostedStage& hosted(int rank, const StageTask& task, int shard) const;
 
   const PlanLayout& layout_;

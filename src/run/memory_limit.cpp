@@ -30,17 +30,19 @@ std::size_t read_memory_size(const std::string& text, const std::string& flag) {
 PlanView view_run_plan(const PreparedRun& prepared, const PlanSpec& plan) {
   const PlanLayout layout(plan, static_cast<int>(prepared.recipe.train.shards));
   const auto largest = static_cast<std::int64_t>(prepared.batch_sequence().largest_batch());
-  return view_plan(*prepared.model, layout, (largest + layout.shards() - 1) / layout.shards(),
-                   make_optim(prepared.recipe).rule->slots().size());
-}
-
-std::size_t most_bytes(const PlanSpec& plan, const PlanView& view) {
-  std::size_t most = 0;
-  for (const RankBytes& rank : view.ranks) most = std::max(most, rank.all() - (plan.splits_model() ? 0 : rank.model));
-  return most;
+  PlanView view = view_plan(*prepared.model, layout, (largest + layout.shards() - 1) / layout.shards(),
+                            make_optim(prepared.recipe).rule->slots().size());
+  if (!plan.splits_model()) view.ranks = whole_model_bytes(prepared, layout.ranks(), 1, false);
+  return view;
 }
 
 namespace {
+
+std::size_t most_bytes(const PlanView& view) {
+  std::size_t most = 0;
+  for (const RankBytes& rank : view.ranks) most = std::max(most, rank.all());
+  return most;
+}
 
 // Plans for so many workers in which a rank needs little memory: the plainest first.
 std::vector<PlanSpec> thrifty_plans(const PlanFacts& facts) {
@@ -63,7 +65,7 @@ void check_memory_limit(const PreparedRun& prepared, const PlanSpec& plan, int w
                         Problems& problems) {
   if (prepared.model->training(1).size() > 1)
     return problems.add({}, "--memory: not known for a model with several phases in a training step; leave it out");
-  const std::size_t needed = plan.splits_model() ? most_bytes(plan, view_run_plan(prepared, plan))
+  const std::size_t needed = plan.splits_model() ? most_bytes(view_run_plan(prepared, plan))
                                                  : whole_model_bytes(prepared, workers, 1, false).front().all();
   if (needed <= limit) return;
   constexpr std::size_t most_shown = 3, most_tried = 40;
@@ -71,7 +73,7 @@ void check_memory_limit(const PreparedRun& prepared, const PlanSpec& plan, int w
   std::size_t shown = 0, tried = 0;
   for (const PlanSpec& other : thrifty_plans(plan_facts(prepared, workers, 1))) {
     if (shown == most_shown || ++tried > most_tried) break;
-    const std::size_t bytes = most_bytes(other, view_run_plan(prepared, other));
+    const std::size_t bytes = most_bytes(view_run_plan(prepared, other));
     if (bytes > limit) continue;
     ++shown;
     fitting += fmt::format("{}--plan {} ({})", fitting.empty() ? "" : ", ", to_string(other),

@@ -17,9 +17,6 @@ std::size_t read_memory_size(const std::string& text, const std::string& flag);
 // What a plan makes of a run's model; `plan` is legal, and `data` is filled in.
 PlanView view_run_plan(const PreparedRun& prepared, const PlanSpec& plan);
 
-// The most that a rank of the plan allocates. Without a split there is no copy of the model for evaluations.
-std::size_t most_bytes(const PlanSpec& plan, const PlanView& view);
-
 // Adds a problem if some rank would allocate more than `limit` bytes, with up to three plans for as many workers that
 // need less.
 void check_memory_limit(const PreparedRun& prepared, const PlanSpec& plan, int workers, std::size_t limit,
