@@ -1,5 +1,6 @@
 #include "data/loader.h"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -36,6 +37,18 @@ void check_options(const Dataset& dataset, const LoaderOptions& options) {
 std::span<const std::byte> Batch::field(std::uint64_t shard, std::size_t field) const {
   return {memory_[field].data() + (shard - first_own_) * shard_bytes_[field],
           samples_of(shard).count * sample_bytes_[field]};
+}
+
+void Batch::copy_from(const Batch& other) {
+  cursor_ = other.cursor_;
+  part_ = other.part_, global_samples_ = other.global_samples_;
+  shards_ = other.shards_, first_own_ = other.first_own_;
+  sample_bytes_ = other.sample_bytes_, shard_bytes_ = other.shard_bytes_;
+  memory_.resize(other.memory_.size());
+  for (std::size_t f = 0; f < memory_.size(); ++f) {
+    if (memory_[f].bytes() != other.memory_[f].bytes()) memory_[f] = Buffer(other.memory_[f].bytes());
+    std::ranges::copy(other.memory_[f].as<std::byte>(), memory_[f].as<std::byte>().begin());
+  }
 }
 
 Loader::Loader(DatasetPtr dataset, const LoaderOptions& options)

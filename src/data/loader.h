@@ -52,6 +52,7 @@ class Batch {
     const auto bytes = field(shard, index);
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
+  void copy_from(const Batch& other);  // for whoever needs it after the loader's next `at`
 
  private:
   friend class Loader;

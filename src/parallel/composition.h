@@ -28,6 +28,11 @@ struct Composition {
   bool workers_step() const;  // whether a worker's own optimizer may move its weights
 };
 
+// Whether so many workers train replicas: one alone has no other to exchange with, unless it has several itself.
+inline bool trains_replicas(const Composition* composition, int workers) {
+  return composition && (workers > 1 || composition->exchange->traits().works_alone);
+}
+
 struct CompositionTables {
   std::string name;
   const Options &rule, &exchange, &when, &sync, &codec, &order;

@@ -88,7 +88,7 @@ std::unique_ptr<Engine> make_engine(EngineSettings settings, std::uint64_t large
     settings.shards = 1, settings.largest_shard = static_cast<std::int64_t>(largest_batch);
     return std::make_unique<SandblasterEngine>(settings, sandblaster_settings(*composition), team);
   }
-  const bool replicas = composition && team.world().size() > 1;
+  const bool replicas = trains_replicas(composition, team.world().size());
   const int each = settings.plan ? settings.plan->ranks_of_replica() : 1, parts = team.world().size() / each;
   if (replicas) settings.shards = std::max(1, settings.shards / parts);  // of each replica's part
   const std::int64_t shards = std::int64_t{settings.shards} * (replicas ? parts : 1);

@@ -22,6 +22,7 @@
 #include "parallel/team/team.h"
 #include "parallel/when.h"
 #include "world/mailbox/mailbox.h"
+#include "world/os/cores.h"
 
 namespace echelon {
 
@@ -41,6 +42,8 @@ struct ExchangeParts {
   std::uint64_t seed = 0;
   std::size_t batch = 1;           // samples of a global batch, all but the last of an epoch
   std::vector<Rank> members = {};  // that contribute, in ascending order; empty: all
+  // Another trainer of the same model, on those cores. Empty where replicas are split.
+  std::function<std::unique_ptr<ReplicaTrainer>(Cores& cores)> make_trainer = {};
 
   Rank rank() const { return world->rank(); }
   int workers() const { return world->size(); }
@@ -68,18 +71,31 @@ struct StepInfo {
   double done = 1;            // of its part of the batch; less if it had to hand in early
 };
 
+struct StepInput {
+  StepInfo info;
+  const data::Batch* batch = nullptr;
+};
+
 class Exchange {
  public:
   // The messages' tags.
   static constexpr int server_tag = 0, worker_tag = 1;
 
   virtual ~Exchange() = default;
+  virtual void begin_round() {}                 // collective; steps follow, and `drain` ends it
   virtual void before_step(const StepInfo&) {}  // may wait, may change the weights
   // The gradient is complete (rules of gradients), or the weights have been updated. Only after the steps that [when]
   // names. Returns with how much of the learning rate the worker's own optimizer shall move its weights now; 0: not at
   // all (a gradient rule's question only).
   virtual double exchange(const StepInfo& info) = 0;
   virtual void after_step(const StepInfo&) {}
+  // How many of the coming steps the worker makes side by side. If there are several, this makes them in place of the
+  // worker's trainer, and exchanges after the last if that is due. `next` is asked for each in turn; its batch is good
+  // until then.
+  virtual std::int64_t steps_side_by_side() const { return 1; }
+  virtual StepResult make_steps(std::int64_t /*count*/, const std::function<StepInput(std::int64_t)>& /*next*/) {
+    return {};
+  }
   virtual void on_gradient() {}  // as WorkerSide's
   // Asked while a gradient is computed, between logical shards (SyncTraits::hands_in_early): false hands in what there
   // is.
@@ -120,6 +136,7 @@ struct ExchangeTraits {
   bool no_own_gradient = false;  // a worker has only factors of it, and takes its steps from answers
   bool cores_race = false;       // the cores of a worker move its weights while they compute (ComputeSettings::race)
   bool sites = false;            // can have servers in every site
+  bool works_alone = false;      // is something of its own with a single worker too
   bool coordinates = false;      // an engine of its own does it: a coordinator hands out pieces of the batch
 };
 
@@ -131,6 +148,13 @@ class ExchangeKind {
   // follows from its traits, `problem` and `problem_within`; an exchange adds what only it knows.
   virtual void accepts(const Composition& composition, const CompositionFacts& facts, Problems& problems) const;
   virtual bool is_exact() const { return false; }  // sums in the one fixed tree
+  // Bytes in which a worker computes, if they are bounded: the rest lies in files there, and is fetched when it is
+  // used.
+  struct FastMemory {
+    std::size_t bytes = 0;  // 0: as many as it needs
+    std::string folder;
+  };
+  virtual FastMemory fast_memory() const { return {}; }
   virtual std::unique_ptr<Exchange> make(ExchangeParts parts) const = 0;
   // How many steps lie between exchanges at the beginning, if the recipe says tau.
   virtual std::int64_t steps_between(std::int64_t tau) const { return tau; }

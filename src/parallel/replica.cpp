@@ -25,6 +25,18 @@ std::function<Optim()> optim_of(const EngineSettings& s, const Composition& comp
   return composition.rule->own_optim() ? composition.rule->own_optim() : s.make_optim;
 }
 
+std::unique_ptr<LocalTrainer> make_local_trainer(const EngineSettings& s, const Composition& composition, World& world,
+                                                 Cores& cores) {
+  return std::make_unique<LocalTrainer>(ComputeSettings{.model = s.model,
+                                                        .fields = s.fields,
+                                                        .shards = s.shards,
+                                                        .seed = s.seed,
+                                                        .largest_shard = s.largest_shard,
+                                                        .start = s.start,
+                                                        .race = composition.exchange->traits().cores_race},
+                                        optim_of(s, composition), world, cores);
+}
+
 }  // namespace
 
 Replica::Replica(const EngineSettings& s, const Composition& composition, Team& team)
@@ -34,20 +46,16 @@ Replica::Replica(const EngineSettings& s, const Composition& composition, Team& 
       world_(team.world()),
       split_(s.plan && s.plan->splits_model() ? std::make_unique<SplitTrainer>(s, optim_of(s, composition), team)
                                               : nullptr),
-      local_(split_ ? nullptr
-                    : std::make_unique<LocalTrainer>(ComputeSettings{.model = s.model,
-                                                                     .fields = s.fields,
-                                                                     .shards = s.shards,
-                                                                     .seed = s.seed,
-                                                                     .largest_shard = s.largest_shard,
-                                                                     .start = s.start,
-                                                                     .race = composition.exchange->traits().cores_race},
-                                                     optim_of(s, composition), world_, team.cores())),
+      local_(split_ ? nullptr : make_local_trainer(s, composition, world_, team.cores())),
       trainer_(split_ ? static_cast<ReplicaTrainer&>(*split_) : *local_),
       peers_(split_ ? split_->peers() : team),
-      model_(trainer_.parameters().size_bytes()),
-      averaged_(trainer_.parameters().size_bytes()),
       waits_(team) {
+  std::span<float>* const spans[] = {&model_, &averaged_};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::size_t bytes = trainer_.parameters().size_bytes();
+    *spans[i] = s.plan && s.plan->offloads_parameters() ? (files_[i] = FileMemory(s.plan->offload, bytes)).as<float>()
+                                                        : (buffers_[i] = Buffer(bytes)).as<float>();
+  }
   times_.waiting_for.resize(static_cast<std::size_t>(world_.size()));
   trainer_.hooks().announce = true;
   const std::size_t most = trainer_.parameters().size_bytes() * 2 + (1 << 20);
@@ -55,6 +63,9 @@ Replica::Replica(const EngineSettings& s, const Composition& composition, Team& 
     mailbox_ = std::make_unique<Mailbox>(peers_.world(), most);
     if (speaks()) scheduler_ = std::make_unique<WorkScheduler>(peers_, *mailbox_, composition.work.common);
   }
+  std::function<std::unique_ptr<ReplicaTrainer>(Cores&)> make_trainer;
+  if (!split_)
+    make_trainer = [this](Cores& cores) { return make_local_trainer(settings_, composition_, world_, cores); };
   exchange_ = composition.exchange->make(
       {.world = &peers_.world(),
        .team = &peers_,
@@ -68,7 +79,8 @@ Replica::Replica(const EngineSettings& s, const Composition& composition, Team& 
        .order = composition.order,
        .make_optim = s.make_optim,
        .seed = s.seed,
-       .batch = static_cast<std::size_t>(s.largest_shard) * static_cast<std::size_t>(s.shards * replicas())});
+       .batch = static_cast<std::size_t>(s.largest_shard) * static_cast<std::size_t>(s.shards * replicas()),
+       .make_trainer = std::move(make_trainer)});
   if (s.byzantine.count > 0) liar_ = std::make_unique<Liar>(s.byzantine, peers_, s.seed, trainer_.parameters().size());
   if (composition.sync->traits().hands_in_early)
     trainer_.hooks().keep_going = [this] { return exchange_->keep_going(); };
@@ -107,22 +119,51 @@ void Replica::count_waits_for_stages(double seconds) {
   waits_.begin();
 }
 
+StepInfo Replica::info_of(const StepRange& range, const WorkItem& item, const data::Batch& batch,
+                          std::int64_t clock) const {
+  const bool due = when().due(
+      clock, Stream({settings_.seed, static_cast<std::uint32_t>(clock),
+                     composition_.uses_messages() ? static_cast<std::uint32_t>(part()) : 0, stream_layer("exchange")}));
+  return {.step = item.step,
+          .clock = clock,
+          .lr = range.lr(item.step),
+          .share = static_cast<double>(batch.samples()) / static_cast<double>(batch.global_samples()),
+          .epoch = range.epoch(item.step),
+          .batch = batch.global_samples(),
+          .samples = batch.samples(),
+          .due = due};
+}
+
+// Not past the next exchange. Liars, and statistics on which replicas agree, are of single steps.
+std::int64_t Replica::steps_at_once(const StepRange& range, std::int64_t step) const {
+  if (liar_ || models::is_bit_centred(*settings_.model)) return 1;
+  const std::int64_t tau = when().tau;
+  return std::min({exchange_->steps_side_by_side(), range.to - step, tau - clock_ % tau});
+}
+
+StepResult Replica::do_steps(const StepRange& range, std::int64_t step, std::int64_t count) {
+  world_.set_status("steps of several learners");
+  trainer_.hooks().slowness = slowness(settings_.stragglers, world_.rank(), world_.size(), step, settings_.seed);
+  waits_.begin();
+  const double begin = world_.now();
+  const StepResult result = exchange_->make_steps(count, [&](std::int64_t i) {
+    const data::Batch& batch =
+        range.loader->at(static_cast<std::uint64_t>(step + i), static_cast<std::uint64_t>(part()));
+    return StepInput{info_of(range, {step + i, part()}, batch, clock_ + i), &batch};
+  });
+  const double end = world_.now();
+  clock_ += count;
+  count_waits_for_stages(end - begin);
+  trainer_.hooks().watch.span({"step", begin, end});
+  return result;
+}
+
 StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
   world_.set_status("reading the batch");
   const data::Batch& batch =
       range.loader->at(static_cast<std::uint64_t>(item.step), static_cast<std::uint64_t>(item.part));
   const auto samples = static_cast<double>(batch.samples());
-  const bool due = when().due(clock_, Stream({settings_.seed, static_cast<std::uint32_t>(clock_),
-                                              composition_.uses_messages() ? static_cast<std::uint32_t>(part()) : 0,
-                                              stream_layer("exchange")}));
-  StepInfo info{.step = item.step,
-                .clock = clock_,
-                .lr = range.lr(item.step),
-                .share = samples / static_cast<double>(batch.global_samples()),
-                .epoch = range.epoch(item.step),
-                .batch = batch.global_samples(),
-                .samples = batch.samples(),
-                .due = due};
+  StepInfo info = info_of(range, item, batch, clock_);
   trainer_.hooks().slowness = slowness(settings_.stragglers, world_.rank(), world_.size(), item.step, settings_.seed);
   waits_.begin();
   const double begin = world_.now(), waited = trainer_.waited_for_weights();
@@ -137,7 +178,7 @@ StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
   info.share *= info.done;
   const RuleTraits rule = composition_.rule->traits();
   if (rule.quantity == RuleTraits::Quantity::gradient) {
-    const double part = due ? exchange_->exchange(info) : info.share;
+    const double part = info.due ? exchange_->exchange(info) : info.share;
     if (part > 0)
       trainer_.update(static_cast<std::uint64_t>(clock_), info.lr * part);
     else
@@ -145,7 +186,7 @@ StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
   } else {
     exchange_->on_gradient();
     trainer_.update(static_cast<std::uint64_t>(clock_), info.lr);
-    if (due) exchange_->exchange(info);
+    if (info.due) exchange_->exchange(info);
   }
   exchange_->after_step(info);
   const double end = world_.now(), for_weights = trainer_.waited_for_weights() - waited;
@@ -167,6 +208,7 @@ Reached Replica::run(const StepRange& range) {
   std::int64_t reached = range.to;
   if (range.enough > 0) {  // else the epoch has all the samples that the system wants
     round_start_ = world_.sent()->bytes;
+    exchange_->begin_round();
     reached = composition_.uses_messages() ? run_at_own_pace(range) : run_in_lockstep(range);
     end_round();
   }
@@ -195,9 +237,11 @@ double Replica::sent_since_start() const {
 std::int64_t Replica::run_in_lockstep(const StepRange& range) {
   std::int64_t reported = range.from;
   StepReport own;
-  for (std::int64_t step = range.from; step < range.to; ++step) {
-    const StepResult r = do_step(range, {step, part()});
+  for (std::int64_t first = range.from; first < range.to;) {
+    const std::int64_t at_once = steps_at_once(range, first), step = first + at_once - 1;
+    const StepResult r = at_once > 1 ? do_steps(range, first, at_once) : do_step(range, {first, part()});
     agree_on_statistics(step);
+    first += at_once;
     if (speaks()) {
       own.loss += r.loss * static_cast<double>(r.terms);
       own.correct += r.correct;
@@ -287,7 +331,7 @@ void Replica::agree_on_statistics(std::int64_t step) {
 }
 
 void Replica::read_model() {
-  const std::span<float> model = model_.as<float>(), own = trainer_.parameters(), mean = averaged_.as<float>();
+  const std::span<float> model = model_, own = trainer_.parameters(), mean = averaged_;
   const RuleTraits rule = composition_.rule->traits();
   std::ranges::copy(own, mean.begin());
   const bool statistics = std::ranges::any_of(trainer_.segments(), &TrainedSpan::statistic);

@@ -24,6 +24,7 @@
 #include "parallel/step/local_trainer.h"
 #include "parallel/team/exchange_waits.h"
 #include "parallel/team/work_scheduler.h"
+#include "world/os/file_memory.h"
 
 namespace echelon {
 
@@ -38,7 +39,7 @@ class Replica final : public Engine {
   Reached run(const StepRange& range) override;
   const ParameterTable& table() const override { return split_ ? split_->whole_table() : trainer_.table(); }
   std::span<const float> gradient() override { return split_ ? std::span<float>{} : trainer_.gradient(); }
-  std::span<float> model() override { return split_ ? split_->model() : model_.as<float>(); }
+  std::span<float> model() override { return split_ ? split_->model() : model_; }
   bool model_is_everywhere() const override { return !split_ || split_->model_is_everywhere(); }
   void read_model() override;
   std::vector<StateSpan> state() override { return states_->all(); }
@@ -61,7 +62,10 @@ class Replica final : public Engine {
  private:
   std::vector<StateSpan> own_state();
   When when() const;
+  StepInfo info_of(const StepRange& range, const WorkItem& item, const data::Batch& batch, std::int64_t clock) const;
   StepResult do_step(const StepRange& range, const WorkItem& item);
+  std::int64_t steps_at_once(const StepRange& range, std::int64_t step) const;
+  StepResult do_steps(const StepRange& range, std::int64_t step, std::int64_t count);
   int part() const { return peers_.world().rank(); }  // of a batch: this replica's
   int replicas() const { return peers_.world().size(); }
   bool speaks() const { return !split_ || split_->speaks(); }  // for its replica
@@ -82,7 +86,9 @@ class Replica final : public Engine {
   std::unique_ptr<LocalTrainer> local_;  // else
   ReplicaTrainer& trainer_;
   Team& peers_;                               // with which it exchanges: all ranks, or those that have the same stage
-  Buffer model_, averaged_;                   // of what the trainer has
+  FileMemory files_[2];                       // where a replica's weights lie in files: of these two too
+  Buffer buffers_[2];                         // else
+  std::span<float> model_, averaged_;         // of what the trainer has
   std::unique_ptr<Mailbox> mailbox_;          // only if messages are used
   std::unique_ptr<WorkScheduler> scheduler_;  // the same, and this rank speaks
   std::unique_ptr<Exchange> exchange_;

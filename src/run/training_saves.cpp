@@ -57,7 +57,7 @@ void Training::load(Checkpoint& checkpoint) {
 }
 
 bool keeps_each_step(const TrainingJob& job, int workers) {
-  const bool replicas = job.composition && workers > 1;
+  const bool replicas = trains_replicas(job.composition.get(), workers);
   return !replicas && !job.plan.splits_model();
 }
 

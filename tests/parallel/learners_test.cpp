@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "parallel/exchanges/autotune.h"
 #include "tests/parallel/results.h"
@@ -86,6 +89,51 @@ TEST(Learners, BeginAnewFromTheCentralModelWhenTheRateHasFallenToHalf) {
   const auto later = simulate_system(2, job);
   EXPECT_TRUE(same_bits(at[0].model, later[0].model)) << "the central model has kept its momentum";
   EXPECT_TRUE(same_bits(later[1].weights, later[1].model)) << "a learner is elsewhere";
+}
+
+// Between exchanges learners do not know of each other, so their steps may be made at the same time; 20 steps are no
+// multiple of 3 learners, nor 2 slots of 3.
+TEST(Learners, SideBySideGiveTheBitsOfOneAfterTheOther) {
+  for (const int learners : {2, 3})
+    for (const int workers : {1, 2}) {
+      SystemJob job{.system = crossbow(fmt::format("name = 'learners'\nlearners = {}\n[when]\ntau = 2", learners)),
+                    .network = cases()[1],
+                    .steps = 20};
+      const auto in_turn = thread_system(workers, job);
+      EXPECT_EQ(in_turn[0].figures.at("side_by_side"), 1);
+      for (const int cores : {2, 3}) {
+        SCOPED_TRACE(fmt::format("{} learners, {} workers, {} cores", learners, workers, cores));
+        job.cores = cores;
+        const auto at_once = thread_system(workers, job);
+        EXPECT_EQ(at_once[0].figures.at("side_by_side"), std::min(learners, cores));
+        for (std::size_t r = 0; r < at_once.size(); ++r) {
+          EXPECT_TRUE(same_bits(in_turn[r].model, at_once[r].model)) << "rank " << r;
+          EXPECT_TRUE(same_bits(in_turn[r].weights, at_once[r].weights)) << "rank " << r;
+          EXPECT_EQ(in_turn[r].samples, at_once[r].samples);
+        }
+      }
+    }
+}
+
+// A batch of one shard keeps one core busy. Two learners meet in the middle of their steps, each on its own core.
+TEST(Learners, ComputeAtTheSameTimeOnCoresOfTheirOwn) {
+  std::atomic<bool> here[2] = {false, false};
+  std::atomic<bool> met = false;
+  SystemJob job{.system = crossbow("name = 'learners'\nlearners = 2\n[when]\ntau = 2"), .steps = 8, .cores = 2};
+  job.prepare = [&](Replica& replica, Rank) {
+    replica.watch({.now = [] { return 0.0; },
+                   .on_node =
+                       [&](int core, const Node&, double, double) {
+                         if (met) return;
+                         here[core] = true;
+                         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                         while (!here[1 - core] && std::chrono::steady_clock::now() < deadline)
+                           std::this_thread::yield();
+                         met = here[0] && here[1];
+                       }});
+  };
+  thread_system(1, job);
+  EXPECT_TRUE(met);
 }
 
 TEST(Learners, BecomeMoreWhereMessagesAreSlow) {

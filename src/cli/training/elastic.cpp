@@ -118,7 +118,8 @@ bool keeps_layout(const TrainingJob& before, int workers_before, const TrainingJ
   const bool own = now.plan.has_own_result(), owned = before.plan.has_own_result();
   if (own || owned)
     return own && owned && to_string(now.plan) == to_string(before.plan) && workers_before == workers_now;
-  const bool replicas = now.composition && workers_now > 1, were = before.composition && workers_before > 1;
+  const bool replicas = trains_replicas(now.composition.get(), workers_now),
+             were = trains_replicas(before.composition.get(), workers_before);
   if (!replicas && !were) return true;  // exact training: the same state, however many share the work
   return replicas && were && workers_before == workers_now && before.recipe_fingerprint == now.recipe_fingerprint;
 }

@@ -49,7 +49,8 @@ std::string system_in_words(const Recipe& recipe, const TrainingJob& job, int wo
   const Composition* c = job.composition.get();
   if (recipe.system.empty() && !c) return "";
   const std::string name = "system" + (recipe.system.empty() ? "" : " " + recipe.system);
-  if (workers == 1) return name + ": one worker alone has no other to exchange with\n";
+  if (workers == 1 && !(c && c->exchange->traits().works_alone))
+    return name + ": one worker alone has no other to exchange with\n";
   if (!c) return name + ": the exact sum of all gradients in every step\n";
   return fmt::format("{}: rule {}, exchange {}, sync {}{}\n", name, c->rule_name, c->exchange_name, c->sync_name,
                      c->codec_name == "none" ? "" : ", codec " + c->codec_name);

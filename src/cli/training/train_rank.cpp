@@ -113,10 +113,11 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
     check_memory_limit(prepared, job.plan, world.size(), read_memory_size(s.memory, "--memory"), problems);
   problems.throw_if_any(s.recipe);
   Cores cores(job.plan.splits_model() ? 1 : cores_each(s.world, world));
-  const bool composed = job.composition && world.size() > 1;
+  const bool composed = trains_replicas(job.composition.get(), world.size());
   std::optional<EventRing> ring;  // outlives everything that records in it
   const RecordingEnds end_of_recording(world);
-  const auto meter = world.size() > 1 && !world.sent() ? make_metered(world) : nullptr;  // unless it counts already
+  const auto meter =
+      (world.size() > 1 || composed) && !world.sent() ? make_metered(world) : nullptr;  // unless it counts already
   const bool checks = s.check_replicas > 0 && world.size() > 1;
   Team team(meter ? *meter : world, cores, composed || checks || job.plan.splits_model());
   if (s.trace) team.keep_waits();

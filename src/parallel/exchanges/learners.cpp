@@ -1,10 +1,10 @@
-// Several learners on every worker: replicas that take turns, step by step, on the worker's cores. They are
-// averaged there before the workers exchange, so that the more of them there are, the more samples pass between two
-// messages. How many there are, and how often they exchange, can be tuned by the measured throughput
-// (parallel/exchanges/autotune.h). When the learning rate has fallen to half, averaging begins anew.
-//
-// On a GPU more learners also fill what one leaves idle (CROSSBOW). Here a core is the unit of compute and is never
-// idle; what more learners save is exchanges, and what they cost is memory.
+// Several learners on every worker: replicas, each of which makes the next step in turn. Between two exchanges they do
+// not know of each other, so a worker makes as many of these steps side by side as it has cores, each learner on cores
+// of its own (learner_slots.h): small batches, whose shards are too few for all cores, fill the machine all the same.
+// The bits are those of one step after the other. Learners are averaged on their worker before the workers exchange, so
+// that the more of them there are, the more samples pass between two messages. How many there are, and how often they
+// exchange, can be tuned by the measured throughput (parallel/exchanges/autotune.h). When the learning rate has fallen
+// to half, averaging begins anew.
 
 #include <algorithm>
 #include <cstring>
@@ -15,6 +15,7 @@
 #include "parallel/composition.h"
 #include "parallel/exchanges/autotune.h"
 #include "parallel/exchanges/exchanges.h"
+#include "parallel/exchanges/learner_slots.h"
 
 namespace echelon::exchanges {
 
@@ -36,8 +37,7 @@ class Learners : public Exchange {
         shared_(parts_.rule->make_shared(parts_.place({0, parts_.floats()}))),
         sum_(parts_.floats() * sizeof(float)),
         one_(parts_.floats() * sizeof(float)) {
-    for (const StateSpan& s : parts_.trainer->state())
-      optimizer_.push_back(s.bytes), optimizer_bytes_ += s.bytes.size();
+    for (const StateSpan& s : parts_.trainer->state()) optimizer_bytes_ += s.bytes.size();
     const std::int64_t places = settings.autotune ? settings.most : settings.start.learners;
     for (std::int64_t l = 0; l < places; ++l) {
       Learner& learner = learners_.emplace_back();
@@ -62,6 +62,32 @@ class Learners : public Exchange {
     samples_ += info.share * static_cast<double>(info.batch);
   }
 
+  // A simulated worker has one core.
+  std::int64_t steps_side_by_side() const override {
+    if (!parts_.make_trainer || !parts_.world->place().threads) return 1;
+    return std::min<std::int64_t>(setting().learners, parts_.team->cores().count());
+  }
+
+  StepResult make_steps(std::int64_t count, const std::function<StepInput(std::int64_t)>& next) override {
+    if (sides_for_ != setting().learners) make_sides();
+    if (slots_.count() != steps_side_by_side())
+      slots_ = LearnerSlots(static_cast<int>(steps_side_by_side()), parts_.team->cores().count(), parts_.make_trainer);
+    most_at_once_ = std::max(most_at_once_, count);
+    put_away();
+    StepInfo last;
+    for (std::int64_t i = 0; i < count; ++i) {
+      active_ = (active_ + 1) % setting().learners;
+      const StepInput input = next(i);
+      slots_.prepare(static_cast<int>(i), input, state_of_active());
+      last = input.info;
+      samples_ += last.share * static_cast<double>(last.batch);
+    }
+    const StepResult result = slots_.run(static_cast<int>(count), parts_.trainer->hooks());
+    take_out();
+    if (last.due) exchange(last);
+    return result;
+  }
+
   double exchange(const StepInfo& info) override {
     const std::int64_t count = setting().learners;
     const std::span<float> sum = sum_.as<float>(), one = one_.as<float>();
@@ -70,7 +96,7 @@ class Learners : public Exchange {
       side(l).contribute({0, sum.size()}, 1.0 / static_cast<double>(count * parts_.workers()), l == 0 ? sum : one);
       if (l > 0) kernels::add(sum.data(), sum.data(), one.data(), sum.size());
     }
-    all_reduce_members(parts_.team->group(), sum);
+    if (parts_.workers() > 1) all_reduce_members(parts_.team->group(), sum);
     shared_->conclude(sum, info.lr);
     ++meetings_;
     for (std::int64_t l = 0; l < count; ++l) side(l).apply({0, sum.size()}, shared_->answer());
@@ -85,7 +111,11 @@ class Learners : public Exchange {
   void drain() override {}
   void read_model(std::span<float> out) override { std::ranges::copy(shared_->model(), out.begin()); }
 
-  std::vector<Figure> figures() override { return {{"restarts", static_cast<double>(restarts_)}}; }
+  std::vector<Figure> figures() override {
+    return {{"restarts", static_cast<double>(restarts_)},
+            {"learners", static_cast<double>(setting().learners)},
+            {"side_by_side", static_cast<double>(most_at_once_)}};
+  }
 
   std::vector<StateSpan> state() override {
     std::vector<StateSpan> all;
@@ -137,30 +167,16 @@ class Learners : public Exchange {
     ++restarts_;
   }
 
-  void put_away() {
-    std::ranges::copy(parts_.trainer->parameters(), active().weights.as<float>().begin());
-    std::byte* to = active().optimizer.as<std::byte>().data();
-    for (const std::span<std::byte> s : optimizer_) {
-      std::memcpy(to, s.data(), s.size());
-      to += s.size();
-    }
-  }
-
-  void take_out() {
-    std::ranges::copy(active().weights.as<float>(), parts_.trainer->parameters().begin());
-    const std::byte* from = active().optimizer.as<std::byte>().data();
-    for (const std::span<std::byte> s : optimizer_) {
-      std::memcpy(s.data(), from, s.size());
-      from += s.size();
-    }
-  }
+  LearnerState state_of_active() { return {active().weights.as<float>(), active().optimizer.as<std::byte>()}; }
+  void put_away() { state_of_active().take_from(*parts_.trainer); }
+  void take_out() { state_of_active().give_to(*parts_.trainer); }
 
   // Rank 0 decides for all, by its clock. A new learner begins at the central model, with nothing in mind.
   void tune() {
     const LearnerSetting before = setting();
     const double now = parts_.world->now();
     if (parts_.rank() == 0) tuner_.measured(samples_, now - measured_from_);
-    parts_.team->broadcast(tuner_.state());
+    if (parts_.workers() > 1) parts_.team->broadcast(tuner_.state());
     samples_ = 0, measured_from_ = now;
     const LearnerSetting after = setting();
     for (std::int64_t l = before.learners; l < after.learners; ++l) {
@@ -183,8 +199,9 @@ class Learners : public Exchange {
   std::vector<Learner> learners_;
   std::unique_ptr<SharedSide> shared_;
   Buffer sum_, one_;
-  std::vector<std::span<std::byte>> optimizer_;  // the trainer's state
-  std::size_t optimizer_bytes_ = 0;
+  std::size_t optimizer_bytes_ = 0;  // the trainer's state
+  LearnerSlots slots_;
+  std::int64_t most_at_once_ = 1;
   std::int64_t active_ = 0, sides_for_ = 0, meetings_ = 0;
   double samples_ = 0, measured_from_ = 0;
   double rate_ = 0;  // since the last restart, or the beginning
@@ -194,7 +211,9 @@ class Learners : public Exchange {
 class LearnersKind : public ExchangeKind {
  public:
   explicit LearnersKind(const LearnersSettings& settings) : settings_(settings) {}
-  ExchangeTraits traits() const override { return {.in_lockstep = true, .sums = true, .plain_numbers = true}; }
+  ExchangeTraits traits() const override {
+    return {.in_lockstep = true, .sums = true, .plain_numbers = true, .works_alone = true};
+  }
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
     ExchangeKind::accepts(c, facts, problems);
     const RuleTraits rule = c.rule->traits();
