@@ -30,8 +30,6 @@ constexpr int most_replicas = 4;
 inline std::uint16_t chain_tag(int position) { return static_cast<std::uint16_t>(position == 0 ? 0 : 4 + position); }
 inline Rank chain_rank(Rank head, int position, int workers) { return (head + position) % workers; }
 
-// Which members of a chain have lost their state: a bit for each position.
-using LostMembers = std::int64_t;
 inline LostMembers member_bit(int position) { return LostMembers{1} << position; }
 inline bool is_lost(LostMembers lost, int position) { return (lost & member_bit(position)) != 0; }
 // The nearest that is left after `position` (-1: of all); `replicas` if there is none.

@@ -57,14 +57,16 @@ class ChainMember : public ShardReplication {
   bool answers() const override { return next_member() == replicas_; }
   bool repeats_answers() const override { return true; }
   bool has_the_model() const override { return member_after(lost_, -1, replicas_) == position_; }
+  bool is_lost() const override { return exchanges::is_lost(lost_, position_); }
+  void lose_state() override;
+  void learn_of_lost(LostMembers lost) override { lost_ |= lost; }
   std::vector<StateSpan> state() override { return {as_state("lost members", lost_)}; }
 
  private:
   void restore_sender(Message& message) const;
   bool was_seen(const Message& message);
   void pass_on(const Message& message, bool flushes);
-  void learn_of_lost(LostMembers lost);
-  void lose_state();
+  void hear_of_lost(LostMembers lost);
   void tell_lost(Rank writer);
   int next_member() const { return member_after(lost_, position_, replicas_); }
   Rank member_rank(int position) const { return chain_rank(head_, position, core_.parts.workers()); }
@@ -81,16 +83,17 @@ class ChainMember : public ShardReplication {
 // If there is a next member, it gets the message before it is handled here, so that the order is the same there.
 Delivery ChainMember::receive(Message& message) {
   restore_sender(message);
-  if (is_lost(lost_, position_)) {  // a sender that has not heard of it does so now
+  if (is_lost()) {  // a sender that has not heard of it does so now
     if (message.head.kind != MessageType::lost) tell_lost(message.from);
     return {.handle = false};
   }
   if (message.head.kind == MessageType::lost) {
-    learn_of_lost(message.head.clock);
+    hear_of_lost(message.head.clock);
     return {.handle = false};
   }
   const bool flushes = (message.head.kind & ~again) == flush;
   if (dies_at_ >= 0 && !flushes && core_.keys.front().version >= dies_at_) {
+    if (core_.die) core_.die();
     lose_state();
     return {.handle = false};
   }
@@ -139,8 +142,8 @@ void ChainMember::pass_on(const Message& message, bool flushes) {
 }
 
 // If this member passed messages on to one that is lost now, the next one gets those that it alone may have had.
-void ChainMember::learn_of_lost(LostMembers lost) {
-  if (lost < 0 || lost >= member_bit(replicas_) || is_lost(lost, position_))
+void ChainMember::hear_of_lost(LostMembers lost) {
+  if (lost < 0 || lost >= member_bit(replicas_) || exchanges::is_lost(lost, position_))
     fail("a worker says that members {:#b} of the chain of {} are lost, but number {} is at work", lost, replicas_,
          position_);
   if ((lost_ | lost) == lost_) return;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "parallel/server/chain.h"
 
 namespace echelon::exchanges {
@@ -77,9 +80,13 @@ class ChainWorker : public WorkerReplication {
     return true;
   }
   void server_lost(const Message& message) override;
+  void learn_of_lost(Rank head, LostMembers now) override;
   std::vector<StateSpan> state() override { return {as_state("lost servers", lost_)}; }
 
  private:
+  void require_one_left(Rank head, LostMembers now) const {
+    if (last_member(now, settings_.replicas) < 0) fail("all replicas of the server on rank {} are lost", head);
+  }
   void report(Rank head, LostMembers before, LostMembers now) const;
 
   const ServerSettings& settings_;
@@ -99,8 +106,8 @@ void ChainWorker::server_lost(const Message& message) {
   const int replicas = settings_.replicas;
   const LostMembers before = lost_[message.head.key], now = before | message.head.clock;
   if (now == before) return;
+  require_one_left(head, now);
   const int first = member_after(now, -1, replicas), last = last_member(now, replicas);
-  if (last < 0) fail("all replicas of the server on rank {} are lost", head);
   const bool first_lost = first != member_after(before, -1, replicas);
   const bool last_lost = last != last_member(before, replicas);
   const auto post = [&](MessageHeader it, std::span<const std::byte> bytes = {}) {
@@ -126,26 +133,40 @@ void ChainWorker::server_lost(const Message& message) {
       post({.kind = kind(flush, unanswered_[k]), .key = k, .clock = unanswered_[k].flushes});
 }
 
+void ChainWorker::learn_of_lost(Rank head, LostMembers now) {
+  require_one_left(head, now);
+  bool is_new = false;
+  for (std::size_t k = 0; k < lost_.size(); ++k) {
+    if (map_.keys[k].server != head || lost_[k] == now) continue;
+    if (!std::exchange(is_new, true)) report(head, lost_[k], now);
+    lost_[k] = now;
+  }
+}
+
 // One line in the log of the first rank, which people read, and in that of the rank where it has happened. Its step is
 // the one whose messages are on their way: the worker itself may already be at the next (overlap.h).
 void ChainWorker::report(Rank head, LostMembers before, LostMembers now) const {
   const int workers = parts_.workers(), replicas = settings_.replicas;
-  for (const ServerSettings::Death& d : settings_.deaths) {
-    const Rank where = chain_rank(head, d.position, workers);
-    const bool is_new = is_lost(now, d.position) && !is_lost(before, d.position);
-    if (!is_new || rank_of_server(settings_, d.server, workers) != head) continue;
-    if (parts_.rank() != 0 && parts_.rank() != where) continue;
+  int server = 0;
+  while (rank_of_server(settings_, server, workers) != head) ++server;
+  for (int p = 0; p < replicas; ++p) {
+    const Rank where = chain_rank(head, p, workers);
+    if (!is_lost(now, p) || is_lost(before, p) || (parts_.rank() != 0 && parts_.rank() != where)) continue;
+    const auto played = std::ranges::find_if(
+        settings_.deaths, [&](const ServerSettings::Death& d) { return d.server == server && d.position == p; });
     const int first = member_after(now, -1, replicas), last = last_member(now, replicas);
     int other = first;
     const char* does = "takes over";
-    if (d.position > last)
+    if (p > last)
       other = last, does = "answers from now on";
-    else if (d.position > first)
-      other = last_member(now, d.position), does = "passes messages on past it";
-    parts_.team->say(
-        fmt::format("server {0}.{1} on rank {2} has lost its state after {3} updates, as exchange.kill_server says "
-                    "(step {4} of this rank): {0}.{5} on rank {6} {7}",
-                    d.server, d.position, where, d.at, copy_.pushes(), other, chain_rank(head, other, workers), does));
+    else if (p > first)
+      other = last_member(now, p), does = "passes messages on past it";
+    parts_.team->say(fmt::format(
+        "server {0}.{1} on rank {2} has lost its state{3} (step {4} of this rank): {0}.{5} on rank {6} {7}", server, p,
+        where,
+        played == settings_.deaths.end() ? " with its process"
+                                         : fmt::format(" after {} updates, as exchange.kill_server says", played->at),
+        copy_.pushes(), other, chain_rank(head, other, workers), does));
   }
 }
 

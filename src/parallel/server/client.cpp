@@ -1,11 +1,13 @@
 #include "parallel/server/client.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "collective/collectives.h"
 #include "collective/shard_sum.h"
 #include "parallel/rules/common.h"
+#include "parallel/server/chain.h"
 #include "parallel/server/counts.h"
 
 namespace echelon::exchanges {
@@ -133,6 +135,22 @@ void ServerClient::drain() {
     barrier(parts_.team->group(), "the end of a round");
   }
   inbox_.take_arrived();
+  servers_.end_round();
+  if (servers_.have_a_process()) agree_on_lost();
+}
+
+// A process may have died so late that not everybody has heard of it.
+void ServerClient::agree_on_lost() {
+  const int workers = parts_.workers();
+  const auto lost = all_gather_struct(parts_.team->group(), servers_.lost(), "lost servers");
+  std::vector<LostMembers> chains(static_cast<std::size_t>(workers));
+  for (Rank head = 0; head < workers; ++head)
+    for (int p = 0; p < settings_.replicas; ++p)
+      chains[static_cast<std::size_t>(head)] |=
+          lost[static_cast<std::size_t>(chain_rank(head, p, workers))] & member_bit(p);
+  for (const Key& key : map_.keys)
+    replication_->learn_of_lost(key.server, chains[static_cast<std::size_t>(key.server)]);
+  servers_.learn_of_lost(chains);
 }
 
 // All workers are here; one that was late for the last rounds goes on with the newest.
@@ -174,6 +192,12 @@ std::vector<Figure> ServerClient::figures() {
   all.keys = static_cast<double>(map_.keys.size());
   std::vector<Figure> figures = parts_.sync->figures(all);
   if (overlap_ && overlap_->defers()) figures.emplace_back("answers_out_of_order", all.out_of_order);
+  if (servers_.have_a_process()) {
+    double lost = 0;
+    for (const LostMembers members : all_gather_struct(parts_.team->group(), servers_.lost(), "lost servers"))
+      lost += std::popcount(static_cast<std::uint64_t>(members));
+    figures.emplace_back("servers_lost", lost);
+  }
   return figures;
 }
 

@@ -24,6 +24,7 @@ class ServerClient : public Exchange {
  public:
   ServerClient(const ServerSettings& settings, ExchangeParts parts);
 
+  void begin_round() override { servers_.begin_round(); }
   void before_step(const StepInfo& info) override;
   double exchange(const StepInfo& info) override;
   void after_step(const StepInfo& info) override;
@@ -42,6 +43,7 @@ class ServerClient : public Exchange {
   void push_and_wait(const StepInfo& info);
   void redo_own_steps(std::uint32_t key, std::int64_t own);
   void agree_on_round();
+  void agree_on_lost();
 
   ServerSettings settings_;
   ExchangeParts parts_;

@@ -134,6 +134,7 @@ void WorkerInbox::take_answer(Message& message) {
            range.count());
     worker_.apply(range, message.floats());
   }
+  parts_.trainer->let_go(range);
   // What comes unasked may have left the server before this worker's last pushes came there.
   const auto own = sync_.sends_unasked ? static_cast<std::int64_t>(message.head.number) : copy_.pushes();
   copy_.read(k, static_cast<std::int64_t>(message.head.second), own);

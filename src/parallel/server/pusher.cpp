@@ -51,6 +51,7 @@ void Pusher::push_key(std::uint32_t key, const StepInfo& info, bool asks) {
   else
     push.rate = gradients_ ? info.lr * info.share : info.share;
   chain_.process(push);
+  parts_.trainer->let_go(push.range);
   post(header_of(push, asks), push.bytes);
 }
 

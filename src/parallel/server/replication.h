@@ -19,6 +19,9 @@
 
 namespace echelon::exchanges {
 
+// Which members of a chain have lost their state: a bit for each position.
+using LostMembers = std::int64_t;
+
 class WorkerReplication {
  public:
   explicit WorkerReplication(const ServerMap& map) : map_(map) {}
@@ -31,7 +34,8 @@ class WorkerReplication {
   // False: a copy has answered the same before.
   virtual bool is_new_answer(const Message&) { return true; }
   virtual bool is_new_flushed(const Message&) { return true; }
-  virtual void server_lost(const Message& message);  // `lost`
+  virtual void server_lost(const Message& message);          // `lost`
+  virtual void learn_of_lost(Rank /*head*/, LostMembers) {}  // of that chain; nothing is on its way
   // Which server answers for a key.
   struct Answerer {
     Rank rank = 0;
@@ -67,6 +71,9 @@ class ShardReplication {
   virtual void after_update(ShardKey&) {}
   virtual void writer_left() {}
   virtual Rank latecomer() const { return -1; }  // whom `holds_answers` waits for
+  virtual bool is_lost() const { return false; }
+  virtual void lose_state() {}                // and tells whoever writes here
+  virtual void learn_of_lost(LostMembers) {}  // of its chain; nothing is on its way
   virtual std::vector<StateSpan> state() { return {}; }
 };
 

@@ -55,6 +55,7 @@ class ServerKind : public ExchangeKind {
             d.at, d.server, updates);
     return {};
   }
+  FastMemory fast_memory() const override { return settings_.memory; }
   std::unique_ptr<Exchange> make(ExchangeParts parts) const override {
     return std::make_unique<ServerClient>(settings_, std::move(parts));
   }
@@ -231,6 +232,14 @@ ExchangePart server() {
         {"skip", "0.5", "probability with which `skip` leaves a block of numbers out"},
         {"unbiased", "false", "skipped blocks are dropped, and others made larger"},
         {"block", "64", "numbers that filters look at together"},
+        {"memory", "\"\"",
+         "in which a worker computes, 64MiB for example: if its model needs more, parameters and sums of gradients lie "
+         "in "
+         "a file and are fetched ahead of their use"},
+        {"swap", "\"/tmp\"", "the folder of that file"},
+        {"processes", "false",
+         "with replicas: the servers of a rank are a process of their own (worlds processes and tcp), which may be "
+         "killed"},
         {"kill_server", "\"\"",
          "an experiment: \"0@20\" loses server 0's state after 20 updates, \"0.1@20\" that of its first replica; "
          "several with commas"},

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/memory_size.h"
 #include "parallel/server/chain.h"
 
 namespace echelon::exchanges {
@@ -135,6 +136,23 @@ void read_sites(OptionReader& options, ServerSettings& s) {
 
 }  // namespace
 
+namespace {
+
+void read_memory(OptionReader& options, ServerSettings& s) {
+  const std::string text = options.text("memory", "");
+  s.memory.folder = options.text("swap", "/tmp");
+  if (text.empty()) return;
+  const auto bytes = memory_size(text);
+  if (!bytes)
+    return options.problem("memory", fmt::format("is no size: \"{}\"; write 64MiB, 1.2GiB or a number of bytes", text));
+  s.memory.bytes = *bytes;
+  if (s.racing) options.problem("memory", "is for one core, and racing is for several: leave out one of them");
+  if (s.factors)
+    options.problem("memory", "holds gradients until they are summed, and factors are none: leave out one of them");
+}
+
+}  // namespace
+
 ServerSettings read_server_settings(OptionReader& options) {
   ServerSettings s;
   s.servers = read_servers(options);
@@ -144,9 +162,15 @@ ServerSettings read_server_settings(OptionReader& options) {
   s.ring = static_cast<int>(options.integer("ring", 0, 0, 1000));
   read_filters(options, s);
   read_replicas(options, s);
+  s.processes = options.flag("processes", false);
+  if (s.processes && s.replicas < 2)
+    options.problem("processes",
+                    "lets a server die while training goes on, and nobody would have its weights: set replicas to 2 or "
+                    "more, or leave out processes");
   read_factors(options, s);
   read_overlay(options, s);
   read_sites(options, s);
+  read_memory(options, s);
   if (s.ring > 0 && s.factors)
     options.problem("ring", "cuts the model into segments, and factors are of whole parameters: leave out one of them");
   return s;

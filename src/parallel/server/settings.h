@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/options.h"
+#include "parallel/exchange.h"
 #include "parallel/exchanges/overlay.h"
 #include "parallel/server/filter.h"
 
@@ -20,6 +21,8 @@ struct ServerSettings {
   bool cache = false;      // every key is merged, pushed and read at steps of its own, if there is a change
   bool racing = false;     // a worker's cores race on its copy within a batch (ComputeSettings::race)
   int replicas = 1;        // of every server, in a chain (chain.h)
+  ExchangeKind::FastMemory memory;
+  bool processes = false;  // the servers of a rank have a process of their own, where ranks are processes
   struct Death {           // an experiment: the state of this server's member is lost ...
     int server = 0, position = 0;
     std::int64_t at = 0;  // ... when it gets its contributions after so many updates

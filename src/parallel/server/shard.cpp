@@ -12,7 +12,7 @@ constexpr std::int64_t most_clock = std::int64_t{1} << 62;  // it comes from a w
 }  // namespace
 
 ServerShard::ServerShard(const ServerSettings& settings, const ExchangeParts& parts, const ServerMap& map, Range keys,
-                         int position)
+                         int position, ServerProcess* process)
     : core_{.parts = parts,
             .keys = {},
             .writers = Writers(map.writers, parts.workers()),
@@ -29,13 +29,17 @@ ServerShard::ServerShard(const ServerSettings& settings, const ExchangeParts& pa
   merger_ = parts.sync->traits().in_rounds
                 ? make_round_merger(merger, ordered ? map.reading_order(keys) : std::vector<std::size_t>{})
                 : make_arrival_merger(merger);
-  task_ = parts.world->spawn(position == 0 ? "server" : "replica", [this] {
-    serve_messages(*core_.parts.world, *core_.parts.mailbox, tag_, [this](Message& message) {
-      const std::uint32_t key = message.head.key;
-      handle(message);
-      if (core_.has(key)) latecomer_ = latecomer_of(core_.key(key));
+  task_ = parts.world->spawn(position == 0 ? "server" : "replica", [this, position, process] {
+    serve_messages(*core_.parts.world, *core_.parts.mailbox, tag_, [this, position, process](Message& message) {
+      if (!process || !process->pass_on(position, message)) take(message);
     });
   });
+}
+
+void ServerShard::take(Message& message) {
+  const std::uint32_t key = message.head.key;
+  handle(message);
+  if (core_.has(key)) latecomer_ = latecomer_of(core_.key(key));
 }
 
 ServerShard::~ServerShard() {

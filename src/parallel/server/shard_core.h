@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -73,7 +74,8 @@ struct ShardCore {
   WorkerSpeeds speeds;
   ServerCounts counts;
   DecoderScratch scratch;
-  double bandwidth;  // as ServerMap's
+  double bandwidth;                // as ServerMap's
+  std::function<void()> die = {};  // in an experiment, in place of forgetting all; may be empty
 
   std::uint32_t first() const { return keys.front().number; }
   bool has(std::uint32_t number) const { return number >= first() && number - first() < keys.size(); }

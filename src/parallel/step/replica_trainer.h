@@ -52,6 +52,9 @@ class ReplicaTrainer {
   virtual std::vector<ForwardNode> time_forward() = 0;
   virtual const ParameterTable& table() const = 0;
   virtual std::span<float> parameters() = 0;
+  // An exchange has read that range of the gradient, or written it into the parameters: where these lie in files, it need
+  // not be in memory now.
+  virtual void let_go(Range) {}
   virtual std::vector<StateSpan> state() = 0;  // the optimizer's, and carried values
 
   virtual double flops_per_sample() = 0;

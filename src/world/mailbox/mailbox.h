@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +70,10 @@ class Mailbox {
 
   // `peers`: the other ranks with which this one exchanges messages, if not all; if A names B, B must name A.
   Mailbox(World& world, std::size_t most_bytes, std::optional<std::vector<Rank>> peers = {});
+  // A mailbox without a network, for one task: what is posted is given to `outlet`, and what comes is put in with
+  // `deliver`.
+  using Outlet = std::function<void(Rank to, const MessageHeader& head, std::span<const std::byte> payload)>;
+  Mailbox(World& world, std::size_t most_bytes, Outlet outlet);
   // If it was not closed, something went wrong: the program throws, which tells the others; if it does not, the job is
   // aborted, so that nobody waits for ever.
   ~Mailbox();
@@ -79,6 +84,8 @@ class Mailbox {
   void post(Rank to, const MessageHeader& head, std::span<const float> payload) {
     post(to, head, std::as_bytes(payload));
   }
+
+  void deliver(Rank from, const MessageHeader& head, std::span<const std::byte> payload);
 
   // Messages to that rank whose sends are not done (in some worlds: that have not arrived): how busy the link is.
   std::size_t on_their_way(Rank to);

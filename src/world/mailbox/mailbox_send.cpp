@@ -12,6 +12,7 @@ void Mailbox::State::post(Rank to, const MessageHeader& head, std::span<const st
   invariant(head.tag < tags, "a message is for a tag of its receiver");
   if (payload.size() > most_bytes_)
     fail("a message to rank {} would have {} bytes, and at most {} are agreed on", to, payload.size(), most_bytes_);
+  if (outlet_) return outlet_(to, head, payload);
   Peer* const receiver = peer(to);
   if (!receiver && to != world_.rank()) fail("rank {} exchanges no messages with rank {}", world_.rank(), to);
 
@@ -19,13 +20,9 @@ void Mailbox::State::post(Rank to, const MessageHeader& head, std::span<const st
     const std::lock_guard lock(mutex_);
     if (closing_) fail("rank {} posts a message to rank {} after it has closed its mailbox", world_.rank(), to);
   }
+  if (!receiver) return deliver(to, head, payload);
   MessageBuffer& buffer = empty_buffer(payload.size());
   if (!payload.empty()) std::memcpy(buffer.memory.get(), payload.data(), payload.size());
-  if (!receiver) {
-    buffer.from = to;
-    buffer.head = head;
-    return enqueue(buffer);
-  }
   buffer.wire = {.kind = head.kind,
                  .tag = head.tag,
                  .key = head.key,
@@ -113,6 +110,14 @@ void Mailbox::State::send_by_key(std::size_t window) {
 }
 
 // The sends of that buffer are done, and so are those before it to the same peer.
+void Mailbox::State::deliver(Rank from, const MessageHeader& head, std::span<const std::byte> payload) {
+  MessageBuffer& buffer = empty_buffer(payload.size());
+  if (!payload.empty()) std::memcpy(buffer.memory.get(), payload.data(), payload.size());
+  buffer.from = from;
+  buffer.head = head;
+  enqueue(buffer);
+}
+
 void Mailbox::State::collect(Peer& to, const MessageBuffer& last) {
   const std::lock_guard lock(mutex_);
   for (;;) {
