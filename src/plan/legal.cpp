@@ -135,11 +135,11 @@ void refuse_under_system(const PlanSpec& plan, const PlanFacts& facts, std::vect
   if (plan.has_own_result())
     why.push_back(fmt::format("schedule={} updates stages by itself, and so does system {}: take schedule=1f1b",
                               plan.schedule, facts.system));
-  if (plan.zero > 0)
-    why.push_back(
-        fmt::format("zero={} shares state among replicas with the same weights, and under system {} each has "
-                    "its own: leave out zero",
-                    plan.zero, facts.system));
+  if (plan.zero > 0 && !plan.offloads_parameters())
+    why.push_back(fmt::format(
+        "zero={} shares state among replicas with the same weights, and under system {} each has "
+        "its own: leave out zero, or add offload=FOLDER,offloads=all, with which each has all of it in files",
+        plan.zero, facts.system));
   if (plan.stages() != plan.pipeline || plan.goes_both_ways() || plan.splits_batch())
     why.push_back(
         fmt::format("a rank exchanges one stage under system {}, and here it would have several: take "

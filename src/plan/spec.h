@@ -88,6 +88,7 @@ struct PlanSpec {
   int most_active() const { return active > 0 ? active : 2 * pipeline; }
   bool frees_tasks() const { return tasks == "free"; }
   bool sums_outside() const { return frees_tasks() || is_message_driven(); }  // of stages: their engines do
+  // Under a system with them, `zero` shares nothing: every replica has all of its own in files.
   bool offloads_parameters() const { return !offload.empty() && offloads == "all"; }
   bool has_own_result() const;  // asynchronous: not the bits of exact training
   // By how many updates the weights of a step's passes are older than in exact training, on that stage.

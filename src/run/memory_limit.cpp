@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/memory_size.h"
 #include "base/text.h"
 #include "run/run_plan.h"
 #include "run/whole_bytes.h"
@@ -10,21 +11,9 @@
 namespace echelon {
 
 std::size_t read_memory_size(const std::string& text, const std::string& flag) {
-  std::size_t at = 0;
-  double number = -1;
-  try {
-    number = std::stod(text, &at);
-  } catch (const std::exception&) {
-  }
-  const std::string unit = text.substr(std::min(at, text.size()));
-  const double scale = unit.empty() || unit == "B"    ? 1
-                       : unit == "K" || unit == "KiB" ? 0x1p10
-                       : unit == "M" || unit == "MiB" ? 0x1p20
-                       : unit == "G" || unit == "GiB" ? 0x1p30
-                                                      : 0;
-  if (!(number > 0) || scale == 0 || number * scale > 0x1p50)
-    bad_input("{} {}: not a size; write 1.2GiB, 800MiB or a number of bytes", flag, text);
-  return static_cast<std::size_t>(number * scale);
+  const auto bytes = memory_size(text);
+  if (!bytes) bad_input("{} {}: not a size; write 1.2GiB, 800MiB or a number of bytes", flag, text);
+  return *bytes;
 }
 
 PlanView view_run_plan(const PreparedRun& prepared, const PlanSpec& plan) {

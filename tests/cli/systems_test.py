@@ -1,5 +1,5 @@
 """`systems` and `compare` as a user calls them."""
-import fcntl, json, os, pathlib, pty, shlex, shutil, signal, struct, subprocess, sys, tempfile, termios, time, unittest
+import fcntl, json, os, pathlib, pty, re, shlex, shutil, signal, struct, subprocess, sys, tempfile, termios, time, unittest
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 RECIPE = os.path.join(SOURCE, "recipes/demo.toml")
@@ -82,8 +82,8 @@ class Systems(unittest.TestCase):
 
     def test_show_says_where_a_system_deviates(self):
         text = run("systems", "show", "geeps").stdout
-        self.assertIn("Deviates from the published system\n  GeePS is about fast memory", text)
-        self.assertIn("whole model stays in memory", json.loads(run("systems", "show", "geeps", "--json").stdout)["deviates"])
+        self.assertIn("Deviates from the published system\n  GeePS swaps between the memories", text)
+        self.assertIn("between memory and a file", json.loads(run("systems", "show", "geeps", "--json").stdout)["deviates"])
         self.assertNotIn("Deviates", run("systems", "show", "bsp").stdout)
         self.assertEqual(json.loads(run("systems", "show", "bsp", "--json").stdout)["deviates"], "")
 
@@ -202,6 +202,26 @@ class Systems(unittest.TestCase):
             logs = [(where / f"logs/rank_{r}.log").read_text() for r in range(3)]
             self.assertEqual([log.count(line) for log in logs], [1, 1, 0])
             self.assertIn(": 0.0 on rank 0 answers from now on", logs[0])
+
+    def test_a_worker_with_little_memory_fetches_its_model_and_has_the_same_weights(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recipe = pathlib.Path(folder, "wide.toml")
+            recipe.write_text('[model]\nname = "mlp"\nhidden = [300, 300, 300]\n[data]\nkind = "synthetic"\nmake = "blobs"\nsamples = 64\n'
+                              'shape = [40]\nclasses = 4\n[optim]\nname = "momentum"\nlr = 0.01\n[train]\nepochs = 1\nbatch = 16\nshards = 2\n')
+            def geeps(memory, ok=True):
+                return run("train", str(recipe), "--system", "geeps", "--set", f"exchange.memory={memory}", "--set", f"exchange.swap={folder}",
+                           "--workers", "2", "--run", os.path.join(folder, memory), ok=ok)
+            def weights(out):
+                return re.search(r"sha256 (\w+)", out).group(1)
+            whole, files = geeps("1GiB").stdout, geeps("1200KiB").stdout
+            self.assertNotIn("offloads=all", whole)
+            self.assertIn(f"offload={folder},offloads=all", files)
+            self.assertEqual(weights(whole), weights(files))
+            refused = geeps("4KiB", ok=False)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("exchange.memory: a worker needs", refused.stderr)
+            self.assertFalse(os.path.exists(os.path.join(folder, "4KiB")))
+            self.assertIn("is no size", geeps("much", ok=False).stderr)
 
     def test_a_simulated_worker_has_one_core(self):
         done = run("train", RECIPE, "--world", "sim", "--workers", "2", "--cores", "2", ok=False)

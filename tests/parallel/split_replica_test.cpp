@@ -5,8 +5,10 @@
 
 #include <atomic>
 
+#include "collective/collectives.h"
 #include "parallel/replica.h"
 #include "tests/parallel/systems.h"
+#include "tests/support/resident.h"
 #include "tests/support/temp_dir.h"
 #include "tests/world/all_worlds.h"
 
@@ -156,6 +158,57 @@ TEST(SplitReplica, InRoundsTheResultIsThatOfWholeReplicas) {
             << system;
       }
     }
+}
+
+// GeePS: a worker that has no memory for its model fetches parameters from a file ahead of their use.
+TEST(SplitReplica, AReplicaInFilesIsThatInMemory) {
+  for (const Case& network : {sliced_mlp(), sliced_gpt()})
+    for (const char* system : {local_sgd, rounds_of_pushes}) {
+      const std::vector<float> whole = simulate_split({system, network, {.data = 2}});
+      for (const PlanSpec& plan :
+           {PlanSpec{.data = 2, .zero = 3, .offload = "/tmp", .offloads = "all"}, PlanSpec{.data = 2,
+                                                                                  .zero = 3,
+                                                                                  .prefetch = 4,
+                                                                                  .recompute = "sqrt",
+                                                                                  .offload = "/tmp",
+                                                                                  .offloads = "all",
+                                                                                  .evaluate = "first"}}) {
+        EXPECT_TRUE(same_bits(simulate_split({system, network, plan}), whole)) << network.name << " " << system;
+        SplitJob resumed{system, network, plan};
+        resumed.resume_at = 4;
+        EXPECT_TRUE(same_bits(simulate_split(resumed), whole)) << network.name << " " << system;
+      }
+    }
+}
+
+// What is not in use is not in memory: after a step neither parameters nor gradients are, though both were written.
+TEST(SplitReplica, AReplicaInFilesLetsGoOfWhatItHasUsed) {
+  SplitJob job{rounds_of_pushes,
+               {"mlp",
+                table({{"hidden", integers({300, 300, 300})}}),
+                {.kind = data::SyntheticOptions::Kind::blobs, .samples = 60, .shape = {12}, .classes = 4}},
+               {.data = 2, .zero = 3, .offload = "/tmp", .offloads = "all"}};
+  run_in_threads(2, {}, [&](World& world) {
+    train_split(world, job, [&](Replica& replica, data::Loader& loader, Team& team) {
+      ReplicaTrainer& trainer = replica.trainer();
+      const auto bytes = static_cast<long>(trainer.parameters().size_bytes());
+      std::ranges::fill(trainer.gradient(), 0.0f);
+      for (float& w : trainer.parameters()) w += 0.0f;
+      EXPECT_GE(1024 * resident_kib(trainer.parameters().data()), bytes);
+      barrier(team.group(), "before the step");
+      trainer.compute(0, loader.at(0), 1);
+      for (const std::span<float> values : {trainer.parameters(), trainer.gradient()})
+        EXPECT_LT(1024 * resident_kib(values.data()), bytes / 4);
+      std::ranges::fill(trainer.gradient(), 0.0f);
+      for (float& w : trainer.parameters()) w += 0.0f;
+      replica.exchange().before_step({.clock = job.steps, .due = true});
+      replica.exchange().exchange({.step = job.steps, .clock = job.steps, .lr = 0.01, .share = 0.5});
+      for (const std::span<float> values : {trainer.parameters(), trainer.gradient()})
+        EXPECT_LT(1024 * resident_kib(values.data()), bytes / 4);
+      replica.exchange().leave();
+      replica.exchange().drain();
+    });
+  });
 }
 
 TEST(SplitReplica, TheWorldMakesNoDifferenceInRounds) {

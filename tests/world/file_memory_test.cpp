@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
 
+#include "tests/support/resident.h"
 #include "tests/support/temp_dir.h"
 #include "world/os/disk.h"
 
@@ -21,6 +23,19 @@ TEST(FileMemory, IsZeroedAndCanBeWrittenAndLeavesNoName) {
   EXPECT_EQ(moved.as<float>()[2499], 7);
   EXPECT_TRUE(memory.as<float>().empty());
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
+
+TEST(FileMemory, WhatIsLetGoTakesNoMemoryAndIsStillThere) {
+  const test::TempDir dir;
+  FileMemory memory(dir.path(), 4 << 20);
+  const std::span<float> numbers = memory.as<float>();
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  EXPECT_GE(test::resident_kib(numbers.data()), 4 << 10);
+  FileMemory::let_go(std::as_bytes(numbers.subspan(0, numbers.size() / 2)));
+  EXPECT_LE(test::resident_kib(numbers.data()), 2 << 10);
+  FileMemory::let_go(std::as_bytes(numbers));
+  EXPECT_LT(test::resident_kib(numbers.data()), 64);
+  for (std::size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(numbers[i], static_cast<float>(i));
 }
 
 TEST(FileMemory, AFolderThatIsNotThereIsAnErrorWithItsName) {

@@ -15,6 +15,7 @@
 #include "cli/training/train_rank.h"
 #include "cli/verbs.h"
 #include "graph/program.h"
+#include "run/fast_memory.h"
 #include "run/job.h"
 #include "run/memory_limit.h"
 #include "run/run_plan.h"
@@ -59,6 +60,7 @@ std::shared_ptr<ReadyJob> complete(Disk& disk, PreparedRun prepared, const Train
   if (choosing) problems.throw_if_any(s.recipe);
   PlanSpec plan = choosing ? choose_plan(prepared, s.world, workers, s.memory)
                            : read_run_plan(disk, prepared.recipe, s.plan, problems);
+  if (plan == PlanSpec{} && problems.empty()) plan = plan_in_fast_memory(prepared, workers, problems);
   if (s.world.ranks_each > 1) plan = with_cores_as_ranks(plan, s.world.ranks_each);
   if (problems.empty()) {
     const PlanSpec legal = check_run_plan(prepared, plan, workers, cores_asked(s.world), problems);
@@ -122,7 +124,10 @@ void train(const TrainSettings& given, std::int64_t folds, const std::vector<std
     });
   TrainSettings chosen = s;
   if (s.plan == "auto") chosen.plan = to_string(ready->job.plan);
-  if (s.world.cores == 0 && s.world.world != "sim" && !ready->job.plan.splits_model() && is_small_step(ready->prepared))
+  const Composition* system = ready->job.composition.get();
+  const bool fills_cores = system && system->exchange->traits().works_alone;  // with small steps too
+  if (s.world.cores == 0 && s.world.world != "sim" && !ready->job.plan.splits_model() && !fills_cores &&
+      is_small_step(ready->prepared))
     chosen.world.cores = 1, chosen.world.cores_chosen = true;
   chosen.predicted = predict_run(ready->prepared, ready->job.plan, chosen.world, known_workers(s.world));
   try {

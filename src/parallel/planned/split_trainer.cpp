@@ -2,6 +2,7 @@
 
 #include "kernels/vector.h"
 #include "parallel/step/node_actions.h"
+#include "world/os/file_memory.h"
 
 namespace echelon {
 
@@ -97,6 +98,12 @@ std::vector<StateSpan> SplitTrainer::state() {
   for (const Update::Slot& slot : stage_.update().slots()) all.push_back(as_state(slot.name, slot.values));
   if (!stage_.carries().empty()) all.push_back(as_state("carries", stage_.carries().all()));
   return all;
+}
+
+void SplitTrainer::let_go(Range range) {
+  if (!plan_.offloads_parameters()) return;
+  for (const std::span<float> values : {stage_.parameters(), stage_.gradient()})
+    FileMemory::let_go(std::as_bytes(values.subspan(range.begin, range.count())));
 }
 
 std::span<float> SplitTrainer::model() {

@@ -55,6 +55,7 @@ class SplitTrainer final : public ReplicaTrainer {
   std::vector<ForwardNode> time_forward() override;
   const ParameterTable& table() const override { return stage_.table(); }
   std::span<float> parameters() override { return stage_.parameters(); }
+  void let_go(Range range) override;
   std::vector<StateSpan> state() override;
   double flops_per_sample() override { return engine_.flops_per_sample(); }
   double waited_for_weights() const override { return waited_for_weights_; }

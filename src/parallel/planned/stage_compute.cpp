@@ -67,6 +67,7 @@ void StageCompute::allocate(Optim optim, std::vector<TrainedSpan> segments, Grou
                                                                                                  : std::span<float>{},
                               .in_files = settings_.offloads_parameters,
                               .sums = reducer_.get(),
+                              .sums_in_file = settings_.offloads_parameters ? contributions_ : std::span<std::byte>{},
                               .buckets = buckets,
                               .stage = stage()});
   } else {

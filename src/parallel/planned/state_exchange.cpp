@@ -103,9 +103,11 @@ void StateExchange::finish_gather(int parameter, std::span<std::byte> into) {
   for (Transfer& t : transfers) wait(t, "parameter", static_cast<std::size_t>(parameter));
   transfers.clear();
   const Range whole = range_of(parameter);
-  if (const auto own = own_piece(whole); shares_.in_files && !own.empty())
+  if (const auto own = own_piece(whole); shares_.in_files && !own.empty()) {
     std::memcpy(into.data() + (std::max(own_range().begin, whole.begin) - whole.begin) * sizeof(float), own.data(),
                 own.size());
+    FileMemory::let_go(own);
+  }
   for (std::size_t m = 0; m < parameters_of_.size(); ++m) {
     const Range piece = overlap(whole, shares_.ranges[m]);
     if (piece.count() > 0)
@@ -185,6 +187,7 @@ void StateExchange::add_pieces(std::span<const float> values, Range elements, in
     }
     shares_.sums->fold_part(first_shard + m, at.begin, at.end);
   }
+  FileMemory::let_go(shares_.sums_in_file);
 }
 
 void StateExchange::add_pending() {

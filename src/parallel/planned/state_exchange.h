@@ -26,12 +26,13 @@ namespace echelon {
 class StateExchange final : public Communicator {
  public:
   struct Shares {
-    const ParameterTable* table = nullptr;  // of the stage: entry i is parameter i of its graph
-    std::vector<Range> ranges;              // by member
-    std::span<float> parameters = {};       // this rank's range of them, if they are shared
-    std::span<float> allocated = {};        // the memory that they lie in, from the group
-    bool in_files = false;                  // they lie on the disk: what is needed soon is fetched ahead
-    ShardReducer* sums = nullptr;           // of this rank's range, over all shards
+    const ParameterTable* table = nullptr;         // of the stage: entry i is parameter i of its graph
+    std::vector<Range> ranges;                     // by member
+    std::span<float> parameters = {};              // this rank's range of them, if they are shared
+    std::span<float> allocated = {};               // the memory that they lie in, from the group
+    bool in_files = false;                         // they lie on the disk: what is needed soon is fetched ahead
+    ShardReducer* sums = nullptr;                  // of this rank's range, over all shards
+    std::span<const std::byte> sums_in_file = {};  // where these lie, if on the disk
     GradientBuckets buckets = {};
     int stage = 0;
   };

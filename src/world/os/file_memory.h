@@ -26,6 +26,9 @@ class FileMemory {
 
   // Some of its bytes will be read soon: the system begins to fetch them from the disk, and nobody waits for it.
   static void will_need(std::span<const std::byte> bytes);
+  // They will not be used for a while: the process holds no memory for whole pages of them any more. What they contain
+  // is in the file, which the system writes to the disk in the background.
+  static void let_go(std::span<const std::byte> bytes);
 
  private:
   std::byte* data_ = nullptr;
