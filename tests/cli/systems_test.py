@@ -203,6 +203,38 @@ class Systems(unittest.TestCase):
             self.assertEqual([log.count(line) for log in logs], [1, 1, 0])
             self.assertIn(": 0.0 on rank 0 answers from now on", logs[0])
 
+    def test_training_goes_on_when_a_server_process_is_killed(self):
+        def children(process):
+            try:
+                return [int(c) for task in os.listdir(f"/proc/{process}/task")
+                        for c in pathlib.Path(f"/proc/{process}/task/{task}/children").read_text().split()]
+            except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+                return []
+        def is_server(process):
+            try:
+                return pathlib.Path(f"/proc/{process}/comm").read_text().strip() == "echelon-server"
+            except (FileNotFoundError, ProcessLookupError):
+                return False
+        def killed_once(where):  # at any time: perhaps just when it has done its work
+            job = subprocess.Popen([PROGRAM, "train", RECIPE, "--system", "adam_project", "--world", "processes", "--workers", "3",
+                                    "--set", "train.epochs=1", "--link", "200mbit", "--run", str(where)], stdout=subprocess.PIPE, text=True)
+            servers = []
+            while job.poll() is None and not servers:
+                servers = [s for rank in children(job.pid) for s in children(rank) if is_server(s)]
+                time.sleep(0.01)
+            for server in servers[:1]:
+                os.kill(server, signal.SIGKILL)
+            out = job.communicate()[0]
+            self.assertEqual(job.returncode, 0, out)
+            return out, "".join((where / f"logs/rank_{r}.log").read_text() for r in range(3))
+        with tempfile.TemporaryDirectory() as folder:
+            for attempt in range(5):
+                out, logs = killed_once(pathlib.Path(folder, str(attempt)))
+                if "was killed by signal 9" in logs:
+                    break
+            self.assertEqual(logs.count("was killed by signal 9 (Killed): the replicas of its servers take over"), 1, logs)
+            self.assertIn("has lost its state with its process", out)
+
     def test_a_worker_with_little_memory_fetches_its_model_and_has_the_same_weights(self):
         with tempfile.TemporaryDirectory() as folder:
             recipe = pathlib.Path(folder, "wide.toml")
