@@ -123,6 +123,35 @@ TEST(Rules, LambFollowsThePaper) {
   for (std::size_t i = 0; i < size; ++i) EXPECT_NEAR(w[i], rw[i], 1e-5);
 }
 
+// A gradient of two directions: the factors of its rows and columns are known, and what is divided by them too.
+TEST(Rules, NgSgdDividesByTheFactorsOfRowsAndColumnsAndKeepsTheLength) {
+  constexpr std::size_t rows = 24, columns = 36;
+  constexpr double large = 100, alpha = 4;
+  std::vector<float> g(rows * columns), momentum(g.size()), fisher(g.size());
+  const auto along = [&](bool alternates) {  // a direction's part of the gradient
+    double sum = 0;
+    for (std::size_t i = 0; i < g.size(); ++i)
+      sum += g[i] * (alternates && (i / columns + i % columns) % 2 == 1 ? -1.0 : 1.0);
+    return sum / std::sqrt(static_cast<double>(g.size()));
+  };
+  for (std::size_t i = 0; i < g.size(); ++i)
+    g[i] = static_cast<float>((large + ((i / columns + i % columns) % 2 == 1 ? -1 : 1)) /
+                              std::sqrt(static_cast<double>(g.size())));
+  const double length = std::hypot(along(false), along(true));
+  float* const slots[] = {momentum.data(), fisher.data()};
+  optim_of("ng_sgd alpha=4").rule->precondition({}, {rows, columns, g.data(), slots});
+
+  // What is left of a direction that has the share `square` / samples in a factor with that trace.
+  const auto left = [&](double square, double samples, double dimension) {
+    const double trace = (large * large + 1) / samples, b = alpha * trace / dimension;
+    return b / (b + square / samples);
+  };
+  const double expected = large * left(large * large, rows, columns) * left(large * large, columns, rows) /
+                          (left(1, rows, columns) * left(1, columns, rows));
+  EXPECT_NEAR(along(false) / along(true), expected, 0.01 * expected);
+  EXPECT_NEAR(std::hypot(along(false), along(true)), length, 1e-3 * length);
+}
+
 // The average beside the weights, and the weights as without it, for a rule of every kind.
 TEST(Rules, AnAverageFollowsTheWeights) {
   for (const std::string rule : {"sgd lr=0.1", "adam lr=0.01", "lars lr=0.1", "lamb lr=0.01"}) {

@@ -63,7 +63,7 @@ TEST(OuterMomentum, BlockIsBmuf) {
   }
 }
 
-TEST(OuterMomentum, SlowmoIsSlowmo) {
+TEST(OuterMomentum, KindSlowmoIsSlowmo) {
   // Wang et al. 2020: u = beta u + (x_0 - x_tau) / gamma, x = x_0 - alpha gamma u, with the rate gamma of the info
   const double beta = 0.5, alpha = 0.8;
   const auto z = after_movements("name = 'outer_momentum'\nkind = 'slowmo'\nmomentum = 0.5\nlr = 0.8");
