@@ -66,9 +66,12 @@ Composition read_composition(const CompositionTables& t, Problems& problems) {
   return c;
 }
 
-ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const std::vector<CodecPiece>& pieces,
-                                       const std::vector<Range>& buckets, CodecBytes bytes,
-                                       const FactorFacts& factors) {
+namespace {
+
+// It refers to the composition and the pieces.
+ExchangeKind::TrafficQuery traffic_query(const Composition& c, int workers, const std::vector<CodecPiece>& pieces,
+                                         const std::vector<Range>& buckets, CodecBytes bytes,
+                                         const FactorFacts& factors) {
   ExchangeKind::TrafficQuery facts{.workers = workers,
                                    .floats = 0,
                                    .buckets = buckets,
@@ -89,17 +92,32 @@ ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const 
     facts.codec = whole->traits();
     facts.sizes_vary = !whole->same_size_always();
     facts.codes_answers = c.rule->traits().answers_changes || facts.codec.weights;
-    facts.usually = [&](Range r) { return c.codec(pieces_within(pieces, r))->usual_bytes(); };
-    facts.coded_rounds = [&](Range r) { return c.codec(pieces_within(pieces, r))->rounds(); };
-    facts.encoded = [&, bytes](Range r) {
+    facts.usually = [&c, &pieces](Range r) { return c.codec(pieces_within(pieces, r))->usual_bytes(); };
+    facts.coded_rounds = [&c, &pieces](Range r) { return c.codec(pieces_within(pieces, r))->rounds(); };
+    facts.encoded = [&c, &pieces, bytes](Range r) {
       const auto codec = c.codec(pieces_within(pieces, r));
       return bytes == CodecBytes::usual ? codec->usual_bytes() : static_cast<double>(codec->most_bytes());
     };
   }
+  return facts;
+}
+
+}  // namespace
+
+ExchangeKind::TrafficTexts traffic_texts(const Composition& c, int workers, const std::vector<CodecPiece>& pieces,
+                                         const std::vector<Range>& buckets) {
+  return c.exchange->traffic_texts(traffic_query(c, workers, pieces, buckets, CodecBytes::usual, {}));
+}
+
+ExchangeKind::Traffic traffic_per_step(const Composition& c, int workers, const std::vector<CodecPiece>& pieces,
+                                       const std::vector<Range>& buckets, CodecBytes bytes,
+                                       const FactorFacts& factors) {
+  const ExchangeKind::TrafficQuery facts = traffic_query(c, workers, pieces, buckets, bytes, factors);
   When when = c.when;
   when.tau = c.exchange->steps_between(when.tau);
   double often = when.at_end ? 0 : when.probability < 1 ? when.probability : 1.0 / static_cast<double>(when.tau);
-  const ExchangeKind::Traffic exchange = often * c.exchange->traffic(facts);
+  ExchangeKind::Traffic exchange = often * c.exchange->traffic(facts);
+  exchange.at_most |= !c.codec_choice.empty();  // a codec may be chosen, and sends less
   return exchange + (c.uses_messages() ? work_traffic(workers) : report_traffic(when, workers));
 }
 

@@ -76,5 +76,8 @@ struct FactorFacts {                  // only for exchanges of factors
 ExchangeKind::Traffic traffic_per_step(const Composition& composition, int workers,
                                        const std::vector<CodecPiece>& pieces, const std::vector<Range>& buckets = {},
                                        CodecBytes bytes = CodecBytes::usual, const FactorFacts& factors = {});
+// The exchange's part of it as formulas.
+ExchangeKind::TrafficTexts traffic_texts(const Composition& composition, int workers,
+                                         const std::vector<CodecPiece>& pieces, const std::vector<Range>& buckets);
 
 }  // namespace echelon

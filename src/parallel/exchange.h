@@ -194,6 +194,11 @@ class ExchangeKind {
   virtual Traffic traffic(const TrafficQuery& c) const = 0;
   virtual std::string traffic_text() const = 0;  // the same as a formula, with n workers and W bytes of the model
   virtual std::string messages_text() const { return {}; }  // and the messages
+  // Both, where they depend on settings, codec and workers.
+  struct TrafficTexts {
+    std::string bytes, messages;
+  };
+  virtual TrafficTexts traffic_texts(const TrafficQuery&) const { return {traffic_text(), messages_text()}; }
   // How well a run keeps to it: to the number; in the mean over many exchanges; or never sending more.
   enum class Exactness { exact, mean, most };
   virtual Exactness traffic_exactness() const { return Exactness::exact; }

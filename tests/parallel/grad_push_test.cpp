@@ -61,6 +61,18 @@ TEST(GradPush, UpdatesAfterSeveralGradientsWithSoftsync) {   // Rudra
   EXPECT_NEAR(relayed.w(), owner.w(), 1e-7);
 }
 
+TEST(Softsync, IsRefusedWhereAnUpdateWouldHaveLessThanAGradient) {
+  for (const auto& [softsync, refused] : {std::pair(4, false), std::pair(5, true)}) {
+    Problems problems;
+    const Composition c = composition_of(
+        fmt::format("[rule]\nname = 'grad_push'\nsoftsync = {}\n[exchange]\nname = 'server'\n[sync]\nname = 'async'\n",
+                    softsync),
+        problems);
+    check_composition(c, {.workers = 4}, problems);
+    EXPECT_EQ(problems.text("").find("softsync=5") != std::string::npos, refused) << problems.text("");
+  }
+}
+
 TEST(Softsync, CountsEveryGradientThroughRelays) {
   // 7 workers under relays of 2, 6 steps each: an update has 3 gradients at least, and no gradient is counted twice.
   SystemJob job{.system =

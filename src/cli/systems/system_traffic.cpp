@@ -69,13 +69,14 @@ SystemTraffic traffic_of(const SystemFile& s, const std::string& model_name, int
   for_each_thin_product(phases.front().graph, table,
                         [&](const ThinProduct& p, std::size_t) { factors.products.push_back(p); });
   const std::vector<CodecPiece> pieces = pieces_of(table, {0, table.floats()});
-  SystemTraffic t{.messages_formula = c.exchange->messages_text(),
-                  .formula = c.exchange->traffic_text(),
+  const std::vector<Range> buckets = buckets_of(c, *model, workers);
+  const auto texts = traffic_texts(c, workers, pieces, buckets);
+  SystemTraffic t{.messages_formula = texts.messages,
+                  .formula = texts.bytes,
                   .workers = workers,
                   .batch = batch,
                   .floats = table.floats()};
   t.encoded_bytes = c.codec ? c.codec(pieces)->usual_bytes() : 4.0 * static_cast<double>(t.floats);
-  const std::vector<Range> buckets = buckets_of(c, *model, workers);
   t.buckets = std::max<std::size_t>(1, buckets.size());
   t.measured = c.is_exact();
   const auto traffic = traffic_per_step(c, workers, pieces, buckets, CodecBytes::usual, factors);

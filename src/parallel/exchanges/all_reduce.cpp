@@ -25,6 +25,9 @@ struct AllReduceSettings {
   bool measured_way = false;   // the one that should be quickest on these links
   bool sums_sparsely = false;  // by doubling or split, whichever sends less; with `way` in that way
   SparseSettings sparse;
+  std::string algorithm_name() const {
+    return small_algorithm ? "auto" : algorithm ? std::string(algorithm->name) : "exact";
+  }
   bool is_sparse() const { return sums_sparsely || way == CodedSum::Way::doubling; }
   CodedSum::Way sparse_way(double entries, std::size_t numbers, int n) const {
     return way ? *way : CodedSum::sparse_way(entries, numbers, n, sparse);
@@ -148,14 +151,14 @@ class AllReduceKind : public ExchangeKind {
         "leave them out",
         product, workers, workers);
   }
-  std::string messages_text() const override {
-    return "for each bucket that leaves by itself: 2 n (n-1) to owners and back; in a ring as many; halving and "
-           "doubling 2 n log n; "
-           "doubling n log n; a tree 2 (n-1); a sparse codec that all gather n (n-1)";
-  }
-  std::string traffic_text() const override {
-    return "2 (n-1) W: every number goes to its owner, and its sum back to all (a sparse codec: (n-1) n W, everything "
-           "to all; other algorithms: docs/collectives.md)";
+  std::string traffic_text() const override { return traffic_texts({}).bytes; }
+  std::string messages_text() const override { return traffic_texts({}).messages; }
+  TrafficTexts traffic_texts(const TrafficQuery& c) const override {
+    const Range first = c.order.is_early && !c.buckets.empty() ? c.buckets.front() : Range{0, c.floats};
+    TrafficTexts texts = settings_.is_sparse() || c.encoded ? coded_texts(way_of(c, first), c.sizes_vary)
+                                                            : plain_texts(settings_.algorithm_name());
+    texts.messages += ", for each bucket that leaves by itself";
+    return texts;
   }
   Traffic traffic(const TrafficQuery& c) const override {
     const bool overlaps = c.order.is_early;
@@ -168,10 +171,7 @@ class AllReduceKind : public ExchangeKind {
  private:
   Traffic bucket_traffic(const TrafficQuery& c, Range r) const {
     if (settings_.is_sparse()) return sparse_traffic(c, r);
-    if (c.encoded)
-      return coded_sum_traffic(settings_.way.value_or(CodedSum::usual_way(
-                                   {c.codec, c.sizes_vary, c.bytes(r), c.rounds(r)}, r.count(), c.workers)),
-                               c, r);
+    if (c.encoded) return coded_sum_traffic(way_of(c, r), c, r);
     Traffic sum;
     std::vector<int> hosts(static_cast<std::size_t>(c.workers));  // a worker on each
     std::iota(hosts.begin(), hosts.end(), 0);
@@ -194,12 +194,52 @@ class AllReduceKind : public ExchangeKind {
     // Most of what a codec writes is places and values of 6 bytes; some write places alone, of 2.
     const double entries = !c.encoded ? all : c.most ? c.bytes(r) / 2 : usual;
     const SparseSettings& s = settings_.sparse;
-    const Way way = settings_.sparse_way(usual, r.count(), c.workers);
+    const Way way = way_of(c, r);
     const SparseTraffic t =
         way == Way::butterfly ? butterfly_sum_traffic(s.degrees_for(c.workers, usual), r.count(), entries, c.most)
         : way == Way::split   ? split_sum_traffic(c.workers, r.count(), entries, s.may_switch, s.dense_byte(), c.most)
                               : sparse_sum_traffic(c.workers, r.count(), entries, s.may_switch, c.most);
     return {t.messages, t.bytes};
+  }
+
+  CodedSum::Way way_of(const TrafficQuery& c, Range r) const {
+    if (settings_.is_sparse()) {
+      const double entries = c.encoded ? c.usual_bytes(r) / 6 : static_cast<double>(r.count());
+      return settings_.sparse_way(entries, r.count(), c.workers);
+    }
+    return settings_.way.value_or(
+        CodedSum::usual_way({c.codec, c.sizes_vary, c.bytes(r), c.rounds(r)}, r.count(), c.workers));
+  }
+
+  static TrafficTexts plain_texts(const std::string& algorithm) {
+    const std::string whole = "2 (n-1) W: ";
+    if (algorithm == "ring") return {whole + "parts go once round a ring, and their sums once more", "2 n (n-1)"};
+    if (algorithm == "rabenseifner") return {whole + "halves, quarters, ... to partners, and back", "2 n log2 n"};
+    if (algorithm == "recursive-doubling") return {"n log2 n W: everything to a partner, log2 n times", "n log2 n"};
+    if (algorithm == "binomial") return {whole + "up a tree, and down again", "2 (n-1)"};
+    if (algorithm == "hierarchical")
+      return {whole + "up to the first worker of each of h hosts, round a ring of these, and down again",
+              "2 (n-h) + 2 h (h-1)"};
+    if (algorithm == "auto")
+      return {whole + "by halving and doubling, or in a ring", "2 n log2 n below switch_bytes, else 2 n (n-1)"};
+    if (algorithm == "exact") return {whole + "every number goes to its owner, and its sum back to all", "2 n (n-1)"};
+    return {"as docs/collectives.md says of " + algorithm, "the same"};
+  }
+
+  static TrafficTexts coded_texts(CodedSum::Way way, bool sizes_vary) {
+    using Way = CodedSum::Way;
+    const std::string sizes = sizes_vary ? ", and as many of 8 bytes, which say their sizes" : "";
+    if (way == Way::gather) return {"n (n-1) W: everything to all", "n (n-1)" + sizes};
+    if (way == Way::owners)
+      return {"2 (n-1) W: every number goes to its owner, and its sum, encoded again, back to all",
+              "2 n (n-1)" + sizes};
+    if (way == Way::rounds) return {"2 (n-1) W: plain sums of the factors, at owners and back", "4 n (n-1)"};
+    if (way == Way::doubling)
+      return {"n (W + what sums of 2, 4, ... workers have): everything to a partner, log2 n times", "2 n log2 n"};
+    if (way == Way::split)
+      return {"(n-1) (W + what the sums have): pairs to the owners of their places, and the sums to all", "4 n (n-1)"};
+    return {"what a layer's sums have, down and up: to the d - 1 others of a group of each of the layers",
+            "2 n (d - 1) a layer and direction, with the sizes"};
   }
 
   static Traffic plain_sum_traffic(const TrafficQuery& c, std::size_t numbers) {

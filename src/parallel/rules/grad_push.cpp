@@ -176,6 +176,10 @@ class GradPush : public MergeRule {
     refuse(problems, settings_.softsync > 0 && (c.when.merges_steps() || c.exchange->traits().sites),
            "with rule.softsync not every push is an update, and when.n_push, n_fetch, warm_start and exchange.sites "
            "count those: leave one of them out");
+    refuse(
+        problems, facts.workers > 1 && settings_.softsync > facts.workers,
+        fmt::format("rule.softsync={} asks for updates of less than one gradient of {} workers: set it to at most {}",
+                    settings_.softsync, facts.workers, facts.workers));
     refuse(problems, settings_.softsync > 0 && settings_.dc_lambda > 0,
            "rule.dc_lambda corrects a gradient by its own delay, and with softsync an update has several: leave one of "
            "them out");
