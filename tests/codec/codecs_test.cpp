@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "tests/codec/cases.h"
@@ -165,6 +166,24 @@ TEST(TernGrad, SaysPlusOrMinusOneScaleOrNothing) {
   }
 }
 
+TEST(Qsgd, SaysMultiplesOfABucketsLengthOverItsLevels) {
+  constexpr std::size_t bucket = 512, levels = 4;
+  const std::vector<CodecPiece> pieces{{.size = 2 * bucket}};
+  const auto values = test::gradient(pieces, 1);
+  const auto said = coded(*codec_maker("name = 'qsgd'\nlevels = 4\nbucket = 512")(pieces), values).said;
+  for (std::size_t begin = 0; begin < said.size(); begin += bucket) {
+    double squares = 0, most = 0;
+    for (std::size_t i = begin; i < begin + bucket; ++i) squares += static_cast<double>(values[i]) * values[i];
+    const double unit = std::sqrt(squares) / levels;
+    for (std::size_t i = begin; i < begin + bucket; ++i) {
+      const double times = std::abs(said[i]) / unit;
+      ASSERT_NEAR(times, std::round(times), 1e-4) << i;
+      most = std::max(most, times);
+    }
+    EXPECT_GE(most, 1);
+  }
+}
+
 TEST(Qsgd, EntropyCodingMakesItsBytesFewer) {
   const std::vector<CodecPiece> pieces{{.size = 200000}};
   const auto values = test::gradient(pieces, 1);
@@ -181,6 +200,17 @@ TEST(TwoBit, SaysTheThresholdWhereItIsReached) {
   EXPECT_EQ(first.said, (std::vector<float>{0.5f, 0, -0.5f, 0, 0, 0.5f}));
   EXPECT_EQ(first.bytes, 8u);  // a group of 32 numbers, two bits each
   EXPECT_EQ(coded(*codec, values).said, (std::vector<float>{0.5f, 0.5f, -0.5f, 0, 0, 0.5f}));  // 0.4 twice is enough
+}
+
+TEST(TwoBit, ItsThresholdIsInUnitsOfTheLayersSize) {
+  const std::vector<CodecPiece> pieces{{.size = 1000}};
+  const auto codec = codec_maker("name = 'two_bit'\nerror_feedback = false")(pieces);
+  std::vector<float> values = test::gradient(pieces, 1);
+  const auto small = coded(*codec, values).said;
+  for (float& v : values) v *= 1024;
+  const auto large = coded(*codec, values).said;
+  EXPECT_GT(std::ranges::count_if(small, [](float v) { return v != 0; }), 0);
+  for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(large[i], 1024 * small[i]) << i;
 }
 
 TEST(Strom, SendsPlaceAndSignOfWhatHasReachedTheThreshold) {
