@@ -385,7 +385,9 @@ TEST(Partial, EverySliceOfEveryGradientArrivesExactlyOnce) {
 TEST(Partial, AStepCarriesOneSliceToEachPeerAndADifferentOneToEach) {
   const std::string s = peer_system("grad_mean", "name = 'partial'\nslices = 4", "async");
   // In two exchanges a peer gets two of the four slices; what has come by the second step is in the answers.
-  for (const auto& sum : answers_after(3, s)) {
+  const auto answers = answers_after(3, s);
+  for (std::size_t r = 0; r < answers.size(); ++r) {
+    const auto& sum = answers[r];
     std::vector<double> parts(4);
     for (int slice = 0; slice < 4; ++slice) {
       const Range range = part_of(slice, 4, sum.size());
@@ -395,6 +397,7 @@ TEST(Partial, AStepCarriesOneSliceToEachPeerAndADifferentOneToEach) {
     }
     EXPECT_LT(parts[0] + parts[1] + parts[2] + parts[3], 4 * 15) << "not everything yet";
     EXPECT_GT(std::ranges::max(parts), std::ranges::min(parts));
+    EXPECT_GT(std::ranges::min(parts), static_cast<double>(r + 1)) << "each peer has sent another slice";
   }
   // Its bytes are a quarter of the model's, to each of four peers.
   const auto few = simulate_system(5, {.system = s, .steps = 8, .batch = 40}, even_pace(5));

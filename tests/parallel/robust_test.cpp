@@ -13,19 +13,20 @@ namespace {
 
 using namespace test;
 
-// What a rule makes of the workers' numbers, when each of `owners` places has a part of them.
-std::vector<float> merged(const std::string& rule, const std::vector<std::vector<float>>& each, std::size_t owners,
-                          int rounds = 1) {
+// What a rule makes of the workers' numbers in the last of these rounds, when each of `owners` places has a part of
+// them.
+std::vector<float> merged_in_rounds(const std::string& rule, const std::vector<std::vector<std::vector<float>>>& rounds,
+                                    std::size_t owners) {
   Problems problems;
   const Options table = parse_toml(rule, "rule");
   OptionReader reader(table, problems);
   const auto made = read_rule(reader);
   problems.throw_if_any("rule");
-  const std::size_t n = each.size(), floats = each[0].size(), part = floats / owners;
+  const std::size_t n = rounds[0].size(), floats = rounds[0][0].size(), part = floats / owners;
   std::vector<std::unique_ptr<EachSide>> sides;
   for (std::size_t o = 0; o < owners; ++o) sides.push_back(made->make_each(part, static_cast<int>(n)));
   std::vector<float> out(floats);
-  for (int round = 0; round < rounds; ++round) {
+  for (const auto& each : rounds) {
     std::vector<double> products(n * n), all(n * n);
     const auto views = [&](std::size_t o) {
       std::vector<std::span<const float>> v;
@@ -39,6 +40,11 @@ std::vector<float> merged(const std::string& rule, const std::vector<std::vector
     for (std::size_t o = 0; o < owners; ++o) sides[o]->merge(views(o), all, std::span(out).subspan(o * part, part));
   }
   return out;
+}
+
+std::vector<float> merged(const std::string& rule, const std::vector<std::vector<float>>& each, std::size_t owners,
+                          std::size_t rounds = 1) {
+  return merged_in_rounds(rule, std::vector(rounds, each), owners);
 }
 
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
@@ -80,6 +86,20 @@ TEST(Bulyan, TrimsTheNumbersOfWhatKrumHasChosen) {
   EXPECT_LE(kept[1], 0.1f);  // of five that are chosen the three nearest to the median count
   EXPECT_GE(kept[1], 0);
   EXPECT_EQ(merged("name='bulyan'", {{1}, {2}, {6}}, 1)[0], 3);  // nobody lies among so few: the mean
+}
+
+// The first one is far from all others, but near to the middle in the number that is looked at.
+TEST(Bulyan, ChoosesAsKrumDoes) {
+  const auto kept = merged("name='bulyan'\nliars=1", {{2.5f, 100}, {0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}}, 2);
+  EXPECT_EQ(kept[0], 2);  // of 0 to 4
+  EXPECT_EQ(kept[1], 0);
+}
+
+// Two that have said different things before are not one, whatever they say now.
+TEST(FoolsGold, LooksAtAllThatWasSaid) {
+  const auto v = merged_in_rounds("name='foolsgold'", {{{9, 0}, {0, 9}, {0, -9}}, {{1, 1}, {1, 1}, {0, -1}}}, 2);
+  EXPECT_NEAR(v[0], 2.0f / 3, 1e-5);
+  EXPECT_NEAR(v[1], 1.0f / 3, 1e-5);
 }
 
 TEST(FoolsGold, CountsThoseLittleThatAlwaysSayTheSame) {
