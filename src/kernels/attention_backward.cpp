@@ -5,7 +5,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/attention_layout.h"
-#include "kernels/simd_targets.h"
+#include "kernels/simd_targets_512.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention_backward.cpp"
 #include <hwy/foreach_target.h>
@@ -25,10 +25,10 @@ struct HeadProblem {
 };
 
 HWY_INLINE float dot_of_rows(const float* a, const float* b, std::int64_t n) {
-  V sum = hn::Zero(D());
+  SumOfEights sum;
   for_each_vector(static_cast<std::size_t>(n),
-                  [&](const auto& at) HWY_ATTR { sum = hn::MulAdd(at.load(a), at.load(b), sum); });
-  return hn::GetLane(hn::SumOfLanes(D(), sum));
+                  [&](const auto& at) HWY_ATTR { sum.add_product(at.load(a), at.load(b), at.count); });
+  return sum.total();
 }
 
 // Scores become probabilities, and what they receive (dP) becomes dS.

@@ -4,7 +4,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/attention_layout.h"
-#include "kernels/simd_targets.h"
+#include "kernels/simd_targets_512.h"
 #include "tensor/buffer.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention_forward.cpp"
@@ -29,14 +29,14 @@ Softmax exponentials(float* HWY_RESTRICT row, std::int64_t n, float scale) {
   V most = set(-std::numeric_limits<float>::infinity());
   for (std::int64_t j = 0; j < n; j += lanes) most = hn::Max(most, hn::Mul(hn::LoadU(D(), row + j), factor));
   most = hn::MaxOfLanes(D(), most);
-  V sum = hn::Zero(D());
+  SumOfEights sum;
   for (std::int64_t j = 0; j < n; j += lanes) {
     const V e = exp_below_zero(hn::MulSub(hn::LoadU(D(), row + j), factor, most));
-    sum = hn::Add(sum, e);
+    sum.add(e, static_cast<std::size_t>(n - j));
     hn::StoreU(e, D(), row + j);
   }
   clear_past(row, n);
-  const float total = hn::GetLane(hn::SumOfLanes(D(), sum));
+  const float total = sum.total();
   return {total, hn::GetLane(most) + std::log(total)};
 }
 

@@ -1,8 +1,8 @@
 // One head of one sample: what forward and backward of attention share. Compiled once per target.
 //
 // Queries are taken in blocks; a block's scores are a matrix whose row i ends at visible(i). The causal triangle is
-// skipped by strips of six queries and panels of sixteen keys, so at most a few keys past the diagonal are computed;
-// their scores are set to zero before anyone uses them.
+// skipped by strips of queries and panels of keys (six by sixteen, or twelve by thirty-two with AVX-512), so at most
+// some keys past the diagonal are computed; their scores are set to zero before anyone uses them.
 
 #if defined(ECHELON_KERNELS_ATTENTION_HEAD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ECHELON_KERNELS_ATTENTION_HEAD_INL_H

@@ -16,7 +16,8 @@ constexpr std::int64_t even_piece(std::int64_t n, std::int64_t most, std::int64_
   return round_up((n + pieces - 1) / pieces, unit);
 }
 
-constexpr std::int64_t panel_unit = 16;      // a multiple of every target's panel width
+constexpr std::int64_t panel_unit = 32;      // a multiple of every target's panel width
+constexpr std::int64_t row_unit = 12;        // a multiple of every target's rows of a tile
 constexpr std::int64_t most_depth = 256;     // steps of k at a time: a panel of B takes half of the first-level cache
 constexpr std::int64_t most_rows = 192;      // of a packed block of A: it takes 192 KiB of the second level
 constexpr std::int64_t most_floats = 65536;  // of a packed block of B: 256 KiB, half of the second level ...
@@ -33,7 +34,7 @@ constexpr std::int64_t columns_of_block(const Gemm& g) {
                             depth_of_block(g);
   return even_piece(g.n, most / panel_unit * panel_unit, panel_unit);
 }
-constexpr std::int64_t rows_of_block(const Gemm& g) { return even_piece(g.m, most_rows, 6); }
+constexpr std::int64_t rows_of_block(const Gemm& g) { return even_piece(g.m, most_rows, row_unit); }
 
 // Upper bounds that grow with m, n and k: what is enough for a product is enough for every smaller one.
 constexpr std::int64_t packed_b_floats(const Gemm& g) {
@@ -43,7 +44,7 @@ constexpr std::int64_t packed_b_floats(const Gemm& g) {
 constexpr std::int64_t packed_a_floats(const Gemm& g) {
   if (!g.trans_a) return 0;
   constexpr std::int64_t spill = 16;  // see pack_strips
-  return std::min(round_up(g.m, 6), most_rows) * std::min(round_up(g.k, 8), most_depth) + spill;
+  return std::min(round_up(g.m, row_unit), most_rows) * std::min(round_up(g.k, 8), most_depth) + spill;
 }
 
 }  // namespace echelon::kernels

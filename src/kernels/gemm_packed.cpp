@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd_targets_512.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm_packed.cpp"
 #include <hwy/foreach_target.h>
@@ -46,17 +46,17 @@ void pack(const Operands& o, const Block& block, std::int64_t j) {
   }
 }
 
-// Asks for the numbers of a block of B, a few cache lines at a time, while another block is worked on: without it the
-// core would wait for memory whenever a block begins, and memory for the core until it ends.
+// Asks for the numbers of a part of a matrix, a few cache lines at a time, while another part is worked on: without it
+// the core would wait for memory whenever a part begins, and memory for the core until it ends.
 class Ahead {
  public:
   // `moments` is how often fetch() will be called.
-  Ahead(const Operands& o, const Block& next, std::int64_t moments) {
-    if (next.n <= 0 || next.k <= 0) return;
-    at_ = o.g.trans_b ? o.b + next.n0 * o.ldb + next.k0 : o.b + next.k0 * o.ldb + next.n0;
-    rows_ = o.g.trans_b ? next.n : next.k, columns_ = o.g.trans_b ? next.k : next.n, distance_ = o.ldb;
-    lines_ = (rows_ * ((columns_ + line - 1) / line) + moments - 1) / moments;
-  }
+  Ahead(const float* at, std::int64_t rows, std::int64_t columns, std::int64_t distance, std::int64_t moments)
+      : at_(at),
+        rows_(columns > 0 ? rows : 0),
+        columns_(columns),
+        distance_(distance),
+        lines_((rows_ * ((columns + line - 1) / line) + moments - 1) / moments) {}
   HWY_INLINE void fetch() {
     for (std::int64_t i = 0; i < lines_ && rows_ > 0; ++i) {
       __builtin_prefetch(at_ + column_, 0, 2);  // into the second level
@@ -66,9 +66,15 @@ class Ahead {
 
  private:
   static constexpr std::int64_t line = 16;
-  const float* at_ = nullptr;
-  std::int64_t rows_ = 0, columns_ = 0, distance_ = 0, lines_ = 0, column_ = 0;
+  const float* at_;
+  std::int64_t rows_, columns_, distance_, lines_, column_ = 0;
 };
+
+Ahead ahead_in_b(const Operands& o, const Block& next, std::int64_t moments) {
+  if (next.n <= 0 || next.k <= 0) return {nullptr, 0, 0, 0, 1};
+  if (o.g.trans_b) return {o.b + next.n0 * o.ldb + next.k0, next.n, next.k, o.ldb, moments};
+  return {o.b + next.k0 * o.ldb + next.n0, next.k, next.n, o.ldb, moments};
+}
 
 // What all tiles of panel j of the block have in common; the caller adds a and c's row.
 Product panel_product(const Operands& o, const Block& block, std::int64_t j) {
@@ -85,7 +91,7 @@ Product panel_product(const Operands& o, const Block& block, std::int64_t j) {
 
 void multiply_block(const Operands& o, const Block& block, const Block& next) {
   const Strips strips(o.g.m);
-  Ahead ahead(o, next, strips.count * ((block.n + panel_width - 1) / panel_width));
+  Ahead ahead = ahead_in_b(o, next, strips.count * ((block.n + panel_width - 1) / panel_width));
   for (std::int64_t s = 0, i = 0; s < strips.count; i += strips.rows(s++))
     for (std::int64_t j = 0; j < block.n; j += panel_width) {
       Product p = panel_product(o, block, j);
@@ -102,21 +108,32 @@ void multiply_block(const Operands& o, const Block& block, const Block& next) {
     }
 }
 
-void multiply_block_transposed(const Operands& o, const Block& block, float* packed_a) {
-  const std::int64_t piece = rows_of_block(o.g);
+// Sums so short that writing C takes longest: it is written row by row.
+constexpr std::int64_t short_sum = 16;
+
+void multiply_block_transposed(const Operands& o, const Block& block, const Block& next, float* packed_a) {
+  const std::int64_t piece = rows_of_block(o.g), panels = (block.n + panel_width - 1) / panel_width;
   for (std::int64_t m0 = 0; m0 < o.g.m; m0 += piece) {
     const std::int64_t m = std::min(piece, o.g.m - m0);
     const Strips strips(m);
     pack_strips(strips, m, block.k, o.a + block.k0 * o.lda + m0, o.lda, packed_a);
-    for (std::int64_t j = 0; j < block.n; j += panel_width) {
-      if (m0 == 0) pack(o, block, j);
+    const bool more = m0 + piece < o.g.m;  // of this block; else the next one begins with the first rows
+    const std::int64_t k0 = more ? block.k0 : next.k0, k = more ? block.k : next.k, i0 = more ? m0 + piece : 0;
+    Ahead ahead(o.a + k0 * o.lda + i0, k, std::min(piece, o.g.m - i0), o.lda, panels * strips.count);
+    const auto tile = [&](std::int64_t j, std::int64_t s) HWY_ATTR {
+      if (m0 == 0 && s == 0) pack(o, block, j);
+      ahead.fetch();
       Product p = panel_product(o, block, j);
-      p.a = packed_a, p.rs = 1, p.c += m0 * o.ldc;
-      for (std::int64_t s = 0; s < strips.count; ++s) {
-        p.cs = strips.rows(s);
-        run_strip(p.cs, p);
-        p.a += p.cs * block.k, p.c += p.cs * o.ldc;
-      }
+      p.a = packed_a + strips.first(s) * block.k, p.rs = 1, p.cs = strips.rows(s);
+      p.c += (m0 + strips.first(s)) * o.ldc;
+      run_strip(p.cs, p);
+    };
+    if (block.k <= short_sum) {
+      for (std::int64_t s = 0; s < strips.count; ++s)
+        for (std::int64_t j = 0; j < block.n; j += panel_width) tile(j, s);
+    } else {
+      for (std::int64_t j = 0; j < block.n; j += panel_width)
+        for (std::int64_t s = 0; s < strips.count; ++s) tile(j, s);
     }
   }
 }
@@ -131,12 +148,12 @@ void PackedGemm(const Gemm& g, const float* a, std::int64_t lda, const float* b,
   for (std::int64_t n0 = 0; n0 < g.n; n0 += columns)
     for (std::int64_t k0 = 0; k0 < g.k; k0 += depth) {
       const Block block = block_at(n0, k0);
+      const bool below = k0 + depth < g.k;
+      const Block next = block_at(below ? n0 : n0 + columns, below ? k0 + depth : 0);
       if (g.trans_a) {
-        multiply_block_transposed(o, block, scratch + packed_b_floats(g));
+        multiply_block_transposed(o, block, next.n > 0 ? next : Block{}, scratch + packed_b_floats(g));
       } else {
-        const bool below = k0 + depth < g.k;
-        multiply_block(o, block,
-                       fetches_ahead(g) ? block_at(below ? n0 : n0 + columns, below ? k0 + depth : 0) : Block{});
+        multiply_block(o, block, fetches_ahead(g) ? next : Block{});
       }
     }
 }

@@ -5,7 +5,7 @@
 
 #include "kernels/recurrent.h"
 #include "kernels/recurrent_layout.h"
-#include "kernels/simd_targets.h"
+#include "kernels/simd_targets_512.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/recurrent_backward.cpp"
 #include <hwy/foreach_target.h>

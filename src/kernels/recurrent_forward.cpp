@@ -6,7 +6,7 @@
 #include "kernels/gemm_packed.h"
 #include "kernels/recurrent.h"
 #include "kernels/recurrent_layout.h"
-#include "kernels/simd_targets.h"
+#include "kernels/simd_targets_512.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/recurrent_forward.cpp"
 #include <hwy/foreach_target.h>

@@ -27,7 +27,7 @@ HWY_INLINE V set(float x) { return hn::Set(D(), x); }
 
 // The first `count` < width elements, zero beyond; nothing beyond is touched.
 HWY_INLINE V load_n(const float* p, std::size_t count) {
-#if HWY_TARGET == HWY_AVX2
+#if HWY_TARGET <= HWY_AVX2
   return hn::MaskedLoad(hn::FirstN(D(), count), D(), p);
 #else
   HWY_ALIGN float buffer[width] = {};
@@ -37,7 +37,7 @@ HWY_INLINE V load_n(const float* p, std::size_t count) {
 }
 
 HWY_INLINE void store_n(V v, float* p, std::size_t count) {
-#if HWY_TARGET == HWY_AVX2
+#if HWY_TARGET <= HWY_AVX2
   hn::BlendedStore(v, hn::FirstN(D(), count), D(), p);
 #else
   HWY_ALIGN float buffer[width];
@@ -49,6 +49,7 @@ HWY_INLINE void store_n(V v, float* p, std::size_t count) {
 // Where a loop stands: loads and stores a vector there, whole or, at the end of a range, what is left.
 struct Whole {
   std::size_t i;
+  static constexpr std::size_t count = width;
   HWY_INLINE V load(const float* p) const { return hn::LoadU(D(), p + i); }
   HWY_INLINE void store(V v, float* p) const { hn::StoreU(v, D(), p + i); }
 };
@@ -112,6 +113,37 @@ struct Wide {
       for (std::size_t k = 0; k < half; ++k) folded[k] = hn::Add(folded[k], folded[k + half]);
     return hn::GetLane(hn::SumOfLanes(D(), folded[0]));
   }
+};
+
+// A sum over a row in the order of vectors of eight (or of what a narrower target has), whatever the target's are.
+class SumOfEights {
+ public:
+  HWY_INLINE SumOfEights() : sum_(hn::Zero(tag)) {}
+  // Adds the vector x, of which only the first `count` numbers need to be there.
+  template <class Vec>
+  HWY_INLINE void add(Vec x, std::size_t count) {
+    if constexpr (width == 16) {
+      sum_ = hn::Add(sum_, hn::LowerHalf(tag, x));
+      if (count > 8) sum_ = hn::Add(sum_, hn::UpperHalf(tag, x));
+    } else {
+      sum_ = hn::Add(sum_, x);
+    }
+  }
+  // The same with a * b in the place of x, in one rounding.
+  template <class Vec>
+  HWY_INLINE void add_product(Vec a, Vec b, std::size_t count) {
+    if constexpr (width == 16) {
+      sum_ = hn::MulAdd(hn::LowerHalf(tag, a), hn::LowerHalf(tag, b), sum_);
+      if (count > 8) sum_ = hn::MulAdd(hn::UpperHalf(tag, a), hn::UpperHalf(tag, b), sum_);
+    } else {
+      sum_ = hn::MulAdd(a, b, sum_);
+    }
+  }
+  HWY_INLINE float total() const { return hn::GetLane(hn::SumOfLanes(tag, sum_)); }
+
+ private:
+  static constexpr hn::CappedTag<float, 8> tag{};
+  hn::Vec<hn::CappedTag<float, 8>> sum_;
 };
 
 inline constexpr std::size_t sum_lanes = 32, sum_block = 4096;

@@ -1,7 +1,7 @@
 #pragma once
 // The instruction sets that Echelon's Highway kernels are compiled for: SSE4 (every x86-64-v2 machine, the baseline)
-// and AVX2 with FMA, chosen at run time. Include it before anything of Highway. AVX-512 is left out on purpose: the
-// kernels are limited by memory, and one width less means one source of different rounding less.
+// and AVX2 with FMA, chosen at run time. Include it before anything of Highway. AVX-512 is left out on purpose: these
+// kernels are limited by memory. simd_targets_512.h is for those that are not.
 //
 // A kernel file looks like this (Highway includes it once per target):
 //   #include "kernels/simd_targets.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tests/kernels/matrix_numbers.h"
+#include "tests/kernels/simd_testing.h"
 
 namespace echelon::kernels {
 namespace {
@@ -44,6 +45,22 @@ TEST(Attention, SelfAttentionEqualsTheReferenceAtRealSizes) {
     check_packed({.batch = 1, .heads = 1, .dim = 32, .queries = 515, .keys = 515, .causal = causal});
     check_packed({.batch = 1, .heads = 2, .dim = 48, .queries = 100, .keys = 100, .causal = causal, .scale = 0.3f});
   }
+}
+
+TEST(Attention, HasTheSameBitsWith8And16Lanes) {
+  for (const bool causal : {false, true})
+    for (const auto& [seq, dim] : {std::pair<std::int64_t, std::int64_t>{1, 3}, {9, 8}, {37, 24}, {70, 43}, {130, 64}})
+      expect_same_with_8_and_16_lanes([&, seq = seq, dim = dim] {
+        const AttentionShape s{.batch = 1, .heads = 2, .dim = dim, .queries = seq, .keys = seq, .causal = causal};
+        const auto qkv = numbers(seq * 3 * 2 * dim, 1, 2), dout = numbers(seq * 2 * dim, 2);
+        std::vector<float> out(dout.size()), dqkv(qkv.size());
+        Buffer scratch(attention_scratch(s)), saved(attention_saved(s));
+        attention_forward(s, split_qkv(s, qkv.data()), out.data(), saved.as<float>().data(), scratch.data());
+        attention_backward(s, split_qkv(s, qkv.data()), out.data(), saved.as<float>().data(), dout.data(),
+                           split_dqkv(s, dqkv.data()), scratch.data());
+        out.insert(out.end(), dqkv.begin(), dqkv.end());
+        return out;
+      });
 }
 
 // Scores of several hundred: exp would overflow were the row's maximum not taken off.

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 
 #include "tests/kernels/matrix_numbers.h"
+#include "tests/kernels/simd_testing.h"
 
 namespace echelon::kernels {
 namespace {
@@ -40,9 +42,37 @@ void check_transposes(Gemm g, std::int64_t gap) {
 }
 
 TEST(Gemm, EqualsTheReferenceAtOddSizes) {
-  for (const std::int64_t m : {1, 2, 5, 7, 13, 33})
-    for (const std::int64_t n : {1, 3, 8, 10, 17, 37})
-      for (const std::int64_t k : {1, 2, 9, 31, 64}) check_transposes({.m = m, .n = n, .k = k}, (m + n + k) % 4);
+  on_every_target([] {
+    for (const std::int64_t m : {1, 2, 5, 7, 13, 33})
+      for (const std::int64_t n : {1, 3, 8, 10, 17, 37})
+        for (const std::int64_t k : {1, 2, 9, 31, 64}) check_transposes({.m = m, .n = n, .k = k}, (m + n + k) % 4);
+  });
+}
+
+// Law 1: the weights may not tell which processor they were trained on.
+TEST(Gemm, HasTheSameBitsWith8And16Lanes) {
+  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{1, 100, 300},
+                                {12, 32, 256},
+                                {23, 84, 517},
+                                {200, 49, 40},
+                                {64, 10, 1024},
+                                {130, 70, 8}})
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true})
+        for (const float beta : {0.0f, 1.0f})
+          expect_same_with_8_and_16_lanes([&, m = m, n = n, k = k] {
+            const Gemm g{.trans_a = ta, .trans_b = tb, .m = m, .n = n, .k = k, .beta = beta};
+            const auto a = numbers(m * k, 1), b = numbers(k * n, 2);
+            auto c = numbers(m * n, 3);
+            Buffer scratch(gemm_scratch(g));
+            gemm(g, a.data(), ta ? m : k, b.data(), tb ? k : n, c.data(), n, scratch.data());
+            if (!ta && tb) {
+              const auto bias = numbers(n, 4);
+              c.resize(static_cast<std::size_t>(2 * m * n));
+              linear_forward({m, k, n}, a.data(), b.data(), bias.data(), c.data() + m * n, scratch.data());
+            }
+            return c;
+          });
 }
 
 TEST(Gemm, EqualsTheReferenceAtSizesThatNeedBlocking) {

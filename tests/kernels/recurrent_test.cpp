@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tests/kernels/matrix_numbers.h"
+#include "tests/kernels/simd_testing.h"
 
 namespace echelon::kernels {
 namespace {
@@ -114,6 +115,18 @@ TEST(Recurrent, EqualsTheReferenceAtRealSizes) {
     check(Problem({cell, 16, 9, 64, 128}));
     check(Problem({cell, 3, 30, 40, 72}, false));
   }
+}
+
+TEST(Recurrent, HasTheSameBitsWith8And16Lanes) {
+  for (const Cell cell : cells)
+    for (const std::int64_t hidden : {24, 41})
+      expect_same_with_8_and_16_lanes([&] {
+        const Result r = run_fast(Problem({cell, 13, 5, 10, hidden}));
+        std::vector<float> all;
+        for (const auto* each : {&r.y, &r.hn, &r.cn, &r.dx, &r.dw_ih, &r.dw_hh, &r.db_ih, &r.db_hh, &r.dh0, &r.dc0})
+          all.insert(all.end(), each->begin(), each->end());
+        return all;
+      });
 }
 
 TEST(Recurrent, GradientsNotWantedAreNotComputed) {

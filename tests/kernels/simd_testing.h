@@ -59,7 +59,7 @@ inline Fenced fenced_values(std::size_t n, std::uint32_t seed, float lo = -3, fl
 // Runs `check` once for every instruction set that the kernels are compiled for and this machine has.
 template <typename Check>
 void on_every_target(Check check) {
-  for (const std::int64_t target : {HWY_AVX2, HWY_SSE4}) {
+  for (const std::int64_t target : {HWY_AVX3, HWY_AVX2, HWY_SSE4}) {
     hwy::SetSupportedTargetsForTest(0);
     if ((hwy::SupportedTargets() & target) == 0) continue;
     hwy::SetSupportedTargetsForTest(target);
@@ -67,6 +67,22 @@ void on_every_target(Check check) {
     check();
   }
   hwy::SetSupportedTargetsForTest(0);
+}
+
+// What `run` returns with vectors of sixteen numbers (AVX-512) must be, bit by bit, what it returns with vectors of
+// eight (AVX2). Says so and does nothing on a machine that lacks one of them.
+template <typename Run>
+void expect_same_with_8_and_16_lanes(Run run) {
+  std::vector<std::vector<float>> results;
+  for (const std::int64_t target : {HWY_AVX3, HWY_AVX2}) {
+    hwy::SetSupportedTargetsForTest(0);
+    if ((hwy::SupportedTargets() & target) == 0) GTEST_SKIP() << "this machine has no " << hwy::TargetName(target);
+    hwy::SetSupportedTargetsForTest(target);
+    results.push_back(run());
+    hwy::SetSupportedTargetsForTest(0);
+  }
+  ASSERT_EQ(results[0].size(), results[1].size());
+  EXPECT_EQ(0, std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float)));
 }
 
 inline bool same_bits(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); }

@@ -28,14 +28,14 @@ constexpr const char* variant = "debug";
 }  // namespace
 
 std::string build_facts() {
-  return fmt::format("{}, {}, {}, for x86-64-v2, AVX2 chosen at run time", version, compiler, variant);
+  return fmt::format("{}, {}, {}, for x86-64-v2, AVX2 and AVX-512 chosen at run time", version, compiler, variant);
 }
 
 std::string version_text() {
   std::string has;
   for (const auto& [name, there] : cpu_features())
     if (there) has += " " + name;
-  return fmt::format("{}\nbuild: {}, {}, for x86-64-v2, AVX2 chosen at run time\ncpu:  {}", version, compiler, variant,
+  return fmt::format("{}\nbuild: {}, {}, for x86-64-v2, AVX2 and AVX-512 chosen at run time\ncpu:  {}", version, compiler, variant,
                      has);
 }
 

@@ -47,7 +47,8 @@ void look_at_processor(const MachineFacts& m, std::vector<Finding>& out) {
   out.push_back({"CPU", m.has("sse4.2") ? Health::good : Health::bad,
                  fmt::format("{}: {}", m.cpu.empty() ? "unknown" : m.cpu, fmt::join(has, " ")),
                  m.has("sse4.2") ? "" : "Echelon needs an x86-64-v2 processor (SSE4.2): use another machine"});
-  out.push_back({"kernels", wide ? Health::good : Health::note, wide ? "AVX2 with FMA" : "SSE4",
+  const char* found = !wide ? "SSE4" : m.has("avx512bw") ? "AVX2 with FMA, AVX-512 for products" : "AVX2 with FMA";
+  out.push_back({"kernels", wide ? Health::good : Health::note, found,
                  wide ? ""
                       : "without AVX2 and FMA training takes several times as long; in a virtual machine, let it "
                         "have the host's processor (-cpu host)"});
