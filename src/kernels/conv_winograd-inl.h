@@ -20,6 +20,10 @@ HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::winograd::HWY_NAMESPACE {
 using namespace lanes8::HWY_NAMESPACE;
 
+// Two blocks of eight channels as one vector, where there are vectors of sixteen.
+using Tag16 = hn::CappedTag<float, 16>;
+inline constexpr bool has_16_lanes = hn::MaxLanes(Tag16()) == 16;
+
 HWY_INLINE F8 times(float k, F8 a) { return F8::set(k) * a; }
 HWY_INLINE F8 plus(F8 c, float k, F8 a) { return mul_add(F8::set(k), a, c); }  // c + k a
 

@@ -7,9 +7,10 @@
 #include "kernels/conv_winograd.h"
 
 #include <memory>
+#include <utility>
 
 #include "kernels/conv_winograd_plan.h"
-#include "kernels/simd_targets.h"
+#include "kernels/simd_targets_512.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/conv_winograd.cpp"
@@ -114,11 +115,41 @@ HWY_NOINLINE void multiply_point(const float* v, std::int64_t tiles, std::int64_
   }
 }
 
+// The same for a whole panel where a vector has its 16 numbers: each tile has one, and twelve tiles are in flight.
+template <int T>
+HWY_INLINE void multiply_tile_16(const float* v, std::int64_t depth, const float* u, float* m) {
+  hn::Vec<Tag16> sum[T];
+#pragma GCC unroll 12
+  for (int t = 0; t < T; ++t) sum[t] = hn::Zero(Tag16());
+  for (std::int64_t k = 0; k < depth; ++k, u += 16) {
+    const auto weights = hn::LoadU(Tag16(), u);
+#pragma GCC unroll 12
+    for (int t = 0; t < T; ++t) sum[t] = hn::MulAdd(hn::Set(Tag16(), v[t * depth + k]), weights, sum[t]);
+  }
+#pragma GCC unroll 12
+  for (int t = 0; t < T; ++t) hn::StoreU(sum[t], Tag16(), m + t * 16);
+}
+
+template <int... tiles_less_one>
+HWY_INLINE void multiply_point_16(std::integer_sequence<int, tiles_less_one...>, const float* v, std::int64_t tiles,
+                                  std::int64_t depth, const float* u, float* m) {
+  using Run = void (*)(const float*, std::int64_t, const float*, float*);
+  constexpr Run run[] = {multiply_tile_16<tiles_less_one + 1>...};
+  constexpr std::int64_t most = sizeof...(tiles_less_one);
+  const std::int64_t groups = (tiles + most - 1) / most;
+  for (std::int64_t i = 0, at = 0; i < groups; ++i) {
+    const std::int64_t next = tiles * (i + 1) / groups;
+    run[next - at - 1](v + at * depth, depth, u, m + at * 16);
+    at = next;
+  }
+}
+
 void multiply(const float* v, std::int64_t tiles, std::int64_t depth, std::int64_t point, const float* u,
               std::int64_t blocks, float* m) {
   v += point * spread(tiles * depth);
   u += point * spread(depth * blocks * 8);
   m += point * spread(tiles * blocks * 8);
+  if (blocks == 2 && has_16_lanes) return multiply_point_16(std::make_integer_sequence<int, 12>(), v, tiles, depth, u, m);
   blocks == 2 ? multiply_point<2>(v, tiles, depth, u, m) : multiply_point<1>(v, tiles, depth, u, m);
 }
 

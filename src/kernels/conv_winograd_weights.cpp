@@ -6,7 +6,7 @@
 
 #include "kernels/conv_winograd.h"
 #include "kernels/conv_winograd_plan.h"
-#include "kernels/simd_targets.h"
+#include "kernels/simd_targets_512.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/conv_winograd_weights.cpp"
@@ -76,6 +76,42 @@ HWY_INLINE void add_products(const float* v, const float* d, std::int64_t tiles,
     for (int o = 0; o < OUTS; ++o) sum[i][o].store(du + i * du_step + o * 8);
 }
 
+// du[i][VECS * 16] += the same for a whole block of input channels, where a vector has two blocks of output channels.
+template <int VECS>
+HWY_INLINE void add_products_16(const float* v, const float* d, std::int64_t tiles, bool fresh, float* du,
+                                std::int64_t du_step) {
+  const hn::Half<Tag16> half;
+  hn::Vec<Tag16> sum[8][VECS];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i)
+#pragma GCC unroll 2
+    for (int o = 0; o < VECS; ++o)
+      sum[i][o] = fresh ? hn::Zero(Tag16()) : hn::LoadU(Tag16(), du + i * du_step + o * 16);
+  for (std::int64_t t = 0; t < tiles; ++t, v += 8, d += 8) {
+    hn::Vec<Tag16> out[VECS];
+#pragma GCC unroll 2
+    for (int o = 0; o < VECS; ++o)
+      out[o] = hn::Combine(Tag16(), hn::LoadU(half, d + (2 * o + 1) * tiles * 8), hn::LoadU(half, d + 2 * o * tiles * 8));
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      const auto in = hn::Set(Tag16(), v[i]);
+#pragma GCC unroll 2
+      for (int o = 0; o < VECS; ++o) sum[i][o] = hn::MulAdd(in, out[o], sum[i][o]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i)
+#pragma GCC unroll 2
+    for (int o = 0; o < VECS; ++o) hn::StoreU(sum[i][o], Tag16(), du + i * du_step + o * 16);
+}
+
+template <int VECS>
+HWY_NOINLINE void add_blocks_16(const float* v, const float* d, std::int64_t tiles, std::int64_t ins, bool fresh,
+                                float* du, std::int64_t du_step) {
+  for (std::int64_t i = 0; i < ins; i += 8)
+    add_products_16<VECS>(v + i * tiles, d, tiles, fresh, du + i * du_step, du_step);
+}
+
 template <int OUTS>
 HWY_NOINLINE void add_blocks(const float* v, const float* d, std::int64_t tiles, std::int64_t ins, bool fresh,
                              float* du, std::int64_t du_step) {
@@ -86,9 +122,16 @@ HWY_NOINLINE void add_blocks(const float* v, const float* d, std::int64_t tiles,
 // One point of a piece.
 void multiply_piece(const Piece& p, std::int64_t tiles, const float* v, const float* d, bool fresh, float* du) {
   v += p.in * tiles, d += p.out * 8 * tiles;
-  const std::int64_t groups = (p.outs + max_outs - 1) / max_outs;
-  for (std::int64_t i = 0, at = 0; i < groups; ++i) {
-    const std::int64_t next = p.outs * (i + 1) / groups;
+  std::int64_t at = 0;
+  if (has_16_lanes && p.ins % 8 == 0) {
+    for (; at + 4 <= p.outs; at += 4)
+      add_blocks_16<2>(v, d + at * 8 * tiles, tiles, p.ins, fresh, du + at * 8, p.in_step());
+    for (; at + 2 <= p.outs; at += 2)
+      add_blocks_16<1>(v, d + at * 8 * tiles, tiles, p.ins, fresh, du + at * 8, p.in_step());
+  }
+  const std::int64_t groups = (p.outs - at + max_outs - 1) / max_outs, begin = at;
+  for (std::int64_t i = 0; i < groups; ++i) {
+    const std::int64_t next = begin + (p.outs - begin) * (i + 1) / groups;
     const float* from = d + at * 8 * tiles;
     float* to = du + at * 8;
     switch (next - at) {
@@ -165,7 +208,7 @@ struct WeightsPlan {
     chunks = (tiles + chunk - 1) / chunk;
     chunk = (tiles + chunks - 1) / chunks;
     piece = {0, g.in_c, 0, g.out_blocks()};
-    if (chunks == 1) piece = {0, std::min<std::int64_t>(32, g.in_c), 0, std::min<std::int64_t>(3, g.out_blocks())};
+    if (chunks == 1) piece = {0, std::min<std::int64_t>(32, g.in_c), 0, std::min<std::int64_t>(4, g.out_blocks())};
     v = bytes(points * spread(g.in_c * chunk));
     d = bytes(points * spread(g.out_c * chunk));
     du = bytes(points * piece.point_step());

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/activation.h"
+#include "tests/kernels/simd_testing.h"
 
 namespace echelon::kernels {
 namespace {
@@ -54,6 +55,25 @@ TEST(ConvWinograd, all_directions_equal_their_twins) {
     expect_close(actual_dw, dw, 5e-5f);
     expect_close(actual_db, db, 2e-5f);
   }
+}
+
+TEST(ConvWinograd, has_the_same_bits_with_8_and_16_lanes) {
+  constexpr Layout layout = Layout::channel8;
+  for (const ConvShape& s : winograd_shapes)
+    expect_same_with_8_and_16_lanes([&] {
+      const auto w = random_values(s.weights(), 2);
+      Activation in(s.in_shape(), layout, random_values(s.in_shape().elements(), 1)), out(s.out_shape(), layout);
+      Activation d_out(s.out_shape(), layout, random_values(s.out_shape().elements(), 4)), d_in(s.in_shape(), layout);
+      Buffer scratch(conv_winograd_forward_scratch(s));
+      make_conv_winograd_forward(s, in.data(), w.data(), nullptr, false, out.data(), scratch.data())();
+      scratch = Buffer(conv_winograd_backward_data_scratch(s));
+      make_conv_winograd_backward_data(s, d_out.data(), w.data(), d_in.data(), scratch.data())();
+      std::vector<float> dw(w.size()), db(static_cast<std::size_t>(s.out_c));
+      scratch = Buffer(conv_winograd_backward_weights_scratch(s));
+      make_conv_winograd_backward_weights(s, in.data(), d_out.data(), dw.data(), db.data(), scratch.data())();
+      for (const auto& each : {out.plain(), d_in.plain(), db}) dw.insert(dw.end(), each.begin(), each.end());
+      return dw;
+    });
 }
 
 TEST(ConvWinograd, is_chosen_for_wide_3x3_kernels_only) {
