@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "kernels/conv_batch8_plan.h"
 #include "tensor/buffer.h"
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd_targets_512.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/conv_batch8.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "kernels/conv_batch8_pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::batch8 {
@@ -54,10 +57,30 @@ HWY_INLINE void tile(const TapConv& t, Columns::Taps taps, const float* x, const
       hn::StoreU(relu ? hn::Max(sum[c][p], hn::Zero(d)) : sum[c][p], d, y + c * t.out_plane + p * t.out_px);
 }
 
+// Output row j of CO channels, in pairs of pixels.
+template <int CO, int... pairs_less_one>
+HWY_NOINLINE void row_of_pairs(std::integer_sequence<int, pairs_less_one...>, const TapConv& t, std::int64_t j,
+                               const float* x, const float* w, const float* bias, bool relu, float* y) {
+  using Run = void (*)(const TapConv&, Columns::Taps, const float*, const float*, const float*, bool, float*);
+  constexpr Run run[] = {tile_of_pairs<CO, pairs_less_one + 1>...};
+  const Columns& columns = t.pairs[CO];
+  const Columns::Taps* taps = columns.taps.data() + t.row_class[j] * columns.tiles.size();
+  for (const Columns::Tile& at : columns.tiles) {
+    const float* from = x + at.at * t.src_px;
+    float* to = y + at.at * t.out_px;
+    const Columns::Taps list = *taps++;
+    if (at.width > 1) run[at.width / 2 - 1](t, list, from, w, bias, relu, to);
+    const std::int64_t last = at.width - 1;
+    if (at.width % 2) tile<CO, 1>(t, list, from + last * t.src_px, w, bias, relu, to + last * t.out_px);
+  }
+}
+
 // Output row j of CO channels.
 template <int CO>
 HWY_NOINLINE void row(const TapConv& t, std::int64_t j, const float* x, const float* w, const float* bias, bool relu,
                       float* y) {
+  if constexpr (has_pairs)
+    return row_of_pairs<CO>(std::make_integer_sequence<int, max_pairs[CO]>(), t, j, x, w, bias, relu, y);
   const Columns& columns = t.columns[CO];
   const Columns::Taps* taps = columns.taps.data() + t.row_class[j] * columns.tiles.size();
   for (const Columns::Tile& at : columns.tiles) {
@@ -190,7 +213,32 @@ HWY_NOINLINE void gradient_channels(const TapConv& t, std::int64_t rows, const f
   }
 }
 
-Split gradient_split(std::int64_t channels) { return split(channels, channels % 3 == 0 ? 3 : 4); }
+Split gradient_split(std::int64_t channels) {
+  if (has_pairs) return split(channels, 8);
+  return split(channels, channels % 3 == 0 ? 3 : 4);
+}
+
+// One part of gradient_split.
+void gradient_of_channels(const TapConv& t, std::int64_t channels, std::int64_t rows, const float* x, const float* dy,
+                          float* sums) {
+  if constexpr (has_pairs) {
+    switch (channels / 2) {
+      case 1: gradient_pairs<1>(t, rows, x, dy, sums); break;
+      case 2: gradient_pairs<2>(t, rows, x, dy, sums); break;
+      case 3: gradient_pairs<3>(t, rows, x, dy, sums); break;
+      case 4: gradient_pairs<4>(t, rows, x, dy, sums); break;
+    }
+    const std::int64_t last = channels - 1;
+    if (channels % 2) gradient_channels<1>(t, rows, x, dy + last * t.out_plane, sums + last * t.count() * lanes);
+  } else {
+    switch (channels) {
+      case 1: gradient_channels<1>(t, rows, x, dy, sums); break;
+      case 2: gradient_channels<2>(t, rows, x, dy, sums); break;
+      case 3: gradient_channels<3>(t, rows, x, dy, sums); break;
+      case 4: gradient_channels<4>(t, rows, x, dy, sums); break;
+    }
+  }
+}
 
 // Adds `count` vectors to *sum, in four strands.
 HWY_INLINE void add_all(const float* from, std::int64_t count, float* sum) {
@@ -219,13 +267,7 @@ void gradient(const TapConv& t, int groups, const float* src, const float* dy, f
         for (std::int64_t i = 0; i < tiles.parts; ++i) {
           const std::int64_t c = g * t.out_channels + tiles.start(i);
           const float* from = dy + c * t.out_plane + j * t.out_row + half;
-          float* to = sums + c * t.count() * lanes + half;
-          switch (tiles.size(i)) {
-            case 1: gradient_channels<1>(t, rows, x, from, to); break;
-            case 2: gradient_channels<2>(t, rows, x, from, to); break;
-            case 3: gradient_channels<3>(t, rows, x, from, to); break;
-            case 4: gradient_channels<4>(t, rows, x, from, to); break;
-          }
+          gradient_of_channels(t, tiles.size(i), rows, x, from, sums + c * t.count() * lanes + half);
           if (!bias_sums) continue;
           for (std::int64_t k = 0; k < tiles.size(i); ++k)
             add_all(from + k * t.out_plane, rows * t.cols, bias_sums + (c + k) * lanes + half);

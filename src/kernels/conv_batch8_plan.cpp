@@ -27,6 +27,14 @@ struct Axis {
   }
 };
 
+// Tiles of `unit` columns times the sizes of `tiles`, up to column `cols`.
+void cut_columns(Columns& columns, const Split& tiles, std::int64_t unit, std::int64_t cols) {
+  for (std::int64_t k = 0; k < tiles.parts; ++k) {
+    const std::int64_t at = tiles.start(k) * unit, end = std::min(cols, tiles.start(k + 1) * unit);
+    columns.tiles.push_back({static_cast<std::int32_t>(at), static_cast<std::int32_t>(end - at)});
+  }
+}
+
 // Cuts rows into classes and columns into tiles, and lists the taps of every combination that occurs.
 void list_taps(TapConv& t, const Axis& ys, const Axis& xs, std::int64_t src_row) {
   using Range = std::pair<std::int32_t, std::int32_t>;
@@ -41,27 +49,26 @@ void list_taps(TapConv& t, const Axis& ys, const Axis& xs, std::int64_t src_row)
   const auto cols = static_cast<std::int32_t>(xs.at.size());
   for (std::int64_t i = 0; i < channels.parts; ++i) {
     const std::int64_t co = channels.size(i);
-    Columns& columns = t.columns[co];
-    if (!columns.tiles.empty()) continue;
-    const Split tiles = split(t.cols, max_pixels[co]);
-    for (std::int64_t k = 0; k < tiles.parts; ++k)
-      columns.tiles.push_back({static_cast<std::int32_t>(tiles.start(k)), static_cast<std::int32_t>(tiles.size(k))});
+    if (!t.columns[co].tiles.empty()) continue;
+    cut_columns(t.columns[co], split(t.cols, max_pixels[co]), 1, t.cols);
+    cut_columns(t.pairs[co], split((t.cols + 1) / 2, max_pairs[co]), 2, t.cols);
     std::map<std::pair<Range, Range>, Columns::Taps> known;
-    for (const Range& rows : classes)
-      for (const auto& tile : columns.tiles) {
-        const Range range = xs.meeting(tile.at, tile.at + tile.width - 1);
-        auto [place, is_new] = known.try_emplace({rows, range});
-        if (is_new) {
-          place->second.begin = static_cast<std::int32_t>(t.taps.size());
-          for (std::int32_t y = rows.first; y < rows.second; ++y)
-            for (std::int32_t x = range.first; x < range.second; ++x)
-              t.taps.push_back({static_cast<std::int32_t>(ys.at[static_cast<std::size_t>(y)] * src_row +
-                                                          xs.at[static_cast<std::size_t>(x)] * lanes),
-                                static_cast<std::int32_t>((y * cols + x) * co)});
-          place->second.end = static_cast<std::int32_t>(t.taps.size());
+    for (Columns* columns : {&t.columns[co], &t.pairs[co]})
+      for (const Range& rows : classes)
+        for (const auto& tile : columns->tiles) {
+          const Range range = xs.meeting(tile.at, tile.at + tile.width - 1);
+          auto [place, is_new] = known.try_emplace({rows, range});
+          if (is_new) {
+            place->second.begin = static_cast<std::int32_t>(t.taps.size());
+            for (std::int32_t y = rows.first; y < rows.second; ++y)
+              for (std::int32_t x = range.first; x < range.second; ++x)
+                t.taps.push_back({static_cast<std::int32_t>(ys.at[static_cast<std::size_t>(y)] * src_row +
+                                                            xs.at[static_cast<std::size_t>(x)] * lanes),
+                                  static_cast<std::int32_t>((y * cols + x) * co)});
+            place->second.end = static_cast<std::int32_t>(t.taps.size());
+          }
+          columns->taps.push_back(place->second);
         }
-        columns.taps.push_back(place->second);
-      }
   }
 }
 

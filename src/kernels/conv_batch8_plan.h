@@ -14,6 +14,8 @@ constexpr std::int64_t lanes = 8;
 // eight are needed to hide the latency of the multiply-add.
 constexpr int max_channels = 6;
 constexpr int max_pixels[max_channels + 1] = {0, 8, 6, 4, 3, 2, 2};
+// With AVX-512 and pairs of pixels: up to 25 accumulators and their operands in 32 registers.
+constexpr int max_pairs[max_channels + 1] = {0, 8, 8, 7, 6, 5, 4};
 
 // `parts` sizes that differ by at most one and add up to `total`.
 struct Split {
@@ -63,6 +65,7 @@ struct TapConv {
   std::vector<Tap> taps;                     // lists for Columns
   std::vector<std::int32_t> row_class;       // of each output row: which taps meet the image there
   Columns columns[max_channels + 1];         // by the channels of a tile
+  Columns pairs[max_channels + 1];           // the same in pairs of pixels; the last tile may have half a pair more
   std::vector<std::int32_t> all;             // every (channel, tap)'s place in the source: for the weight gradient
   std::vector<std::int32_t> weights;         // and where its weight lies for out channel 0 of group 0
   std::int64_t tap_count = 0, channels = 0;  // of a kernel; of the source, a group

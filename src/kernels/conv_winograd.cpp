@@ -149,7 +149,8 @@ void multiply(const float* v, std::int64_t tiles, std::int64_t depth, std::int64
   v += point * spread(tiles * depth);
   u += point * spread(depth * blocks * 8);
   m += point * spread(tiles * blocks * 8);
-  if (blocks == 2 && has_16_lanes) return multiply_point_16(std::make_integer_sequence<int, 12>(), v, tiles, depth, u, m);
+  if (blocks == 2 && has_16_lanes)
+    return multiply_point_16(std::make_integer_sequence<int, 12>(), v, tiles, depth, u, m);
   blocks == 2 ? multiply_point<2>(v, tiles, depth, u, m) : multiply_point<1>(v, tiles, depth, u, m);
 }
 

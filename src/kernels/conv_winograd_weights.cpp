@@ -91,7 +91,8 @@ HWY_INLINE void add_products_16(const float* v, const float* d, std::int64_t til
     hn::Vec<Tag16> out[VECS];
 #pragma GCC unroll 2
     for (int o = 0; o < VECS; ++o)
-      out[o] = hn::Combine(Tag16(), hn::LoadU(half, d + (2 * o + 1) * tiles * 8), hn::LoadU(half, d + 2 * o * tiles * 8));
+      out[o] =
+          hn::Combine(Tag16(), hn::LoadU(half, d + (2 * o + 1) * tiles * 8), hn::LoadU(half, d + 2 * o * tiles * 8));
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
       const auto in = hn::Set(Tag16(), v[i]);

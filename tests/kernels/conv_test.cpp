@@ -8,7 +8,9 @@
 #include <limits>
 
 #include "base/error.h"
+#include "kernels/conv_batch8.h"
 #include "tests/kernels/activation.h"
+#include "tests/kernels/simd_testing.h"
 
 namespace echelon::kernels {
 namespace {
@@ -223,6 +225,27 @@ TEST(Conv, twins_agree_with_finite_differences) {
   check(x, dx);
   check(w, dw);
   check(b, db);
+}
+
+TEST(Conv, batch8_has_the_same_bits_with_8_and_16_lanes) {
+  constexpr Layout layout = Layout::batch8;
+  for (const ConvShape& s : conv_shapes) {
+    SCOPED_TRACE(fmt::format("{} -> {}", to_string(s.in_shape()), to_string(s.out_shape())));
+    expect_same_with_8_and_16_lanes([&] {
+      const auto w = random_values(s.weights(), 2), b = random_values(s.out_c, 3);
+      Activation in(s.in_shape(), layout, random_values(s.in_shape().elements(), 1)), out(s.out_shape(), layout);
+      Activation d_out(s.out_shape(), layout, random_values(s.out_shape().elements(), 4)), d_in(s.in_shape(), layout);
+      Buffer scratch(conv_batch8_forward_scratch(s));
+      make_conv_batch8_forward(s, in.data(), w.data(), b.data(), true, out.data(), scratch.data())();
+      scratch = Buffer(conv_batch8_backward_data_scratch(s));
+      make_conv_batch8_backward_data(s, d_out.data(), w.data(), d_in.data(), scratch.data())();
+      std::vector<float> dw(w.size()), db(b.size());
+      scratch = Buffer(conv_batch8_backward_weights_scratch(s));
+      make_conv_batch8_backward_weights(s, in.data(), d_out.data(), dw.data(), db.data(), scratch.data())();
+      for (const auto& each : {out.plain(), d_in.plain(), db}) dw.insert(dw.end(), each.begin(), each.end());
+      return dw;
+    });
+  }
 }
 
 TEST(Conv, idle_lanes_of_batch8_do_not_count) {
