@@ -2,7 +2,8 @@
 // vectors of C, held in registers while it runs along k. Twelve sums or more are in flight, enough to keep two
 // multiply-adds a cycle busy. b is read as vectors from a packed panel (k rows of panel_width floats); a is broadcast
 // from wherever it lies (row distance rs, step distance cs), so it needs no transposed copy. Each number of C is summed
-// in the order of k in a lane of its own: the same bits in tiles of any size. Compiled once per target (see simd-inl.h).
+// in the order of k in a lane of its own: the same bits in tiles of any size. Compiled once per target (see
+// simd-inl.h).
 
 #if defined(ECHELON_KERNELS_GEMM_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ECHELON_KERNELS_GEMM_TILE_INL_H

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/normal_block.h"
+
 namespace echelon {
 namespace {
 
@@ -29,6 +31,14 @@ TEST(Random, StreamsDifferInEveryCoordinate) {
   EXPECT_NE(base, Stream({.seed = 1, .step = 1, .shard = 2, .layer = 1}).bits(5));
   EXPECT_NE(base, Stream({.seed = 1, .step = 1, .shard = 1, .layer = 2}).bits(5));
   EXPECT_NE(base, Stream({.seed = 1, .step = 1, .shard = 1, .layer = 1}).bits(6));
+}
+
+TEST(Random, FourNormalNumbersAreThoseOneByOne) {
+  const Stream stream({.seed = 7, .layer = stream_layer("normals")});
+  for (std::uint32_t block = 0; block < 500; ++block) {
+    const auto four = normal_block(stream, block);
+    for (std::uint32_t k = 0; k < 4; ++k) ASSERT_EQ(four[k], stream.normal(4 * block + k)) << block << ", " << k;
+  }
 }
 
 }  // namespace
