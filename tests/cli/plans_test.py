@@ -141,7 +141,7 @@ def a_killed_run_goes_on_under_another_plan(folder):
     run = f"{folder}/killed"
     child = start(run, *SHORT, "--set", "train.epochs=100000", "--workers", "4", "--plan", "data=2,pipeline=2,zero=3")
     path = f"{run}/checkpoints"
-    for _ in range(12000):
+    for _ in range(60000):
         if os.path.isdir(path) and any(name[5:].isdigit() for name in os.listdir(path) if name.startswith("step-")):
             break
         assert child.poll() is None, child.stderr.read()
@@ -181,7 +181,7 @@ def a_wait_names_the_stage_and_the_micro_batch(folder):
     child = start(run, *SHORT, "--set", "train.epochs=100000", "--workers", "2", "--plan", "pipeline=2")
 
     def wait_until(condition, what):
-        for _ in range(12000):
+        for _ in range(60000):
             if condition():
                 return
             assert child.poll() is None, child.stderr.read()

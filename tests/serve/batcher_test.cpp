@@ -44,7 +44,7 @@ void expect_answers_as_alone(std::int64_t batch, std::uint64_t batches) {
     Served s(name, small_digits, name == "mlp" ? "hidden = [33]" : name == "resnet20" ? "width = 4" : "");
     test::GraphRunner alone(s.graph, s.memory);
     Batcher batcher(*s.model, s.memory.table, s.memory.parameters.as<float>(),
-                    {.batch = batch, .window_seconds = 30, .queue_seconds = 1e9});
+                    {.batch = batch, .window_seconds = 600, .queue_seconds = 1e9, .deadline_seconds = 900});
     std::vector<std::vector<Rows>> answers(24);
     {
       std::vector<std::unique_ptr<Task>> clients;
@@ -76,7 +76,8 @@ TEST(Batcher, GivesTheBitsOfASampleAloneInBatchesOfAnySize) {
 TEST(Batcher, WhatIsWrongWithOneRequestIsNotToldToTheOthers) {
   const models::InputSpec text = {.inputs = {{"tokens", i32({5})}}, .target = {"targets", i32({5})}, .classes = 7};
   Served s("gpt", text, "width = 8\nheads = 2\nlayers = 1");
-  Batcher batcher(*s.model, s.memory.table, s.memory.parameters.as<float>(), {.batch = 2, .window_seconds = 30});
+  Batcher batcher(*s.model, s.memory.table, s.memory.parameters.as<float>(),
+                  {.batch = 2, .window_seconds = 600, .deadline_seconds = 900});
   const auto ids = [](std::int32_t last) {
     const std::int32_t all[] = {1, 2, 3, 4, last};
     Rows rows(sizeof all);
@@ -179,7 +180,8 @@ TEST(Batcher, AnswersWhatWaitsWhenItDrains) {
   std::atomic<int> answered{0};
   std::vector<std::unique_ptr<Task>> clients;
   {
-    Batcher batcher(*s.model, s.memory.table, s.memory.parameters.as<float>(), {.batch = 64, .window_seconds = 30});
+    Batcher batcher(*s.model, s.memory.table, s.memory.parameters.as<float>(),
+                    {.batch = 64, .window_seconds = 600, .deadline_seconds = 900});
     for (int i = 0; i < 3; ++i)
       clients.push_back(spawn_thread(
           "client", [&] { answered += static_cast<int>(batcher.infer({sample_rows(1, 784)}, 1).size() > 0); }));

@@ -59,23 +59,19 @@ TcpOptions meeting(std::uint16_t port, const std::string& secret_file) {
   TcpOptions options;
   options.endpoint = "127.0.0.1:" + std::to_string(port);
   options.secret_file = secret_file;
-  options.join_seconds = 30;
+  options.join_seconds = 600;
   return options;
 }
 
-// What the launchers say: one process each, as on several machines.
-std::vector<std::string> run_nodes(const std::vector<TcpOptions>& nodes, const Program& program,
-                                   std::vector<double> delays = {}) {
-  delays.resize(nodes.size());
-  std::vector<std::string> said(nodes.size());
-  std::vector<std::pair<pid_t, int>> started;
-  for (const auto& options : nodes) {
+// A launcher in a process of its own, as on another machine.
+class Node {
+ public:
+  Node(const TcpOptions& options, const Program& program) {
     int ends[2];
     if (::pipe(ends) != 0) fail("pipe");
-    const pid_t pid = ::fork();
-    if (pid == 0) {
+    pid_ = ::fork();
+    if (pid_ == 0) {
       ::close(ends[0]);
-      std::this_thread::sleep_for(std::chrono::duration<double>(delays[started.size()]));
       std::string text = "fine";
       try {
         run_on_tcp(options, {}, program);
@@ -86,15 +82,29 @@ std::vector<std::string> run_nodes(const std::vector<TcpOptions>& nodes, const P
       ::_exit(0);
     }
     ::close(ends[1]);
-    started.emplace_back(pid, ends[0]);
+    end_ = ends[0];
   }
-  for (std::size_t i = 0; i < started.size(); ++i) {
+  // Waits for its end.
+  std::string says() {
+    std::string said;
     char buffer[4096];
-    for (ssize_t n; (n = ::read(started[i].second, buffer, sizeof buffer)) > 0;)
-      said[i].append(buffer, static_cast<std::size_t>(n));
-    ::close(started[i].second);
-    ::waitpid(started[i].first, nullptr, 0);
+    for (ssize_t n; (n = ::read(end_, buffer, sizeof buffer)) > 0;) said.append(buffer, static_cast<std::size_t>(n));
+    ::close(end_);
+    ::waitpid(pid_, nullptr, 0);
+    return said;
   }
+
+ private:
+  pid_t pid_ = -1;
+  int end_ = -1;
+};
+
+// What the launchers say.
+std::vector<std::string> run_nodes(const std::vector<TcpOptions>& options, const Program& program) {
+  std::vector<Node> nodes;
+  for (const TcpOptions& o : options) nodes.emplace_back(o, program);
+  std::vector<std::string> said;
+  for (Node& node : nodes) said.push_back(node.says());
   return said;
 }
 
@@ -247,20 +257,24 @@ TEST(TcpJoin, WhoDoesNotBelongIsToldWhy) {
   const std::string secret = dir.path() + "/secret", other = dir.path() + "/other";
   make_job_secret_file(secret);
   make_job_secret_file(other);
-  std::vector<TcpOptions> nodes(5, meeting(free_port(), secret));
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    nodes[i].min_nodes = nodes[i].max_nodes = 2;
-    nodes[i].node_rank = i == 0 ? 0 : 1;
-  }
-  nodes[1].secret_file = other;
-  nodes[2].job_id = "another";
-  nodes[3].max_nodes = 3;
-  const auto said = run_nodes(nodes, exchange, {0, 0, 0, 0, 1});  // the last one makes the job complete
-  EXPECT_EQ(said[0], "fine");
-  EXPECT_TRUE(test::says(said[1], "it does not have the same secret"));
-  EXPECT_TRUE(test::says(said[2], "another job is there"));
-  EXPECT_TRUE(test::says(said[3], "this node was told 2:3 nodes, the one at the rendezvous 2:2"));
-  EXPECT_EQ(said[4], "fine");
+  TcpOptions first = meeting(free_port(), secret);
+  first.min_nodes = first.max_nodes = 2;
+  first.node_rank = 0;
+  TcpOptions second = first;
+  second.node_rank = 1;
+  Node rendezvous(first, exchange);
+  const auto refused = [&](const std::function<void(TcpOptions&)>& change) {
+    TcpOptions options = second;
+    change(options);
+    return Node(options, exchange).says();
+  };
+  EXPECT_TRUE(test::says(refused([&](TcpOptions& o) { o.secret_file = other; }), "it does not have the same secret"));
+  EXPECT_TRUE(test::says(refused([](TcpOptions& o) { o.job_id = "another"; }), "another job is there"));
+  EXPECT_TRUE(test::says(refused([](TcpOptions& o) { o.max_nodes = 3; }),
+                         "this node was told 2:3 nodes, the one at the rendezvous 2:2"));
+  Node belongs(second, exchange);  // makes the job complete
+  EXPECT_EQ(rendezvous.says(), "fine");
+  EXPECT_EQ(belongs.says(), "fine");
 }
 
 TEST(TcpJoin, WhatCannotWorkIsRefusedBeforeAnythingHappens) {

@@ -15,7 +15,7 @@ namespace echelon::test {
 struct TcpSettings {
   bool tls = false;
   double silence_seconds = 1e6;  // a rank may not run for seconds on a busy machine, and is not lost for that
-  double mesh_seconds = 20;
+  double mesh_seconds = 600;
 };
 
 inline int listen_on_loopback(std::uint16_t& port) {
