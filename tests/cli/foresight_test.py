@@ -5,6 +5,7 @@ import json, os, subprocess, sys, tempfile, time
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 SHORT = ["--set", "train.shards=8", "--set", "data.limit=640", "--set", "data.limit_test=20", "--set", "train.epochs=1",
          "--set", "schedule.name=constant"]
+INSTRUMENTED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ  # then it is many times as slow
 CLUSTER = '[[machines]]\nname = "m"\ncount = 4\ngflops = 10\nbandwidth_gbit = 1\nlatency_us = 20\n'
 
 
@@ -134,7 +135,7 @@ def large_jobs_are_planned_for_ten_thousand_workers(folder):
         best = ranking["plans"][0]
         assert best["seconds"] > 0 and ranking["workers"] == 10000
         print(f"{recipe}: {ranking['legal']} legal plans in {took:.1f} s of processor time, best {best['plan']}")
-        assert took < 40, (recipe, took)  # seconds: a quarter of that on the machine of docs/foresight.md
+        assert took < 40 or INSTRUMENTED, (recipe, took)  # seconds: a quarter of that on the machine of docs/foresight.md
     # It does not fit here, and only planning it for others is allowed.
     assert "memory" in run("check", "recipes/large/gpt3.toml", code=2).stderr
 
