@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/checked.h"
-
 namespace echelon::onnx {
 
 namespace {
@@ -43,11 +41,9 @@ Known as_known(const Numbers& n) {
 }
 
 std::int64_t count_of(NodeImport& n, const Ints& dims, std::size_t made_of) {
-  std::int64_t count = 1;
-  for (const std::int64_t d : dims) {
+  for (const std::int64_t d : dims)
     if (d < 0) n.refuse(fmt::format("{} is no extent", d));
-    count = checked_multiply(count, d, "a tensor that is computed while importing");
-  }
+  const std::int64_t count = elements_of(dims);
   if (count > std::max(most_folded, static_cast<std::int64_t>(made_of)))
     n.refuse(fmt::format("would compute a tensor of {} numbers while importing", count));
   return count;

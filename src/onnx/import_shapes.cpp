@@ -195,6 +195,7 @@ void gather_in(NodeImport& n) {
   const Known v = n.value(0);
   const int axis = n.axis(n.integer("axis", 0), v.rank());
   const std::int64_t at = index < 0 ? index + v.shape[axis] : index;
+  if (at < 0 || at >= v.shape[axis]) n.refuse(fmt::format("there is no element {} of {}", index, v.shape[axis]));
   Ints dims = dims_of(v);
   const Known one = part(n, v, axis, at, at + 1);
   if (n.constant(1).dims.empty())

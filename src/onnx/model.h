@@ -18,6 +18,10 @@ using Ints = std::vector<std::int64_t>;
 // TensorProto.DataType, of which others than these are refused.
 enum class Element : std::int32_t { f32 = 1, u8 = 2, i32 = 6, i64 = 7, boolean = 9, f16 = 10, f64 = 11 };
 
+// How many numbers a tensor of these extents has, none of which is negative. TooLarge for more than a file can hold,
+// also where an extent of nothing stands beside the large ones: the product of any of them can be computed.
+std::int64_t elements_of(std::span<const std::int64_t> dims);
+
 struct Tensor {
   std::string name;
   Element element = Element::f32;

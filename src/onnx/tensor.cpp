@@ -1,4 +1,7 @@
 // The numbers of an ONNX tensor.
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -63,11 +66,20 @@ std::vector<To> read_numbers(const Tensor& t) {
 
 }  // namespace
 
-std::int64_t Tensor::elements() const {
-  std::int64_t n = 1;
-  for (const std::int64_t d : dims) n = checked_multiply(n, d, "the numbers of a tensor");
-  return n;
+std::int64_t elements_of(std::span<const std::int64_t> dims) {
+  constexpr std::int64_t most = most_file_bytes, most_beside_nothing = 1 << 22;
+  std::int64_t others = 1;
+  bool nothing = false;
+  for (const std::int64_t d : dims) {
+    nothing |= d == 0;
+    others = checked_multiply(others, std::max<std::int64_t>(d, 1), "the numbers of a tensor");
+  }
+  if (others > (nothing ? most_beside_nothing : most))
+    throw TooLarge(fmt::format("a tensor [{}] is larger than any that an ONNX file has", fmt::join(dims, ", ")));
+  return nothing ? 0 : others;
 }
+
+std::int64_t Tensor::elements() const { return elements_of(dims); }
 
 Tensor floats(std::string name, std::vector<std::int64_t> dims, std::span<const float> values) {
   return {std::move(name), Element::f32, std::move(dims),

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -169,6 +171,36 @@ TEST(OnnxImport, RefusesWhatDoesNotFit) {
   Model cut = golden_file("mlp");
   cut.nodes.erase(cut.nodes.begin());
   EXPECT_NE(refusal_of(cut).find("nothing before it gives"), std::string::npos) << refusal_of(cut);
+}
+
+// An extent of nothing beside extents whose product no number holds: neither read nor computed.
+TEST(OnnxImport, RefusesExtentsThatNothingHides) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const Ints& dims : {Ints{0, most / 2, 4}, Ints{most / 2, 0}, Ints{0, most}}) {
+    Model stored = golden_file("mlp");
+    stored.initializers[0].dims = dims, stored.initializers[0].bytes.clear();
+    const std::string bytes = write(stored);
+    EXPECT_THROW(read(std::as_bytes(std::span(bytes))), BadInput);
+    Model computed = golden_file("mlp");
+    computed.initializers.push_back(integers("extents", {std::ssize(dims)}, dims));
+    computed.nodes[0].in[1] = "filled";  // the weights of a Gemm
+    computed.nodes.insert(computed.nodes.begin(), {"fill", "ConstantOfShape", "", {"extents"}, {"filled"}, {}});
+    EXPECT_NE(refusal_of(computed).find("larger than any"), std::string::npos) << refusal_of(computed);
+  }
+}
+
+TEST(OnnxImport, RefusesAnElementThatIsNotThere) {
+  for (const std::int64_t index :
+       {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
+    Model file = golden_file("mlp");
+    file.initializers.push_back(integers("index", {}, std::array{index}));
+    file.nodes.insert(file.nodes.begin(), file.nodes[0]);
+    Node& gather = file.nodes[0];
+    gather.type = "Gather", gather.in = {file.inputs[0].name, "index"}, gather.out = {"gathered"};
+    gather.attributes = {{"axis", {.integer = 1}}};
+    file.nodes[1].in[0] = "gathered";
+    EXPECT_NE(refusal_of(file).find("there is no element"), std::string::npos) << refusal_of(file);
+  }
 }
 
 TEST(OnnxImport, RefusesDamagedFilesWithTheirOffset) {
