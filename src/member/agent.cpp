@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace echelon {
 
@@ -105,10 +106,11 @@ NodeOrder Agent::decide_idle(double now, Membership& m, std::uint64_t revision, 
   MemberNode mine{.id = id_,
                   .step = bugs.old_step ? joined_step_ : state.step,
                   .workers = state.workers,
+                  .changes = state.changes,
                   .transient = options_.transient,
                   .offer = state.offer};
   bool changed = false;
-  if (!me || !m.waits(*me) || me->step != mine.step || me->offer != mine.offer) {
+  if (!me || !m.waits(*me) || me->step != mine.step || me->changes != mine.changes || me->offer != mine.offer) {
     if (bugs.first_call_only && !me && joined_) return {.view = m};
     make_ready(m, mine);
     changed = true;
@@ -116,6 +118,13 @@ NodeOrder Agent::decide_idle(double now, Membership& m, std::uint64_t revision, 
   changed |= evict_lost(m);
   changed |= evict_late(now, m, state);
   bool formed = false;
+  if (options_.most_at) {
+    std::int64_t newest = 0;
+    for (const MemberNode& n : m.nodes)
+      if (m.waits(n)) newest = std::max(newest, n.step);
+    const int most = std::clamp(options_.most_at(newest), m.least, options_.most);
+    if (m.running() == 0) changed |= std::exchange(m.most, most) != most;
+  }
   if (may_form(m, bugs) && called_long_enough(now, m)) {
     form(m, options_.fresh(), bugs);
     changed = formed = true;

@@ -20,6 +20,7 @@ struct AgentOptions {
   std::string prefix;             // of the job's keys: "/echelon/demo/"
   std::string name;               // of the node, for people and for its keys
   int least = 1, most = 1;        // nodes
+  std::function<int(std::int64_t step)> most_at = {};  // of a generation that begins after that step; empty: `most`
   bool transient = false;         // this node may be taken away
   double lease_seconds = 5;       // after which a silent node is evicted
   double last_call_seconds = 3;   // for more nodes to come before the first generation, once the least are there
@@ -34,6 +35,7 @@ struct NodeState {
   std::int64_t generation = 0;              // the last one that it was in
   std::int64_t step = -1;                   // of the state that it holds; -1: none
   int workers = 0;                          // that had written that state
+  int changes = 0;                          // of the training that had been made then
   bool leaving = false;                     // it wants to go
   std::optional<std::string> outcome = {};  // its ranks have ended for good: empty, or what failed
   tcp::NodeOffer offer = {};                // for the next generation

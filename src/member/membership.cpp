@@ -26,6 +26,7 @@ Json to_json(const MemberNode& n) {
           {"generation", n.generation},
           {"step", n.step},
           {"workers", n.workers},
+          {"changes", n.changes},
           {"leaving", n.leaving},
           {"transient", n.transient},
           {"host", n.offer.host_id},
@@ -40,6 +41,7 @@ MemberNode member_node(const Json& j) {
   n.generation = whole_number(j, "generation", 0, most_generations);
   n.step = whole_number(j, "step", -1, std::numeric_limits<std::int64_t>::max());
   n.workers = static_cast<int>(whole_number(j, "workers", 0, std::numeric_limits<int>::max()));
+  n.changes = static_cast<int>(whole_number(j, "changes", 0, std::numeric_limits<int>::max()));
   n.leaving = j.at("leaving").get<bool>();
   n.transient = j.at("transient").get<bool>();
   n.offer.host_id = j.at("host").get<std::string>();

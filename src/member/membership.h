@@ -23,6 +23,7 @@ struct MemberNode {
   std::int64_t generation = 0;  // that it is in, or ready for
   std::int64_t step = -1;       // of the training's state that it holds; -1: none
   int workers = 0;              // that had written that state
+  int changes = 0;              // of the training that had been made then (stages)
   bool leaving = false;         // it goes as soon as a step is done
   bool transient = false;       // it may be taken away: reliable ones have the first ranks, and so the servers
   tcp::NodeOffer offer = {};

@@ -36,6 +36,11 @@ bool Composition::uses_messages() const {
   return !traits.in_lockstep || (traits.either_pace && !sync->traits().lockstep);
 }
 
+bool Composition::follows_messages() const {
+  return !exchange->traits().by_clock && !exchange->traits().cores_race && !rule->traits().by_clock &&
+         !sync->traits().hands_in_early && !order.by_times && !order.by_magnitude && codec_choice.empty();
+}
+
 bool Composition::workers_step() const { return rule->traits().local_step || uses_messages() || !when.every_step(); }
 
 Composition read_composition(const CompositionTables& t, Problems& problems) {

@@ -25,6 +25,9 @@ struct Composition {
   // The exact synchronous training of parallel/step/trainer.h does it: the same bits for any number of workers.
   bool is_exact() const;
   bool uses_messages() const;
+  // What a worker does follows from its state and from the messages that it takes, in their order: no clock decides,
+  // and nothing that two write into. So a run whose order was noted can be done again with the same bits.
+  bool follows_messages() const;
   bool workers_step() const;  // whether a worker's own optimizer may move its weights
 };
 

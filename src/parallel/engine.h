@@ -27,6 +27,7 @@
 namespace echelon {
 
 struct Composition;
+class MessageOrder;
 struct PlanSpec;
 
 struct EngineSettings {
@@ -108,6 +109,9 @@ class Engine {
 
   // Which samples of which batches this rank reads: changes the run's options accordingly.
   virtual void adapt(data::LoaderOptions& options) const = 0;
+  // The order in which it takes messages, if that decides about the weights, is noted there, and repeated
+  // (world/mailbox/message_order.h). False: it takes none, and what it does follows from its state alone.
+  virtual bool follow(MessageOrder& /*order*/) { return false; }
   virtual double epoch_share() const { return 1; }  // of its samples with which an epoch may end
   virtual int working_ranks() const = 0;            // that have samples to train on
   virtual double flops_per_sample() = 0;            // of a training step

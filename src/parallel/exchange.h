@@ -137,6 +137,7 @@ struct ExchangeTraits {
   bool cores_race = false;       // the cores of a worker move its weights while they compute (ComputeSettings::race)
   bool sites = false;            // can have servers in every site
   bool works_alone = false;      // is something of its own with a single worker too
+  bool by_clock = false;         // when something happens, or how fast, decides what it does
   bool coordinates = false;      // an engine of its own does it: a coordinator hands out pieces of the batch
 };
 

@@ -7,6 +7,7 @@
 #include "kernels/vector.h"
 #include "models/halp.h"
 #include "parallel/team/step_report.h"
+#include "world/mailbox/message_order.h"
 
 namespace echelon {
 
@@ -90,6 +91,19 @@ Replica::Replica(const EngineSettings& s, const Composition& composition, Team& 
 
 Replica::~Replica() = default;
 
+bool Replica::follow(MessageOrder& order) {
+  if (!mailbox_) return false;
+  order_ = &order;
+  mailbox_->follow(order);
+  return true;
+}
+
+// Whoever begins again was asked then what it was asked then.
+bool Replica::asked_to_stop(const StepRange& range) {
+  const bool asked = range.asks_to_stop() || (order_ && order_->is_nearly_full());
+  return order_ ? order_->learn(MessageOrder::stop_channel, asked) != 0 : asked;
+}
+
 void Replica::close() {
   if (!mailbox_) return;
   world_.set_status("the end of the messages");
@@ -169,7 +183,7 @@ StepResult Replica::do_step(const StepRange& range, const WorkItem& item) {
   const double begin = world_.now(), waited = trainer_.waited_for_weights();
   exchange_->before_step(info);
   const double ready = world_.now();
-  if (split_) split_->ask_to_stop(range.asks_to_stop());
+  if (split_) split_->ask_to_stop(asked_to_stop(range));
   const StepResult result = trainer_.compute(static_cast<std::uint64_t>(item.step), batch, std::max(1.0, samples));
   const double computed = world_.now();
   if (liar_) liar_->change(trainer_.gradient(), trainer_.segments(), item.step);
@@ -298,7 +312,7 @@ std::int64_t Replica::run_at_own_pace(const StepRange& range) {
                      .samples = static_cast<double>(r.samples)};
     own += piece;
     piece.bytes = sent_since_start();
-    scheduler_->done(piece, range.asks_to_stop() || r.stop);
+    scheduler_->done(piece, asked_to_stop(range) || r.stop);
     report(scheduler_->totals());
   }
   waits_.begin();

@@ -46,6 +46,7 @@ class Replica final : public Engine {
   void gather() override { states_->gather(own_state()); }
   void scatter() override;
   void adapt(data::LoaderOptions& options) const override;
+  bool follow(MessageOrder& order) override;
   double epoch_share() const override { return composition_.work.epoch_share; }
   int working_ranks() const override { return world_.size(); }
   double flops_per_sample() override { return trainer_.flops_per_sample(); }
@@ -70,6 +71,7 @@ class Replica final : public Engine {
   int replicas() const { return peers_.world().size(); }
   bool speaks() const { return !split_ || split_->speaks(); }  // for its replica
   SplitTrainer::Agreed next_item();
+  bool asked_to_stop(const StepRange& range);
   void count_waits_for_stages(double seconds);
   std::int64_t run_in_lockstep(const StepRange& range);
   std::int64_t run_at_own_pace(const StepRange& range);
@@ -90,6 +92,7 @@ class Replica final : public Engine {
   Buffer buffers_[2];                         // else
   std::span<float> model_, averaged_;         // of what the trainer has
   std::unique_ptr<Mailbox> mailbox_;          // only if messages are used
+  MessageOrder* order_ = nullptr;             // of what the mailbox hands out; null: nobody notes it
   std::unique_ptr<WorkScheduler> scheduler_;  // the same, and this rank speaks
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<ReplicaState> states_;

@@ -55,6 +55,7 @@ struct RuleTraits {
   bool adds = false;             // merging is adding to the weights, which anybody may do where they lie
   bool movable = false;          // SharedSide::movable
   bool decoupled = false;        // workers go on while their contributions and answers travel: sync soft
+  bool by_clock = false;         // how fast workers are decides what a contribution counts
   bool answers_mean = false;     // the answer is the mean itself: where a collective makes it, no shared side is needed
 };
 

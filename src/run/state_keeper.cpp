@@ -1,5 +1,8 @@
 #include "run/state_keeper.h"
 
+#include <algorithm>
+
+#include "base/crc32c.h"
 #include "base/error.h"
 
 namespace echelon {
@@ -16,11 +19,33 @@ std::span<const StateSpan> StateKeeper::tensors() {
 void StateKeeper::keep(const KeptState::Position& position, std::string_view text) {
   engine_.gather();
   const int mine = team_.world().rank() - ranks_.first;
+  const std::uint64_t before = kept_.last_number();
   if (each_step_ || team_.world().rank() == 0) {
     if (mine < kept_.parts()) kept_.write(mine, position, text, tensors());
   }
   if (!each_step_ && ranks_.other_nodes) copy_to_other_nodes(position, text);
+  if (kept_.last_number() == before) kept_.pass();
+  if (order_) order_->mark(kept_.last_number());
   engine_.end_gather();
+}
+
+void StateKeeper::note_messages(std::string_view training) {
+  const World& world = team_.world();
+  const int place = world.rank() - ranks_.first;
+  static_assert(KeptState::note_bytes >= MessageOrder::most_events * MessageOrder::channels * sizeof(MessageOrder::Event));
+  const std::string all = fmt::format("rank {} of {}: {}", world.rank(), world.size(), training);
+  auto order = std::make_unique<MessageOrder>(kept_.notes(place), crc32c(std::as_bytes(std::span(all))));
+  if (engine_.follow(*order)) order_ = std::move(order);
+}
+
+std::int64_t StateKeeper::repeat_messages(const KeptState::Position& loaded) {
+  if (!order_) return 0;
+  const std::uint64_t newest = kept_.version();
+  const bool mine = newest > 0 && kept_.step() == loaded.step && order_->rewind(newest);
+  const std::vector<char> all = team_.all_gather_struct(static_cast<char>(mine));
+  if (std::ranges::all_of(all, [](char has) { return has != 0; })) return static_cast<std::int64_t>(order_->noted());
+  order_->forget();
+  return -1;
 }
 
 // Rank 0 has all of it; the first rank of each other node writes it down there.

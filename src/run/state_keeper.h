@@ -5,11 +5,16 @@
 // every node, each of its ranks copying a part of it. Elsewhere it is gathered on rank 0 first, which costs more: it is
 // kept where the ranks meet anyway, and after every `steps_between` steps. Every other node is then sent a copy, so
 // that the loss of any node leaves one. The steps since then are done again. Who wants to, chooses (Keep).
+//
+// Where ranks go at their own pace, the order in which each took its messages is noted too, and with it the same steps
+// are done again: the updates that they had made are not lost (world/mailbox/message_order.h).
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "parallel/engine.h"
+#include "world/mailbox/message_order.h"
 #include "world/os/kept_state.h"
 
 namespace echelon {
@@ -54,9 +59,20 @@ class StateKeeper {
   KeptState::Position load(std::string& text);
   // The same, but the tensors are left as they are. Collective.
   KeptState::Position load_position(std::string& text);
+  // After load(): goes on as the notes say, if all ranks have theirs; else they begin anew. How many messages of this
+  // rank are noted; -1: some rank has no notes. Collective.
+  std::int64_t repeat_messages(const KeptState::Position& loaded);
+  // Before that: the engine's messages are noted. `training` names what must be the same for that.
+  void note_messages(std::string_view training);
+  bool notes_messages() const { return order_ != nullptr; }
+  bool gave_up_repeating() const { return order_ && order_->given_up(); }
 
   void ask_for_workers(int workers) { kept_.ask_for_workers(workers); }
-  void set_wish(std::string_view text) { kept_.set_wish(text); }
+  // Called by all ranks with the same text, or by rank 0: each launcher is told once.
+  void set_wish(std::string_view text) {
+    if (team_.world().rank() == ranks_.first) kept_.set_wish(text);
+  }
+  void set_pace(double seconds) { kept_.set_pace(seconds); }
   bool change_wanted() const { return kept_.change_wanted(); }
   // Failure once the launcher has not said for too long that this node belongs to the job.
   void expect_valid(double now);
@@ -76,6 +92,7 @@ class StateKeeper {
   const bool each_step_;
   const Keep keep_;
   std::vector<StateSpan> tensors_;
+  std::unique_ptr<MessageOrder> order_;  // null: the engine takes no messages
 };
 
 }  // namespace echelon

@@ -112,6 +112,12 @@ RunSummary Training::run(const StopFlag& stop) {
   if (save_first_ && loop.stopped_by.empty()) save(Checkpointer::IfBusy::wait);
   if (loop.stopped_by.empty()) keep_copy();
   while (loop.stopped_by.empty()) {
+    // Also first of all: whoever was lost may have kept this step, and not done what was to be done after it.
+    if (followed_ && (stop_agreed_ || replay_due())) {
+      obey(stop);
+      if (!loop.stopped_by.empty()) break;
+      keep_copy();
+    }
     if (loop.evaluation_due && !wants_to_stop(stop)) {
       do_evaluation(stop);
       if (loop.stopped_by.empty()) keep_copy();
@@ -131,10 +137,6 @@ RunSummary Training::run(const StopFlag& stop) {
     } else {
       run_steps(loader, stop);
       if (check_) expect_replicas_agree();
-      if (followed_ && loop.stopped_by.empty() && (stop_agreed_ || replay_due())) {
-        obey(stop);
-        if (loop.stopped_by.empty()) keep_copy();
-      }
     }
   }
   if (loop.stopped_by == "resize") return hand_over();
@@ -158,6 +160,8 @@ RunSummary Training::run(const StopFlag& stop) {
 // Others go on from the state that was kept.
 RunSummary Training::hand_over() {
   if (checkpointer_) report_saves(checkpointer_->finish());
+  const auto steps = static_cast<double>(next_ - pace_.first_step);
+  if (team_.world().rank() == 0) keeper_->set_pace(steps > 0 ? pace_.training_seconds / steps : 0);
   engine_->close();
   return {.steps = next_, .stopped_by = loop_->stopped_by};
 }

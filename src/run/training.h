@@ -179,13 +179,13 @@ class Training {
   Team& team_;
   std::string directory_;
   data::BatchSequence batch_sequence_;
+  std::unique_ptr<StateKeeper> keeper_;  // null: nothing is kept. The engine's messages are noted there
   std::unique_ptr<Engine> engine_;
   Evaluate evaluate_;  // may be empty
   std::unique_ptr<Checkpointer> checkpointer_;
   std::vector<RunListener*> listeners_;
   std::function<std::shared_future<void>()> before_save_;
   std::unique_ptr<LoopState> loop_;
-  std::unique_ptr<StateKeeper> keeper_;  // null: nothing is kept
   std::unique_ptr<ReplicaCheck> check_;  // null: the ranks do not check each other
   std::string loop_text_;                // loop_ as JSON, without what every step changes
   std::int64_t next_ = 0;                // the step to do next

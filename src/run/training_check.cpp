@@ -43,13 +43,11 @@ void Training::expect_replicas_agree() {
     if (loop_->stopped_by.empty()) keep_copy();
     return;
   }
-  if (team_.world().rank() == 0)
-    keeper_->set_wish(Json{
-        {"action", "recompute"},
-        {"step", next_},
-        {"because", fmt::format("step {}: {}", next_, check_->who_differs())},
-        {"doubt",
-         check_->doubt()}}.dump());
+  keeper_->set_wish(Json{{"action", "recompute"},
+                         {"step", next_},
+                         {"because", fmt::format("step {}: {}", next_, check_->who_differs())},
+                         {"doubt", check_->doubt()}}
+                        .dump());
   keeper_->ask_for_workers(KeptState::same_workers);
   loop_->stopped_by = "resize";
 }
@@ -70,11 +68,10 @@ void Training::judge(Rank culprit) {
   loop_->errors.clear();
   keep();
   const int others = team_.world().size() - 1;
-  if (team_.world().rank() == 0)
-    keeper_->set_wish(Json{{"action", "leave_out"},
-                           {"rank", culprit},
-                           {"because", fmt::format("rank {} was wrong for the second time and is left out", culprit)}}
-                          .dump());
+  keeper_->set_wish(Json{{"action", "leave_out"},
+                         {"rank", culprit},
+                         {"because", fmt::format("rank {} was wrong for the second time and is left out", culprit)}}
+                        .dump());
   keeper_->ask_for_workers(others);
   loop_->stopped_by = "resize";
 }

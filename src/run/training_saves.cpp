@@ -2,6 +2,7 @@
 
 #include "run/loop_state.h"
 #include "run/weights.h"
+#include "world/mailbox/message_order.h"
 
 namespace echelon {
 
@@ -64,6 +65,8 @@ bool keeps_each_step(const TrainingJob& job, int workers) {
 void Training::keep_in(KeptState& kept, const KeepingRanks& ranks, Keep how) {
   const bool each_step = keeps_each_step(job_, team_.world().size());
   keeper_ = std::make_unique<StateKeeper>(kept, *engine_, team_, ranks, each_step, how);
+  const bool notes = job_.composition ? job_.composition->follows_messages() : job_.plan.is_message_driven();
+  if (notes && keeper_->keeps_copies()) keeper_->note_messages(job_.recipe_fingerprint + plan_text(job_.plan));
 }
 
 void Training::keep_step() {
@@ -79,7 +82,20 @@ void Training::keep() {
   keeper_->keep({.step = next_, .epoch = loop_->epoch, .evaluation_due = loop_->evaluation_due}, loop_text_);
 }
 
-void Training::resume_kept() { go_on_from(keeper_->load(loop_text_)); }
+void Training::resume_kept() {
+  const KeptState::Position position = keeper_->load(loop_text_);
+  go_on_from(position);
+  const std::int64_t noted = keeper_->repeat_messages(position);
+  if (noted != 0)
+    tell([&](RunListener& l) {
+      l.on_note(noted > 0 ? fmt::format("the steps after step {} are done again with their messages in the same order: "
+                                        "no update is lost",
+                                        position.step)
+                          : fmt::format("nobody knows the order of all messages any more: the updates after step {} "
+                                        "are lost, and others are made",
+                                        position.step));
+    });
+}
 
 void Training::resume_kept_position() {
   go_on_from(keeper_->load_position(loop_text_));

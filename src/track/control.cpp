@@ -23,9 +23,14 @@ void check_control(const ControlRequest& request) {
   if (request.action == "resize" &&
       !(request.value >= 1 && request.value <= most_workers_asked && request.value == std::floor(request.value)))
     bad_input("a run has 1 to {} workers, not {}", most_workers_asked, request.value);
-  const int parts = !request.system.empty() + !request.codec.empty() + !request.plan.empty();
+  const int parts =
+      !request.system.empty() + !request.codec.empty() + !request.plan.empty() + !request.servers.empty();
   if (request.action == "switch" && parts != 1)
-    bad_input("switch wants one of the three: --system NAME, --codec NAME or --plan PLAN");
+    bad_input("switch wants one of the four: --system NAME, --codec NAME, --plan PLAN or --servers N");
+  const std::string& servers = request.servers;
+  const bool number = servers.size() <= 4 && servers.find_first_not_of("0123456789") == std::string::npos;
+  if (!servers.empty() && servers != "all" && servers != "quickest" && !(number && servers[0] != '0'))
+    bad_input("servers are a number, all, or quickest (of those that were tried before), not '{}'", servers);
   if (request.action == "rate" && !(request.value > 0 && request.value <= largest_rate_factor))
     bad_input("the rate is multiplied by more than 0 and at most {}, not by {}", largest_rate_factor, request.value);
 }
@@ -35,11 +40,13 @@ Json to_json(const ControlRequest& request) {
   if (!request.system.empty()) json["system"] = request.system;
   if (!request.codec.empty()) json["codec"] = request.codec;
   if (!request.plan.empty()) json["plan"] = request.plan;
+  if (!request.servers.empty()) json["servers"] = request.servers;
   return json;
 }
 
 std::string in_words(const ControlRequest& request) {
   if (!request.plan.empty()) return "plan " + request.plan;
+  if (!request.servers.empty()) return "servers " + request.servers;
   return request.system.empty() ? "codec " + request.codec : "system " + request.system;
 }
 
@@ -50,7 +57,8 @@ ControlRequest parse_control(std::string_view text) {
                            .value = json.value("value", 1.0),
                            .system = json.value("system", ""),
                            .codec = json.value("codec", ""),
-                           .plan = json.value("plan", "")};
+                           .plan = json.value("plan", ""),
+                           .servers = json.value("servers", "")};
     check_control(request);
     return request;
   } catch (const Json::exception& problem) {

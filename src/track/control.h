@@ -16,6 +16,7 @@ struct ControlRequest {
   // "rate": from now on the schedule's rate is multiplied by it; 1: as the recipe says. "resize": so many workers
   double value = 1;
   std::string system = {}, codec = {}, plan = {};  // "switch": one of them
+  std::string servers = {};                        // the same: a number, "all" or "quickest"
 };
 Json to_json(const ControlRequest& request);
 std::string in_words(const ControlRequest& request);  // of "switch": "system easgd"

@@ -21,6 +21,9 @@ std::vector<JournalLine> parse_journal(std::string_view text, const std::string&
     try {
       const Json json = parse_json(line, where, {.depth = 3, .values = 64});
       const std::string action = json.at("action").get<std::string>();
+      if (action == "generation" && json.contains("servers") && !lines.empty() &&
+          lines.back().request.servers == "quickest")  // which that was
+        lines.back().request.servers = json.at("servers").get<std::string>(), check_control(lines.back().request);
       if (action != "rate" && action != "resize" && action != "switch") continue;
       const std::int64_t step = json.at("step").get<std::int64_t>();
       if (step < 0) bad_input("{}: there is no step {}", where, step);

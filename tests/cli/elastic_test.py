@@ -1,5 +1,5 @@
 """A run whose workers are killed ends by itself with the weights of a run that nobody touched."""
-import json, os, pathlib, random, signal, subprocess, sys, tempfile, time, unittest
+import json, os, pathlib, random, re, signal, subprocess, sys, tempfile, time, unittest
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 SHORT = ["--set", "data.limit=400", "--set", "data.limit_test=50", "--set", "train.batch=32", "--set", "train.shards=4"]
@@ -20,6 +20,11 @@ def generations(run):
     journal = pathlib.Path(run, "journal.jsonl")
     lines = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
     return [line for line in lines if line["action"] == "generation"]
+
+
+def lines_of(path):
+    path = pathlib.Path(path)
+    return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")] if path.exists() else []
 
 
 def steps_of(run):
@@ -90,6 +95,28 @@ class Elastic(unittest.TestCase):
         r = self.disturbed("easgd", "--workers", "2", "--system", "easgd", "--elastic", kills=1)
         self.assertGreater(r["test_accuracy"], 0.3)
 
+    def test_workers_at_their_own_pace_make_the_same_updates_again(self):
+        for world, more in (("processes", ["--system", "easgd"]), ("tcp", ["--system", "downpour"]), ("processes", ["--system", "gosgd"]), ("processes", ["--plan", "pipeline=3,schedule=ampnet"])):
+            with self.subTest(world=world, more=more):
+                run = os.path.join(self.folder.name, more[1].split("=")[0] + world)
+                losses = lambda: [(line["step"], line["train_loss"]) for line in lines_of(os.path.join(run, "metrics.jsonl")) if "train_loss" in line]
+                with subprocess.Popen(words(run, "--workers", "3", "--world", world, *more, "--elastic", "--set", "train.log_every=1"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
+                    while launcher.poll() is None and not any(step > 75 for step, _ in losses()):
+                        time.sleep(0.005)
+                    workers = [pid for pid in workers_of(launcher.pid) if len(os.listdir(f"/proc/{pid}/task")) > 1]  # over tcp one more has a store
+                    for pid in workers:  # nothing is written between the look and the kill
+                        os.kill(pid, signal.SIGSTOP)
+                    before = losses()
+                    os.kill(self.chance.choice(workers), signal.SIGKILL)
+                    for pid in workers:
+                        os.kill(pid, signal.SIGCONT)
+                    out, err = launcher.communicate()
+                self.assertEqual(launcher.returncode, 0, err)
+                self.assertIn("no update is lost", err)
+                after = [(step, loss) for step, loss in losses() if step <= before[-1][0]]
+                self.assertEqual(after[:len(before)], before, err)
+                self.assertGreater(before[-1][0], 50)
+
     def test_asked_for_other_numbers_of_workers_it_changes_them_and_keeps_the_weights(self):
         clean = self.result("clean", epochs=150)["weights_sha256"]
         run = os.path.join(self.folder.name, "resized")
@@ -130,6 +157,21 @@ class Elastic(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual((json.loads(done.stdout.splitlines()[-1])["workers"], len(generations(run))), (2, 3), done.stderr)
             self.assertIn(f"stages {name}: ", done.stderr)
+
+    def test_as_many_servers_as_were_the_quickest(self):
+        run = os.path.join(self.folder.name, "dolphin")
+        train = ["--workers", "3", "--system", "downpour"]
+        done = subprocess.run(words(run, "--stages", "dolphin", *train, epochs=30), capture_output=True, text=True, cwd=SOURCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        *tried, chosen = generations(run)
+        self.assertEqual([(line["step"], line["because"].split(":")[0]) for line in tried], [(20, "as asked, servers 1"), (80, "as asked, servers 2"), (140, "as asked, servers 3")], done.stderr)
+        seconds = dict(re.findall(r"(\d): ([\d.]+) ms a step", chosen["because"]))
+        self.assertEqual((chosen["step"], set(seconds)), (200, {"1", "2", "3"}), done.stderr)
+        self.assertEqual(float(seconds[chosen["servers"]]), min(map(float, seconds.values())))
+        self.assertIn(f"servers = {chosen['servers']}", pathlib.Path(run, "recipe.toml").read_text())
+        again = os.path.join(self.folder.name, "again")
+        self.result("again", *train, "--elastic", "--replay", run)
+        self.assertIn(f"as asked, servers {chosen['servers']}", generations(again)[-1]["because"])
 
     def test_what_is_kept_is_a_choice(self):
         for keep, says in (("buddy", "the open step is done again"), ("replay", "kept after every 50 steps"), ("checkpoint", "since the last checkpoint are done again, with the same bits")):

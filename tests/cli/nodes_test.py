@@ -117,6 +117,45 @@ class Nodes(unittest.TestCase):
         first = self.come_and_go()
         self.expect_clean_end([first])
 
+    def test_machines_check_each_other_and_the_wrong_one_leaves_the_second_time(self):
+        self.endpoint = f"127.0.0.1:{free_port()}"
+        check = ["--check-replicas", "5", "--flip-bit", "rank=1,step=7", "--flip-bit", "rank=1,step=23"]
+        first = self.node(*check, nodes="1:2")
+        self.wait(lambda s: len(s["nodes"]) == 1, "the first machine is there, and has the first rank")
+        other = self.node("--check-replicas", "4", nodes="1:2")
+        self.assertEqual(other.wait(), 2)
+        self.assertIn("--check-replicas 5", other.stderr.read())
+        second = self.node(*check, nodes="1:2")
+        self.assertEqual(second.wait(), 0, "it has left")
+        err = second.stderr.read()
+        self.assertIn("rank 1 was wrong for the second time and is left out", err)
+        self.assertIn("has left the job", err)
+        self.expect_clean_end([first])
+        journal = [json.loads(line) for line in pathlib.Path(self.folder.name, "run/journal.jsonl").read_text().splitlines()]
+        self.assertEqual([(j["rank"], j["times"]) for j in journal if j["action"] == "wrong"], [(1, 1), (1, 2)])
+
+    def test_machines_follow_stages(self):
+        self.endpoint = f"127.0.0.1:{free_port()}"
+        stages = os.path.join(self.folder.name, "mine.toml")
+        pathlib.Path(stages).write_text('[[stage]]\nat_step = 20\nworkers = 1\n[[stage]]\nat_step = 400\nworkers = 2\n[[stage]]\nat_step = 800\nsystem = "easgd"\n')
+        first = self.node("--stages", stages, "--set", "train.epochs=100", nodes="1:2")
+        self.wait(lambda s: len(s["nodes"]) == 1, "the first machine is there")
+        other = self.node("--set", "train.epochs=100", nodes="1:2")
+        self.assertEqual(other.wait(), 2)
+        self.assertIn("other --stages", other.stderr.read())
+        second = subprocess.Popen([PROGRAM, "join", self.endpoint, "--secret-file", self.secret, "--cores", "1", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE)
+        self.nodes = [first, second]
+        ends = [n.communicate() for n in self.nodes]
+        self.assertEqual([n.returncode for n in self.nodes], [0, 0], ends)
+        result, = [json.loads(line) for out, _ in ends for line in out.splitlines() if "weights_sha256" in line]
+        journal = [json.loads(line) for line in pathlib.Path(self.folder.name, "run/journal.jsonl").read_text().splitlines()]
+        begun = [(j["step"], j["workers"]) for j in journal if j["action"] == "generation"]
+        self.assertEqual([workers for step, workers in begun if 20 <= step < 400], [1], begun)
+        self.assertIn((400, 2), begun)
+        self.assertIn((800, 2), begun)
+        self.assertEqual(result["workers"], 2)
+        self.assertIn('system = "easgd"', pathlib.Path(self.folder.name, "run/recipe.toml").read_text())
+
     def test_what_is_none_is_refused(self):
         self.endpoint = f"127.0.0.1:{free_port()}"
         done = subprocess.run([PROGRAM, "status", self.endpoint, "--secret-file", self.secret], capture_output=True, text=True)

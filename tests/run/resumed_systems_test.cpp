@@ -10,9 +10,12 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <optional>
 
 #include "tests/parallel/systems.h"
 #include "tests/run/shipped.h"
+#include "world/mailbox/message_order.h"
 
 namespace echelon {
 namespace {
@@ -25,6 +28,19 @@ constexpr std::int64_t half = 24;  // steps: a period of most systems
 struct Saved {
   std::vector<std::vector<std::byte>> state;  // by rank's blob, on rank 0
   std::vector<float> model;
+};
+
+// What the ranks note about their messages, and whether they are to be done again.
+struct Notes {
+  std::vector<Buffer> of_rank;
+  bool repeat = false, gave_up = false;
+  std::uint64_t repeated = 0;
+  Notes() {
+    for (int r = 0; r < resumed_workers; ++r) {
+      of_rank.emplace_back(MessageOrder::bytes());
+      std::ranges::fill(of_rank.back().as<std::byte>(), std::byte{0});
+    }
+  }
 };
 
 struct ResumedOutcome {  // by rank
@@ -47,8 +63,13 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
     network_.options.items.merge(Options(axis(file_.local, "model")).items);
   }
 
+  std::unique_ptr<Composition> composition_;
+
   // Steps from `from` to `to` in rounds of that many, on what was saved before (if anything); saves at the end.
-  ResumedOutcome run(std::int64_t from, std::int64_t to, Saved* before, Saved* after, std::int64_t round = half) {
+  // `slowest`: which machine is.
+  ResumedOutcome run(std::int64_t from, std::int64_t to, Saved* before, Saved* after, std::int64_t round = half,
+                     Notes* notes = nullptr, int slowest = resumed_workers - 1,
+                     const std::function<void(std::int64_t)>& on_step = {}) {
     ResumedOutcome out{std::vector<std::vector<float>>(resumed_workers),
                        std::vector<std::vector<float>>(resumed_workers)};
     std::atomic<Rank> turn = 0;
@@ -68,6 +89,13 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
            .stragglers = {}},
           *composition_, team);
       if (before) load(world, replica, *before);
+      std::optional<MessageOrder> order;
+      const auto r = static_cast<std::size_t>(world.rank());
+      if (notes && replica.follow(order.emplace(notes->of_rank[r].as<std::byte>(), 5))) {
+        if (notes->repeat) EXPECT_TRUE(order->rewind(1));
+        notes->repeated += order->noted();
+        order->mark(1);
+      }
       data::Loader loader(data, {.seed = 3,
                                  .batches = {{0, static_cast<std::uint64_t>(batch)}},
                                  .parts = resumed_workers,
@@ -89,19 +117,21 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
                            if (races_) pass_on(turn);
                            return false;
                          },
-                     .on_progress = [](const StepProgress&) {}});
+                     .on_progress = [&](const StepProgress& p) {
+                       if (on_step) on_step(p.step);
+                     }});
       }
       replica.read_model();
-      const auto r = static_cast<std::size_t>(world.rank());
       out.models[r].assign(replica.model().begin(), replica.model().end());
       out.weights[r].assign(replica.trainer().parameters().begin(), replica.trainer().parameters().end());
       if (after) save(world, replica, *after);
       replica.close();
+      if (notes) notes->gave_up = notes->gave_up || order->given_up() || order->repeats();
     };
     if (races_)
       run_in_threads(resumed_workers, {}, program);
     else
-      run_in_simulation(uneven_cluster(), {.seed = 7}, program).throw_if_failed();
+      run_in_simulation(uneven_cluster(slowest), {.seed = 7}, program).throw_if_failed();
     return out;
   }
 
@@ -109,9 +139,9 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
   static constexpr int batch = 32;
 
   // Each machine is half as fast as the one before, so that it is plain who comes first.
-  static SimCluster uneven_cluster() {
+  static SimCluster uneven_cluster(int slowest) {
     SimCluster cluster = SimCluster::uniform(resumed_workers, 0x1p-17, 0x1p30, 0x1p33);
-    for (int i = 0; i < resumed_workers; ++i) cluster.machines[static_cast<std::size_t>(i)].flops /= 1 << i;
+    for (int i = 0; i < resumed_workers; ++i) cluster.machines[static_cast<std::size_t>((slowest + 1 + i) % resumed_workers)].flops /= 1 << i;
     return cluster;
   }
 
@@ -150,7 +180,6 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
   }
 
   const SystemFile file_ = read_system(*make_real_disk(), GetParam(), shipped);
-  std::unique_ptr<Composition> composition_;
   bool races_ = false;
   Options optim_;
   // Two hidden layers: systems that quantise leave the network's ends alone.
@@ -170,6 +199,31 @@ TEST_P(ResumedSystem, GoesOnFromWhereItWas) {
   }
 }
 
+// The same steps on machines of which others are slow: where workers go at their own pace, the messages come in another
+// order. Those who follow the notes come to the same bits, and to the end if the notes end in the middle.
+TEST_P(ResumedSystem, IsDoneAgainInTheOrderOfItsMessages) {
+  if (!composition_->follows_messages()) GTEST_SKIP() << "a clock decides";
+  Saved saved;
+  run(0, half, nullptr, &saved);
+  Notes notes, half_of_them;
+  const auto crash = [&](std::int64_t step) {
+    if (step != half + half / 2) return;
+    for (std::size_t r = 0; r < notes.of_rank.size(); ++r)
+      std::ranges::copy(notes.of_rank[r].as<std::byte>(), half_of_them.of_rank[r].as<std::byte>().begin());
+  };
+  const ResumedOutcome once = run(half, 2 * half, &saved, nullptr, half, &notes, 2, crash);
+  notes.repeat = half_of_them.repeat = true;
+  const ResumedOutcome again = run(half, 2 * half, &saved, nullptr, half, &notes, 0);
+  EXPECT_FALSE(notes.gave_up);
+  EXPECT_EQ(notes.repeated > 0, composition_->uses_messages());
+  for (std::size_t r = 0; r < resumed_workers; ++r)
+    EXPECT_TRUE(same_bits(once.weights[r], again.weights[r])) << "rank " << r << " trains differently";
+  if (!composition_->uses_messages()) return;
+  EXPECT_LT(half_of_them.repeated, notes.repeated);
+  run(half, 2 * half, &saved, nullptr, half, &half_of_them, 1);
+  EXPECT_FALSE(half_of_them.gave_up);
+}
+
 // A round of steps ends when somebody wants to see the model. Servers in rounds are told that no more will come then,
 // and must wait for everybody again when training goes on.
 class ServersInRounds : public ResumedSystem {};
@@ -179,6 +233,16 @@ TEST_P(ServersInRounds, MissNobodyAfterTheModelWasRead) {
   for (std::size_t i = 0; i < once.models[0].size(); ++i) EXPECT_NEAR(twice.models[0][i], once.models[0][i], 1e-5);
 }
 
+// Else the test above would show nothing.
+class OrderDecides : public ResumedSystem {};
+
+TEST_P(OrderDecides, AboutTheWeights) {
+  const ResumedOutcome one = run(0, half, nullptr, nullptr), other = run(0, half, nullptr, nullptr, half, nullptr, 0);
+  EXPECT_FALSE(same_bits(one.weights[0], other.weights[0]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shipped, OrderDecides, testing::Values("downpour", "easgd", "gosgd"),
+                         [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(Shipped, ServersInRounds,
                          testing::Values("geeps", "mlnet", "mxnet_kvstore", "priority", "tictac"),
                          [](const auto& info) { return info.param; });

@@ -18,15 +18,16 @@ namespace {
 constexpr double between_looks = 0.05, longest_wait = 30;  // seconds
 
 struct CtlSettings {
-  std::string run, action, value, system, codec, plan, root = "runs";
+  std::string run, action, value, system, codec, plan, servers, root = "runs";
   bool json = false;
 };
 
 ControlRequest request_of(const CtlSettings& s) {
   const bool wants_value = s.action == "rate" || s.action == "resize";
-  ControlRequest request{.action = s.action, .system = s.system, .codec = s.codec, .plan = s.plan};
-  if (s.action != "switch" && (!s.system.empty() || !s.codec.empty() || !s.plan.empty()))
-    bad_input("--system, --codec and --plan belong to `echelon ctl RUN switch`");
+  ControlRequest request{.action = s.action, .system = s.system, .codec = s.codec, .plan = s.plan,
+                         .servers = s.servers};
+  if (s.action != "switch" && (!s.system.empty() || !s.codec.empty() || !s.plan.empty() || !s.servers.empty()))
+    bad_input("--system, --codec, --plan and --servers belong to `echelon ctl RUN switch`");
   if (!wants_value && !s.value.empty()) bad_input("'{}' takes no value: leave out {}", s.action, s.value);
   if (wants_value) {
     const char* end = s.value.data() + s.value.size();
@@ -69,6 +70,7 @@ void add_ctl(Verb program) {
   verb.add_option("--system", s->system, "switch: the system that trains from now on (`echelon systems`)");
   verb.add_option("--codec", s->codec, "switch: the codec from now on (`echelon systems parts`)");
   verb.add_option("--plan", s->plan, "switch: how the model is split from now on (docs/plans.md); none: not at all");
+  verb.add_option("--servers", s->servers, "switch: so many servers from now on; quickest: of those that were tried");
   verb.add_option("--root", s->root, "Where runs are").show_default();
   verb.add_flag("--json", s->json, "Print one JSON object");
   verb.footer(

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int most_in_vain = 10;            // generations in a row that have not done a step
 constexpr int most_doubts = 3;              // at one step
-constexpr double seconds_for_others = 0.5;  // to end by themselves: nothing that they could still save is needed
+constexpr double seconds_for_others = 0.5;  // to end by themselves, after one has failed that was not killed
 
 void expect_own_workers(const TrainSettings& s) {
   const bool here = s.world.world == "processes" || (s.world.world == "tcp" && s.world.nodes == "1");
@@ -32,9 +32,13 @@ void expect_own_workers(const TrainSettings& s) {
 // What a killed worker costs, for people.
 std::string keeping_in_words(const TrainSettings& s, const ReadyJob& ready) {
   const bool each_step = keeps_each_step(ready.job, s.world.workers);
-  const bool same_bits = !ready.job.composition && !ready.job.plan.has_own_result();
-  const std::string again =
-      same_bits ? "are done again, with the same bits" : "are trained again: their updates are lost";
+  const Composition* system = s.world.workers > 1 ? ready.job.composition.get() : nullptr;
+  const bool repeats = !system || (system->follows_messages() && s.elastic == Elastic::replace);
+  const bool messages = system ? system->uses_messages() : ready.job.plan.is_message_driven();
+  const bool in_order = repeats && messages && s.keep != Keep::checkpoint, same_bits = repeats && !messages;
+  const std::string again = in_order    ? "are done again, with every message in the same order: no update is lost"
+                            : same_bits ? "are done again, with the same bits"
+                                        : "are trained again: their updates are lost";
   if (s.check_replicas > 0)
     return fmt::format(
         "a copy of the state is kept after every {} steps, once all workers agree; if a worker is killed, "
@@ -45,39 +49,6 @@ std::string keeping_in_words(const TrainSettings& s, const ReadyJob& ready) {
     return "a copy of the state is kept after every step; if a worker is killed, the open step is done again";
   return fmt::format("a copy of the state is kept after every {} steps; if a worker is killed, the steps since then {}",
                      StateKeeper::steps_between, again);
-}
-
-void expect_comparable(const TrainSettings& s, const ReadyJob& ready) {
-  if (s.check_replicas == 0) return;
-  if (s.world.workers < 2) bad_input("--check-replicas compares workers, and there is one: say --workers 2 or more");
-  if (ready.job.composition || ready.job.plan.splits_model())
-    bad_input(
-        "--check-replicas is for exact training with the whole model on every worker: the replicas of other systems "
-        "differ, and a split model has none. Leave it out, or leave out --system and --plan");
-  for (const BitFlip& f : s.flips)
-    if (f.rank >= s.world.workers) bad_input("--flip-bit: there is no rank {} among {}", f.rank, s.world.workers);
-}
-
-// What the ranks have asked the launcher for because they did not agree (run/training_check.cpp), if that is it: why,
-// for people.
-std::optional<std::string> take_doubt(const std::string& wish, int asked, TrainSettings& s, int& doubts) {
-  if (wish.empty()) return std::nullopt;
-  const Json json = Json::parse(wish);
-  const std::string action = json.value("action", "");
-  s.doubt.clear();
-  if (action == "leave_out") {
-    s.world.workers = asked;
-    if (asked == 1) s.check_replicas = 0;  // nobody is left to compare with
-  } else if (action == "recompute") {
-    const auto step = json.at("step").get<std::int64_t>();
-    if (++doubts == most_doubts)
-      fail("{}, {} times in a row: this machine cannot be trusted", json.at("because").get<std::string>(), doubts);
-    s.doubt = json.at("doubt").get<std::string>();
-    std::erase_if(s.flips, [&](const BitFlip& f) { return f.step <= step; });
-  } else {
-    return std::nullopt;
-  }
-  return json.at("because").get<std::string>();
 }
 
 }  // namespace
@@ -98,6 +69,35 @@ Keep read_keep(const std::string& text) {
   if (text == "replay") return Keep::replay;
   if (text == "checkpoint") return Keep::checkpoint;
   bad_input("--keep={}: it is buddy, replay or checkpoint", text);
+}
+
+void expect_comparable(const TrainSettings& s, const ReadyJob& ready, int workers) {
+  if (s.check_replicas == 0) return;
+  if (workers == 1) bad_input("--check-replicas compares workers, and there is one: say --workers 2 or more");
+  if (ready.job.composition || ready.job.plan.splits_model())
+    bad_input(
+        "--check-replicas is for exact training with the whole model on every worker: the replicas of other systems "
+        "differ, and a split model has none. Leave it out, or leave out --system and --plan");
+  for (const BitFlip& f : s.flips)
+    if (workers > 0 && f.rank >= workers) bad_input("--flip-bit: there is no rank {} among {}", f.rank, workers);
+}
+
+std::optional<Doubt> take_doubt(const std::string& wish, TrainSettings& s, int& doubts) {
+  if (wish.empty()) return std::nullopt;
+  const Json json = Json::parse(wish);
+  const std::string action = json.value("action", "");
+  s.doubt.clear();
+  if (action != "leave_out" && action != "recompute") return std::nullopt;
+  Doubt doubt{json.at("because").get<std::string>()};
+  if (action == "leave_out") {
+    doubt.left_out = json.at("rank").get<int>();
+    return doubt;
+  }
+  const auto step = json.at("step").get<std::int64_t>();
+  if (++doubts == most_doubts) fail("{}, {} times in a row: this machine cannot be trusted", doubt.because, doubts);
+  s.doubt = json.at("doubt").get<std::string>();
+  std::erase_if(s.flips, [&](const BitFlip& f) { return f.step <= step; });
+  return doubt;
 }
 
 Elastic read_elastic(const std::string& text) {
@@ -129,7 +129,7 @@ void run_elastic(const TrainSettings& given, const LaunchOptions& launch, std::s
   TrainSettings s = given;
   if (s.world.world.empty()) s.world.world = "processes";
   expect_own_workers(s);
-  expect_comparable(s, *ready);
+  expect_comparable(s, *ready, s.world.workers);
   if (s.elastic == Elastic::shrink && ready->job.plan.splits_model())
     bad_input(
         "--elastic=shrink: a plan that splits the model is for its number of workers; say --elastic, and a lost one "
@@ -157,11 +157,21 @@ void run_elastic(const TrainSettings& given, const LaunchOptions& launch, std::s
   };
   options.go_on = [&] {
     watchman.look(kept.folder());
-    return true;
+    return losses.empty();  // the others hold nothing that is still needed: the sooner they end, the sooner it goes on
   };
   int in_vain = 0, doubts = 0, restarts = 0;
   std::shared_ptr<const ReadyJob> kept_by = ready;  // whose state is kept, and of how many workers
   int kept_workers = s.world.workers;
+  const auto do_as_asked = [&](int asked) {
+    const std::string wish = kept.take_wish();
+    if (const auto doubt = take_doubt(wish, s, doubts)) {
+      if (doubt->left_out >= 0) s.world.workers = asked;
+      if (asked == 1) s.check_replicas = 0;  // nobody is left to compare with
+      return doubt->because;
+    }
+    if (!s.servers.empty() && kept.pace() > 0) s.tried[s.servers] = kept.pace();
+    return carry_out(wish, asked, s, ready, prepare);
+  };
   for (;; ++s.generation) {
     s.keeping = {.count = s.world.workers};
     kept.begin(StateKeeper::parts_of(keeps_each_step(ready->job, s.world.workers), s.keeping, ready->job.shards));
@@ -175,17 +185,14 @@ void run_elastic(const TrainSettings& given, const LaunchOptions& launch, std::s
     };
     losses.clear();
     watchman.begin_generation();
+    kept.set_pace(0);
     try {
       run_on_world(s.world, options, [&](World& world) { train_rank(world, s, ready->prepared, ready->job); });
       const int asked = kept.take_asked_workers();
       if (asked == 0) return;
       note_keeper();
       if (kept.furthest() > before) doubts = 0;
-      const std::string wish = kept.take_wish();
-      if (const auto doubt = take_doubt(wish, asked, s, doubts))
-        s.change = *doubt;
-      else
-        s.change = carry_out(wish, asked, s, ready, prepare);
+      s.change = do_as_asked(asked);
     } catch (const Failure&) {
       if (losses.empty()) throw;
       note_keeper();
@@ -200,12 +207,14 @@ void run_elastic(const TrainSettings& given, const LaunchOptions& launch, std::s
                    s.max_restarts);
         throw;
       }
+      const int asked = kept.take_asked_workers();  // by those who were ready to hand over when another one was lost
+      const std::string done = asked != 0 ? ", " + do_as_asked(asked) : "";
       if (s.elastic == Elastic::shrink && s.world.workers > 1) {
         Problems problems;  // a system that needs so many
         check_workers(*ready, s, s.world.workers - 1, problems);
         if (problems.empty()) --s.world.workers;
       }
-      s.change = in_words(losses);
+      s.change = in_words(losses) + done;
     }
     s.weights_only = kept.has_state() && !keeps_layout(kept_by->job, kept_workers, ready->job, s.world.workers);
     s.change += fmt::format(": {} go on from {}{}", workers_in_words(s.world.workers),

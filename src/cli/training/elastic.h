@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "cli/training/train_rank.h"
 #include "run/job.h"
@@ -33,6 +34,16 @@ struct WorkerLoss {
 };
 std::string in_words(const std::vector<WorkerLoss>& losses);
 std::string workers_in_words(int workers);
+
+// BadInput if the job's workers cannot check each other, and are to (--check-replicas). `workers`: 0 if nobody knows yet.
+void expect_comparable(const TrainSettings& settings, const ReadyJob& ready, int workers);
+// What the ranks have asked the launcher for because they did not agree (run/training_check.cpp), if that is it: why, for
+// people. `doubts`: how often in a row. Failure if that is too often. Who is to be left out is not, by itself.
+struct Doubt {
+  std::string because;
+  int left_out = -1;  // a rank
+};
+std::optional<Doubt> take_doubt(const std::string& wish, TrainSettings& settings, int& doubts);
 
 // Whether a state that `before` kept is one that `now` can go on from as it is; else it has its weights.
 bool keeps_layout(const TrainingJob& before, int workers_before, const TrainingJob& now, int workers_now);

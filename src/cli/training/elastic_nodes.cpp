@@ -5,13 +5,16 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/training/switch.h"
 #include "cli/training/watchman.h"
 #include "member/agent.h"
 #include "member/etcd_store.h"
 #include "member/launcher_store.h"
 #include "recipe/differences.h"
 #include "recipe/toml.h"
+#include "run/initial_weights.h"
 #include "run/state_keeper.h"
+#include "track/control.h"
 #include "world/os/host.h"
 #include "world/os/signals.h"
 #include "world/os/tasks.h"
@@ -27,11 +30,12 @@ std::string fresh_digits() { return tcp::to_hex({tcp::make_nonce()}); }
 // One node of the job, from its first look at the store to its end.
 class ElasticNode {
  public:
-  ElasticNode(const TrainSettings& s, const LaunchOptions& launch, std::shared_ptr<const ReadyJob> ready)
+  ElasticNode(const TrainSettings& s, const LaunchOptions& launch, std::shared_ptr<const ReadyJob> ready,
+              const PrepareJob& prepare)
       : settings_(s),
         options_(checked_options(s, *ready)),
         launch_(launch),
-        ready_(std::move(ready)),
+        stages_(stages_of(s, std::move(ready), prepare)),
         clock_(make_real_clock()),
         began_here_(s.run.empty() || !make_real_disk()->exists(RunFolder{s.run}.recipe())),
         holder_(options_.etcd ? nullptr : hold_launcher_store(options_)),
@@ -40,6 +44,7 @@ class ElasticNode {
                          .name = host_name(),
                          .least = options_.min_nodes,
                          .most = options_.max_nodes,
+                         .most_at = [this](std::int64_t step) { return machines_at(step); },
                          .transient = options_.transient,
                          .lease_seconds = 5,
                          .last_call_seconds = options_.last_call_seconds,
@@ -71,11 +76,56 @@ class ElasticNode {
     TcpOptions o = tcp_options(s.world);
     if (!s.world.world.empty() && s.world.world != "tcp")
       bad_input("--nnodes MIN:MAX is for --world tcp, not {}", s.world.world);
+    expect_comparable(s, ready, 0);
     if (s.trace) bad_input("--trace is of one generation of workers: leave it out, or say --nnodes N");
     if (o.per_node > KeptState::most_parts)
       bad_input("machines that come and go have at most {} workers each, not {}", KeptState::most_parts, o.per_node);
     if (ready.job.plan.splits_model()) o.min_nodes = o.max_nodes;  // a plan is for its number of workers
     return o;
+  }
+
+  // What is trained after so many of the changes.
+  struct Stage {
+    std::string system, plan;
+    std::vector<std::string> overrides;
+    std::shared_ptr<const ReadyJob> ready;
+  };
+
+  static std::vector<Stage> stages_of(const TrainSettings& given, std::shared_ptr<const ReadyJob> ready,
+                                      const PrepareJob& prepare) {
+    TrainSettings s = given;
+    std::vector<Stage> stages{{s.system, s.plan, s.overrides, std::move(ready)}};
+    for (const JournalLine& line : s.replayed) {
+      if (line.request.servers == "quickest")
+        bad_input("--stages {}: what is the quickest only one launcher can tell; leave out --nnodes", s.stages);
+      std::shared_ptr<const ReadyJob> job = stages.back().ready;
+      if (line.request.action == "switch") {
+        if (!line.request.plan.empty())
+          bad_input("after step {}, plan {}: a plan is for its number of workers, and machines come and go", line.step,
+                    line.request.plan);
+        std::string words;
+        s = switched(s, line.request, words);
+        job = prepare(s);
+        if (floats_of(*job->job.model) != floats_of(*stages.front().ready->job.model))
+          bad_input("after step {}, {} has other weights than the network that is being trained", line.step,
+                    in_words(line.request));
+      }
+      stages.push_back({s.system, s.plan, s.overrides, std::move(job)});
+    }
+    return stages;
+  }
+
+  int changes_before(std::int64_t step) const {
+    return static_cast<int>(std::ranges::count_if(settings_.replayed, [&](const JournalLine& l) { return l.step <= step; }));
+  }
+
+  // A stage that wants so many workers has as many machines as they take, if there are so many.
+  int machines_at(std::int64_t step) const {
+    int machines = options_.max_nodes;
+    for (const JournalLine& line : settings_.replayed)
+      if (line.step <= step && line.request.action == "resize")
+        machines = (static_cast<int>(line.request.value) + options_.per_node - 1) / options_.per_node;
+    return machines;
   }
 
   void say(const std::string& text) const {
@@ -85,13 +135,24 @@ class ElasticNode {
   // For `echelon join`. Whoever comes first publishes.
   void publish() {
     const std::string key = job_prefix(options_) + "recipe";
-    const std::string toml = resolved_toml(ready_->prepared.recipe);
+    const std::string toml = resolved_toml(stages_.front().ready->prepared.recipe);
+    Json changes = Json::array();
+    for (const JournalLine& line : settings_.replayed) {
+      changes.push_back(echelon::to_json(line.request));
+      changes.back()["step"] = line.step;
+    }
     const double deadline = clock_->seconds() + options_.join_seconds;
     for (;;) try {
         const Store::Entry before = store_->read(key);
         const Store::Entry members = store_->read(job_prefix(options_) + "members");
         if (before.revision > 0 && members.revision > 0 && !read_membership(members.text).over) {
           const Options theirs = parse_toml(read_published(*store_, options_).toml, "the job's recipe");
+          if (Json::parse(before.text).value("changes", Json()) != changes)
+            bad_input("the job '{}' at {} was begun with other --stages: say the same here, or `echelon join`",
+                      options_.job_id, options_.endpoint);
+          if (read_published(*store_, options_).check_replicas != settings_.check_replicas)
+            bad_input("the job '{}' at {} was begun with --check-replicas {}: say the same here, or `echelon join`",
+                      options_.job_id, options_.endpoint, read_published(*store_, options_).check_replicas);
           if (!differences(theirs, parse_toml(toml, settings_.recipe)).empty())
             bad_input("the job '{}' at {} trains another recipe than {}; `echelon join` takes the job's own",
                       options_.job_id, options_.endpoint, settings_.recipe);
@@ -103,7 +164,9 @@ class ElasticNode {
                               {"toml", toml},
                               {"plan", settings_.plan},
                               {"least", options_.min_nodes},
-                              {"most", options_.max_nodes}}
+                              {"most", options_.max_nodes},
+                              {"check_replicas", settings_.check_replicas},
+                              {"changes", changes}}
                              .dump());
         return;
       } catch (const StoreError& problem) {
@@ -146,7 +209,7 @@ class ElasticNode {
     kept_.set_valid_until(agent_.valid_until());
     if (order.act == NodeOrder::stop_softly) kept_.want_change(true);
     if (order.act == NodeOrder::stop_now) stopped_ = order.why;
-    return !stopped_;
+    return !stopped_ && losses_.empty();
   }
 
   void train(TcpNode& node, const Membership& view) {
@@ -159,19 +222,29 @@ class ElasticNode {
     s.keeping = {.first = table.first_rank, .count = options_.per_node, .other_nodes = view.running() > 1};
     const MemberNode& front = view.nodes.front();
     s.goes_on = front.step >= 0;
-    const bool replicas = ready_->job.composition != nullptr;
-    s.weights_only = s.goes_on && replicas && front.workers != ranks;
-    kept_.begin(StateKeeper::parts_of(keeps_each_step(ready_->job, ranks), s.keeping, ready_->job.shards));
+    const int changes = changes_before(std::max<std::int64_t>(0, front.step));
+    const Stage& stage = stages_[static_cast<std::size_t>(changes)];
+    const auto kept_by = static_cast<std::size_t>(std::clamp(front.changes, 0, static_cast<int>(stages_.size()) - 1));
+    const TrainingJob& job = stage.ready->job;
+    s.system = stage.system, s.plan = stage.plan, s.overrides = stage.overrides;
+    s.weights_only = s.goes_on && !keeps_layout(stages_[kept_by].ready->job, front.workers, job, ranks);
+    kept_.begin(StateKeeper::parts_of(keeps_each_step(job, ranks), s.keeping, job.shards));
     const std::uint64_t version = kept_.version();
+    const std::int64_t before = kept_.furthest();
     kept_.set_valid_until(agent_.valid_until());
     state_.running = true;
     state_.generation = view.generation;
     stopped_.reset();
+    kept_.take_asked_workers(), kept_.take_wish();  // of a generation that was lost while it handed over
     losses_.clear();
     watchman_.begin_generation();
     try {
-      node.run(table, [&](World& world) { train_rank(world, s, ready_->prepared, ready_->job); });
-      if (kept_.take_asked_workers() == 0) state_.outcome = "";
+      node.run(table, [&](World& world) { train_rank(world, s, stage.ready->prepared, job); });
+      if (kept_.take_asked_workers() == 0)
+        state_.outcome = "";
+      else
+        note_doubt(table);
+      if (kept_.furthest() > before) doubts_ = 0;
     } catch (const BadInput& problem) {
       state_.outcome = problem.what();
       refused_ = true;
@@ -181,10 +254,21 @@ class ElasticNode {
       if (losses_.empty()) say(stopped_ ? "this machine's workers were stopped: " + *stopped_ : problem.what());
     }
     state_.running = false;
-    if (kept_.version() != version) state_.workers = ranks;
+    if (kept_.version() != version) state_.workers = ranks, state_.changes = changes;
     if (!losses_.empty()) say(in_words(losses_));
     if (const std::string folder = kept_.folder(); !folder.empty()) s.run = folder, s.resume = Resume::automatic;
     if (s.resume == Resume::no && !s.run.empty() && began_here_) s.resume = Resume::automatic;
+  }
+
+  // Ranks that check each other did not agree, or know who was wrong: whose machine is that leaves the job.
+  void note_doubt(const tcp::JobTable& table) {
+    const auto doubt = take_doubt(kept_.take_wish(), settings_, doubts_);
+    if (!doubt) return;
+    say(doubt->because);
+    const int here = doubt->left_out - table.first_rank;
+    if (doubt->left_out < 0 || here < 0 || here >= options_.per_node) return;
+    if (view_.running() == 1) fail("{}, and there is no other machine", doubt->because);
+    state_.leaving = true;
   }
 
   // "generation 3: host-1a2b has left, host-3c4d has joined; 2 machines with 4 workers go on from step 120"
@@ -219,7 +303,7 @@ class ElasticNode {
   TrainSettings settings_;
   const TcpOptions options_;
   LaunchOptions launch_;
-  const std::shared_ptr<const ReadyJob> ready_;
+  const std::vector<Stage> stages_;  // by the number of changes that were made
   const std::unique_ptr<Clock> clock_;
   const bool began_here_;
   const std::unique_ptr<ServiceProcess> holder_;  // of the store, if that is here
@@ -232,6 +316,7 @@ class ElasticNode {
   Watchman watchman_{settings_.world.stopped_after, [this](const std::string& text) { say(text); }};
   std::optional<std::string> stopped_;  // why the launcher has killed its ranks
   bool refused_ = false;
+  int doubts_ = 0;  // in a row, about steps on which the ranks did not agree
 };
 
 }  // namespace
@@ -251,17 +336,20 @@ PublishedRecipe read_published(Store& store, const TcpOptions& options) {
   const Store::Entry entry = store.read(job_prefix(options) + "recipe");
   if (entry.revision == 0) bad_input("no job '{}' at {}: nobody has begun it yet", options.job_id, options.endpoint);
   try {
-    const Json json = parse_json(entry.text, "the job's recipe", {.depth = 2, .values = 16});
+    const Json json = parse_json(entry.text, "the job's recipe", {.depth = 4, .values = 1 << 16});
+    std::vector<JournalLine> changes;
+    for (const Json& line : json.at("changes"))
+      changes.push_back({line.at("step").get<std::int64_t>(), parse_control(line.dump())});
     return {json.at("name").get<std::string>(), json.at("toml").get<std::string>(), json.at("plan").get<std::string>(),
-            json.at("least").get<int>(), json.at("most").get<int>()};
+            json.at("least").get<int>(), json.at("most").get<int>(), json.at("check_replicas").get<std::int64_t>(), std::move(changes)};
   } catch (const Json::exception& problem) {
     bad_input("the recipe of the job '{}' at {} cannot be read: {}", options.job_id, options.endpoint, problem.what());
   }
 }
 
 void run_elastic_nodes(const TrainSettings& s, const LaunchOptions& launch,
-                       const std::shared_ptr<const ReadyJob>& ready) {
-  ElasticNode(s, launch, ready).run();
+                       const std::shared_ptr<const ReadyJob>& ready, const PrepareJob& prepare) {
+  ElasticNode(s, launch, ready, prepare).run();
 }
 
 }  // namespace echelon::cli

@@ -4,6 +4,9 @@
 // (member/agent.h). When that changes, the ranks end after a step, or are lost; those of the next generation begin with
 // the newest state that any node has.
 
+#include <string>
+#include <vector>
+
 #include "cli/training/elastic.h"
 #include "member/store.h"
 
@@ -12,9 +15,10 @@ namespace echelon::cli {
 bool nodes_come_and_go(const TrainSettings& settings);
 
 // Trains on this node until the job is over or this node has left. BadInput and Failure as run_on_world; Failure if too
-// few nodes are there for too long.
+// few nodes are there for too long. What changes at which step (settings.replayed) is known to all nodes: `prepare` makes
+// the job of each stage before the first step.
 void run_elastic_nodes(const TrainSettings& settings, const LaunchOptions& launch,
-                       const std::shared_ptr<const ReadyJob>& ready);
+                       const std::shared_ptr<const ReadyJob>& ready, const PrepareJob& prepare);
 
 // The store in which the nodes of such a job agree, and the beginning of the job's keys there.
 std::unique_ptr<Store> open_job_store(const TcpOptions& options);
@@ -24,6 +28,8 @@ std::string job_prefix(const TcpOptions& options);
 struct PublishedRecipe {
   std::string name, toml, plan;
   int least = 1, most = 1;
+  std::int64_t check_replicas = 0;
+  std::vector<JournalLine> changes = {};
 };
 PublishedRecipe read_published(Store& store, const TcpOptions& options);  // BadInput if there is none
 

@@ -57,6 +57,8 @@ void join(const JobSettings& s) {
   t.recipe = job.name + ".toml";
   t.tree = parse_toml(job.toml, "the job's recipe");
   t.plan = job.plan;
+  t.check_replicas = job.check_replicas;
+  t.replayed = job.changes;
   t.json = s.json;
   train_recipe(t);
 }

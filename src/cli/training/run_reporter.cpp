@@ -105,12 +105,13 @@ void RunReporter::begin(Training& training, const TrainingJob& job, const World&
   training.add(*metrics_);
   training.save_after([this] { return metrics_->flush(); });
   training.add(histograms_.emplace(disk_, folder_, training.engine()));
-  const bool exact = !job.composition;  // then the shards of a batch are spread over all workers
+  if (settings_.generation > 1) return;  // it has been said, and the registry knows of it
+  const bool exact = !job.composition;   // then the shards of a batch are spread over all workers
   const std::string text = system_in_words(prepared_.recipe, job, world.size()) + plan_in_words(job.plan) +
                            idle_cores_in_words(job, settings_.world, world) +
                            opening(prepared_, cores.count() * (exact ? world.size() : 1),
                                    in_words(settings_.world, world), training, folder_);
-  if (settings_.generation == 1) out_ << for_terminal(settings_.json ? 2 : 1, text) << std::flush;
+  out_ << for_terminal(settings_.json ? 2 : 1, text) << std::flush;
   log_.write("start", text);
   put_into_registry();
 }

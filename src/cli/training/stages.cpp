@@ -47,8 +47,19 @@ void add_stage(OptionReader& r, std::int64_t step, std::vector<JournalLine>& cha
   if (r.has("codec")) add({.action = "switch", .codec = r.text("codec", "")});
   if (r.has("plan")) add({.action = "switch", .plan = r.text("plan", "")});
   if (r.has("rate")) add({.action = "rate", .value = r.number("rate", 1)});
+  const std::vector<std::int64_t> servers = r.integers("servers", {}, 1, most_workers_asked);
+  const std::int64_t steps = r.integer("steps", 20, 2);  // in which each number of servers is tried
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    add({.action = "switch", .servers = std::to_string(servers[i])});
+    if (i > 0) changes.back().step = changes[changes.size() - 2].step + steps;
+  }
+  if (servers.size() > 1) {
+    add({.action = "switch", .servers = "quickest"});
+    changes.back().step = changes[changes.size() - 2].step + steps;
+  }
   if (changes.size() == before)
-    problems.add(Place(0, r.where()), "a stage changes workers, system, codec, plan or rate: this one changes nothing");
+    problems.add(Place(0, r.where()),
+                 "a stage changes workers, system, codec, plan, rate or servers: this one changes nothing");
 }
 
 std::string change_in_words(const JournalLine& line) {

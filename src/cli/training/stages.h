@@ -6,6 +6,8 @@
 //   [[stage]]                                 one or more, in the order of their steps
 //   at_epoch or at_step                       when it begins
 //   workers, system, codec, plan, rate        what is another from then on, one or more of them
+//   servers                                   the same: so many; of several each is tried for `steps` steps, and from
+//                                             then on there are as many as were the quickest
 //
 // A stage with several of these makes its changes after as many steps, one after each.
 

@@ -6,8 +6,13 @@
 #include <string>
 
 #include "cli/training/elastic.h"
+#include "track/control.h"
 
 namespace echelon::cli {
+
+// The settings with the part of a system that a request names; `words`, which name it, say more if there is more to say.
+// BadInput if it cannot be.
+TrainSettings switched(TrainSettings settings, const ControlRequest& request, std::string& words);
 
 // Another number of workers (`asked`, unless it is KeptState::same_workers), another system or codec (`wish`, as
 // track/control.h writes it). Changes settings and job accordingly, or leaves both as they are; says which, in words.

@@ -107,21 +107,21 @@ void train(const TrainSettings& given, std::int64_t folds, const std::vector<std
   if (s.find_lr) return find_lr(*disk, s, ready->prepared, ready->job);
   ready->job.own_metrics = own_metrics;
   const LaunchOptions launch{.seed = ready->prepared.recipe.train.seed, .hears_signals = true};
-  if (nodes_come_and_go(s)) return run_elastic_nodes(s, launch, ready);
   TrainSettings staged = s;
   if (!s.stages.empty()) {
     const Stages stages = read_stages(*disk, s.stages, ready->prepared);
     staged.replayed = stages.changes;
     if (!s.quiet) fmt::print(stderr, "{}", stages.in_words());
   }
-  if (s.elastic != Elastic::no)
-    return run_elastic(staged, launch, ready, [&](const TrainSettings& other) {
-      Problems found;
-      PreparedRun run = prepare_settings(*disk, other, found);
-      auto next = complete(*disk, std::move(run), other, found);
-      next->job.own_metrics = own_metrics;
-      return next;
-    });
+  const PrepareJob prepare = [&](const TrainSettings& other) {
+    Problems found;
+    PreparedRun run = prepare_settings(*disk, other, found);
+    auto next = complete(*disk, std::move(run), other, found);
+    next->job.own_metrics = own_metrics;
+    return next;
+  };
+  if (nodes_come_and_go(s)) return run_elastic_nodes(staged, launch, ready, prepare);
+  if (s.elastic != Elastic::no) return run_elastic(staged, launch, ready, prepare);
   TrainSettings chosen = s;
   if (s.plan == "auto") chosen.plan = to_string(ready->job.plan);
   const Composition* system = ready->job.composition.get();
@@ -146,7 +146,7 @@ std::vector<JournalLine> journal_of(const TrainSettings& s) {
   std::vector<JournalLine> lines = read_journal(*disk, path);
   const bool needs_launcher =
       std::ranges::any_of(lines, [](const JournalLine& l) { return l.request.action != "rate"; });
-  if (needs_launcher && s.elastic == Elastic::no)
+  if (needs_launcher && s.elastic == Elastic::no && !nodes_come_and_go(s))
     bad_input("{}: workers or systems were changed in that run, so this one needs --elastic too", path);
   return lines;
 }
@@ -242,17 +242,12 @@ void add_train(Verb program) {
     if (s->check_replicas > 0 && s->elastic == Elastic::no) s->elastic = Elastic::replace;
     if (!s->stages.empty() && !s->replay.empty())
       bad_input("--stages and --replay both say what changes: leave one out");
-    if (!s->stages.empty() && s->world.nodes.find(':') != std::string::npos)
-      bad_input(
-          "--stages is for workers of this machine: with --nnodes MIN:MAX the machines come and go by themselves");
     if (!s->stages.empty() && s->elastic == Elastic::no) s->elastic = Elastic::replace;
     s->keep = read_keep(*keep);
     if (s->keep != Keep::usual && s->elastic == Elastic::no && s->world.nodes.find(':') == std::string::npos)
       bad_input("--keep says what an elastic run keeps: say --elastic too");
     if (s->keep == Keep::checkpoint && s->world.nodes.find(':') != std::string::npos)
       bad_input("--keep checkpoint: machines that come and go have no disk in common; say buddy or replay");
-    if (s->check_replicas > 0 && s->world.nodes != "1")
-      bad_input("--check-replicas is for workers of one machine so far: leave it out, or --nnodes");
     if (restarts.given() && s->world.nodes.find(':') != std::string::npos)
       bad_input("--max-restarts is for workers of one machine: with --nnodes MIN:MAX they come and go without a limit");
     if (restarts.given() && s->elastic == Elastic::no) s->elastic = Elastic::replace;

@@ -67,6 +67,14 @@ RunSummary run_logged(Training& training, const std::atomic<bool>& stop, LogList
   }
 }
 
+std::string text_of_first(Team& team, std::string text) {
+  std::uint64_t length = text.size();
+  team.broadcast(std::as_writable_bytes(std::span(&length, 1)));
+  text.resize(length);
+  team.broadcast(std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 // Rank 0 makes or opens the run's folder, keeps others away, and tells the other ranks where it is.
 TrainFolder agree_on_folder(Team& team, Disk& disk, const TrainSettings& s, const PreparedRun& prepared) {
   TrainFolder opened;
@@ -160,7 +168,9 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   if (s.kept) {
     if (world.rank() == s.keeping.first) s.kept->set_folder(folder.path);
     training.keep_in(*s.kept, s.keeping, s.keep);
-    if (checks) training.check_replicas({.every = s.check_replicas, .flips = s.flips, .doubt = s.doubt});
+    // A machine that has just come has not seen what the others did not agree on.
+    if (checks)
+      training.check_replicas({.every = s.check_replicas, .flips = s.flips, .doubt = text_of_first(team, s.doubt)});
   }
   if (first && s.goes_on) take_recipe(*disk, folder, prepared, note);
   if (s.goes_on)
@@ -188,9 +198,9 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   if (first) control.emplace(*disk, *real_clock, folder);
   if (first && s.generation > 1) {
     log.on_note(s.change);
-    control->journal(
-        training.next_step(),
-        Json{{"action", "generation"}, {"generation", s.generation}, {"workers", world.size()}, {"because", s.change}});
+    Json begun{{"action", "generation"}, {"generation", s.generation}, {"workers", world.size()}, {"because", s.change}};
+    if (s.chosen) begun["servers"] = s.servers;
+    control->journal(training.next_step(), std::move(begun));
   }
   training.follow(control ? &*control : nullptr);
   training.replay(s.replayed);

@@ -2,6 +2,7 @@
 // What one rank of `echelon train` does, from the first look at its world to the summary that rank 0 prints.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,9 @@ struct TrainSettings {
   std::int64_t generation = 1;
   bool goes_on = false;       // from the kept state of rank 0's node
   bool weights_only = false;  // of which only the weights fit: of another system, or another number of its workers
+  std::string servers = {};   // that were asked for while it goes on; empty: what the recipe says
+  std::map<std::string, double> tried = {};  // seconds of a step with so many servers
+  bool chosen = false;        // this generation has the quickest of these
   std::string change = {};    // why this generation follows another one
   std::string doubt = {};     // what the ranks of the last one did not agree on (run/replica_check.h)
 

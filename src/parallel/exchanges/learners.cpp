@@ -212,7 +212,11 @@ class LearnersKind : public ExchangeKind {
  public:
   explicit LearnersKind(const LearnersSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
-    return {.in_lockstep = true, .sums = true, .plain_numbers = true, .works_alone = true};
+    return {.in_lockstep = true,
+            .sums = true,
+            .plain_numbers = true,
+            .works_alone = true,
+            .by_clock = settings_.autotune};
   }
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
     ExchangeKind::accepts(c, facts, problems);

@@ -125,7 +125,10 @@ class NestedKind : public ExchangeKind {
  public:
   NestedKind(int group, std::unique_ptr<const ExchangeKind> outer) : group_(group), outer_(std::move(outer)) {}
   ExchangeTraits traits() const override {
-    return {.in_lockstep = false, .plain_numbers = outer_->traits().plain_numbers, .sums_on_the_way = true};
+    return {.in_lockstep = false,
+            .plain_numbers = outer_->traits().plain_numbers,
+            .sums_on_the_way = true,
+            .by_clock = outer_->traits().by_clock};
   }
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
     outer_->accepts(c, facts, problems);

@@ -197,7 +197,11 @@ class PartialKind : public ExchangeKind {
  public:
   explicit PartialKind(const PartialSettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
-    return {.in_lockstep = false, .adds_what_comes = true, .replicas_differ = true, .cores_race = settings_.racing};
+    return {.in_lockstep = false,
+            .adds_what_comes = true,
+            .replicas_differ = true,
+            .cores_race = settings_.racing,
+            .by_clock = settings_.slices == 0};
   }
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
     ExchangeKind::accepts(c, facts, problems);

@@ -112,7 +112,7 @@ class SharedMemoryKind : public ExchangeKind {
  public:
   explicit SharedMemoryKind(const SharedMemorySettings& settings) : settings_(settings) {}
   ExchangeTraits traits() const override {
-    return {.in_lockstep = false, .shared_memory = true, .plain_numbers = true};
+    return {.in_lockstep = false, .shared_memory = true, .plain_numbers = true, .by_clock = true};
   }
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {
     ExchangeKind::accepts(c, facts, problems);

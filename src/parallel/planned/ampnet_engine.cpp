@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "parallel/step/not_finite.h"
+#include "world/mailbox/message_order.h"
 
 namespace echelon {
 
@@ -30,6 +31,7 @@ Reached AmpnetEngine::run(const StepRange& range) {
   waits_.begin();
   range_ = &range;
   mailbox_ = std::make_unique<Mailbox>(world_, sizeof(ShardLoss));
+  if (order_) mailbox_->follow(*order_);
   wait_ = std::make_unique<MessageWait>(team_, *mailbox_);
   next_step_ = reported_ = range.from;
   next_shard_ = active_ = 0;
@@ -66,7 +68,8 @@ Reached AmpnetEngine::run(const StepRange& range) {
 
 // Waits if there is nothing else to do.
 void AmpnetEngine::take_messages() {
-  if (!asked_ && range_->asks_to_stop()) {
+  const auto asks = [&] { return range_->asks_to_stop() || (order_ && order_->is_nearly_full()); };
+  if (!asked_ && (order_ ? order_->learn(MessageOrder::stop_channel, asks()) != 0 : asks())) {
     asked_ = true;
     mailbox_->post(0, {.kind = wants_stop, .tag = inbox});
   }

@@ -26,6 +26,7 @@ class AmpnetEngine final : public PlannedEngine {
  public:
   AmpnetEngine(const EngineSettings& settings, Team& team);  // as PlannedEngine; one replica, a stage on each rank
   Reached run(const StepRange& range) override;
+  bool follow(MessageOrder& order) override { return order_ = &order, true; }
   // By rank: its updates, and how many of its own a gradient missed, on average.
   std::vector<Figure> figures() override;
 
@@ -63,6 +64,7 @@ class AmpnetEngine final : public PlannedEngine {
   const StepRange* range_ = nullptr;  // during run()
   std::unique_ptr<Mailbox> mailbox_;  // the same
   std::unique_ptr<MessageWait> wait_;
+  MessageOrder* order_ = nullptr;  // null: nobody notes it
   const data::Batch* batch_ = nullptr;       // the last that was read: backward passes read nothing of it
   std::map<int, Instance> under_way_;        // between a forward and a backward pass here, by number
   std::deque<Instance> forward_, backward_;  // that have arrived

@@ -166,7 +166,8 @@ class GradPush : public MergeRule {
             .one_by_one = true,
             .answers_changes = false,
             .gradient_itself = true,
-            .movable = true};
+            .movable = true,
+            .by_clock = settings_.scale == GradPushSettings::Scale::speed};
   }
   // The optimizer runs at the owners, each of which has a part of the model.
   void accepts(const Composition& c, const CompositionFacts& facts, Problems& problems) const override {

@@ -2,15 +2,35 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <exception>
 #include <limits>
 #include <mutex>
 #include <tuple>
 
+#include "base/crc32c.h"
 #include "world/mailbox/mailbox_state.h"
+#include "world/mailbox/message_order.h"
 
 namespace echelon {
+
+namespace {
+
+constexpr double longest_repeat = 15;  // seconds that a message which was taken before may be late
+
+// What it carries is not compared: figures about the run so far may be part of that.
+MessageOrder::Event event_of(const MessageBuffer& buffer) {
+  const MessageHeader& h = buffer.head;
+  const std::uint64_t head[] = {h.kind, static_cast<std::uint64_t>(h.clock), std::bit_cast<std::uint64_t>(h.number),
+                                h.second, buffer.bytes};
+  return {.from = static_cast<std::uint16_t>(buffer.from),
+          .has_payload = buffer.bytes > 0,
+          .key = h.key,
+          .hash = crc32c(std::as_bytes(std::span(head)))};
+}
+
+}  // namespace
 
 // ---- a message
 
@@ -99,40 +119,99 @@ Mailbox::State::Peer* Mailbox::State::peer(Rank rank) {
 
 // ---- taking
 
-// True with a message; otherwise `over` says that none is to be waited for, and `seen` is the count of the tag's event.
-bool Mailbox::State::next(int number, Message& message, bool& over, std::uint64_t& seen) {
+// The message that is to be taken next, or null. While an order is repeated, that is the one which was taken then: it is
+// here if the first message of its sender with that key is the same one. The caller holds the lock.
+MessageBuffer* Mailbox::State::pop(TagQueue& from, int number, bool looks, Next& outcome) {
+  MessageOrder::Event event;
+  switch (order_ ? order_->next(number, event, looks) : MessageOrder::Next::anything) {
+    case MessageOrder::Next::nothing: outcome = Next::nothing; return nullptr;
+    case MessageOrder::Next::anything:
+      outcome = from.messages.empty() ? Next::nothing : Next::taken;
+      if (order_ && outcome == Next::taken) order_->took(number, event_of(*from.messages.front()));
+      if (order_ && outcome == Next::nothing && looks) order_->missed(number);
+      return from.messages.pop_front();
+    case MessageOrder::Next::this_one: break;
+  }
+  for (MessageBuffer* b = from.messages.front(); b; b = b->next) {
+    if (b->from != event.from || b->head.key != event.key || (b->bytes > 0) != (event.has_payload != 0)) continue;
+    if (event_of(*b).hash != event.hash) {
+      order_->give_up();
+      return pop(from, number, looks, outcome);
+    }
+    order_->took(number, event);
+    from.messages.remove(*b);
+    outcome = Next::taken;
+    return b;
+  }
+  outcome = Next::awaited;
+  return nullptr;
+}
+
+// Where nothing is taken, `over` says that none is to be waited for, and `seen` is the count of the tag's event.
+Mailbox::State::Next Mailbox::State::next(int number, Message& message, bool looks, bool& over, std::uint64_t& seen) {
   TagQueue& from = tag(number);
+  Next outcome;
   MessageBuffer* buffer = nullptr;
+  bool gave_up = false;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
-    buffer = from.messages.pop_front();
+    gave_up = order_ && !order_->given_up();
+    buffer = pop(from, number, looks, outcome);
+    gave_up = gave_up && order_->given_up();
     over = from.shut || closed_;
     seen = from.changed->count();
   }
-  if (!buffer) return false;
+  if (gave_up)
+    for (TagQueue& t : tag_queues_) t.changed->notify();
+  if (!buffer) return outcome;
   if (message.buffer_) message.pool_->give_back(*message.buffer_);
   message.pool_ = pool_;
   message.buffer_ = buffer;
   message.from = buffer->from;
   message.head = buffer->head;
-  return true;
+  return outcome;
 }
 
-bool Mailbox::State::try_take(int tag, Message& message) {
-  bool over;
-  std::uint64_t seen;
-  return next(tag, message, over, seen);
-}
-
-bool Mailbox::State::take(int number, Message& message, double deadline) {
+bool Mailbox::State::try_take(int number, Message& message) {
   for (;;) {
     bool over;
     std::uint64_t seen;
-    if (next(number, message, over, seen)) return true;
-    if (over) return false;
-    if (!tag(number).changed->wait(seen + 1, deadline)) return try_take(number, message);
+    const Next outcome = next(number, message, true, over, seen);
+    if (outcome != Next::awaited) return outcome == Next::taken;
+    if (over || !tag(number).changed->wait(seen + 1, world_.now() + longest_repeat)) give_up_order();
   }
+}
+
+bool Mailbox::State::take(int number, Message& message, double deadline) {
+  double patience = std::numeric_limits<double>::infinity();
+  for (;;) {
+    bool over;
+    std::uint64_t seen;
+    const Next outcome = next(number, message, false, over, seen);
+    if (outcome == Next::taken) return true;
+    if (over) return false;
+    if (outcome == Next::awaited && patience > 1e300) patience = world_.now() + longest_repeat;
+    if (tag(number).changed->wait(seen + 1, std::min(deadline, patience))) continue;
+    if (outcome == Next::awaited && world_.now() >= patience)
+      give_up_order(), patience = std::numeric_limits<double>::infinity();
+    else
+      return next(number, message, false, over, seen) == Next::taken;
+  }
+}
+
+void Mailbox::State::follow(MessageOrder& order) {
+  const std::lock_guard lock(mutex_);
+  order_ = &order;
+}
+
+// What was taken then does not come: it was another program, or somebody's notes were lost.
+void Mailbox::State::give_up_order() {
+  {
+    const std::lock_guard lock(mutex_);
+    order_->give_up();
+  }
+  for (TagQueue& tag : tag_queues_) tag.changed->notify();
 }
 
 void Mailbox::State::shut(int number) {
@@ -243,6 +322,7 @@ void Mailbox::leave_by_key(std::size_t window) { state_->leave_by_key(window); }
 bool Mailbox::take(int tag, Message& message, double deadline) { return state_->take(tag, message, deadline); }
 bool Mailbox::try_take(int tag, Message& message) { return state_->try_take(tag, message); }
 void Mailbox::shut(int tag) { state_->shut(tag); }
+void Mailbox::follow(MessageOrder& order) { state_->follow(order); }
 void Mailbox::close(double timeout) { state_->close(timeout); }
 Mailbox::Counts Mailbox::sent() const { return state_->sent(); }
 

@@ -29,6 +29,7 @@
 namespace echelon {
 
 struct MessageBuffer;
+class MessageOrder;
 class MessagePool;
 
 struct MessageHeader {
@@ -102,6 +103,10 @@ class Mailbox {
   bool take(int tag, Message& message, double deadline);
   bool try_take(int tag, Message& message);  // never waits
   void shut(int tag);  // ends the waits of `take` for this tag; messages that arrive later are still kept
+
+  // From now on what is taken is noted there, and what was noted is taken again in that order: of two messages the one
+  // that was taken first waits for nobody, the other one for it. It outlives the mailbox.
+  void follow(MessageOrder& order);
 
   // This rank posts no more: waits until all messages that were posted to it have arrived and all that it posted have
   // been sent. Collective. Messages that have arrived can still be taken. TooLate if a rank does not close its mailbox

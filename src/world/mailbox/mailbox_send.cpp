@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "world/mailbox/mailbox_state.h"
+#include "world/mailbox/message_order.h"
 
 namespace echelon {
 
@@ -167,7 +168,7 @@ std::size_t Mailbox::State::on_their_way(Rank to) {
   reap(*receiver);
   std::size_t count = 0;
   for (const MessageBuffer* p = receiver->on_their_way.front(); p; p = p->next) ++count;
-  return count;
+  return order_ ? order_->learn(MessageOrder::busy_channel, static_cast<std::uint32_t>(count)) : count;
 }
 
 void Mailbox::State::give_back(MessageBuffer& buffer) {

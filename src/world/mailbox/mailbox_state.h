@@ -35,6 +35,7 @@ class Mailbox::State {
   bool try_take(int tag, Message& message);
   bool take(int tag, Message& message, double deadline);
   void shut(int tag);
+  void follow(MessageOrder& order);
   void close(double timeout);
   Counts sent() const {
     const std::lock_guard lock(mutex_);
@@ -74,7 +75,11 @@ class Mailbox::State {
     return tag_queues_[static_cast<std::size_t>(number)];
   }
   Peer* peer(Rank rank);
-  bool next(int number, Message& message, bool& over, std::uint64_t& seen);
+  // `awaited`: another message is to be taken first, which is not here yet.
+  enum class Next { taken, nothing, awaited };
+  Next next(int number, Message& message, bool looks, bool& over, std::uint64_t& seen);
+  MessageBuffer* pop(TagQueue& from, int number, bool looks, Next& outcome);
+  void give_up_order();
   void enqueue(MessageBuffer& buffer);
   MessageBuffer& empty_buffer(std::size_t bytes);
   void send(Peer& to, MessageBuffer& buffer);
@@ -111,6 +116,7 @@ class Mailbox::State {
   std::vector<Peer> peers_;                       // by rank
   std::unique_ptr<Event> progress_;               // a peer's `posts` or `reading`, or `sending_`, has changed
   std::exception_ptr failure_;
+  MessageOrder* order_ = nullptr;
   Counts counts_;
   std::size_t window_ = 0;        // above 0: messages leave by key
   std::vector<Waiting> waiting_;  // a heap

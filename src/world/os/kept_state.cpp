@@ -38,7 +38,7 @@ struct KeptState::Header {
   std::atomic<std::int32_t> parts;
   std::atomic<std::int32_t> asked_workers;
   std::atomic<bool> change_wanted, outdated;
-  std::atomic<double> valid_until;
+  std::atomic<double> valid_until, pace;
   std::atomic<std::int64_t> furthest;
   std::atomic<std::uint32_t> folder_bytes, wish_bytes;
   char folder[longest_path], wish[KeptState::longest_wish];
@@ -46,7 +46,7 @@ struct KeptState::Header {
 };
 
 KeptState::KeptState(std::size_t most_bytes)
-    : most_bytes_(in_pages(most_bytes)), mapped_(in_pages(sizeof(Header)) + 2 * most_bytes_) {
+    : most_bytes_(in_pages(most_bytes)), mapped_(in_pages(sizeof(Header)) + 2 * most_bytes_ + most_parts * note_bytes) {
   void* at = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) fail("cannot keep the state of a training in memory (mmap: {})", std::strerror(errno));
   base_ = static_cast<std::byte*>(at);
@@ -62,6 +62,11 @@ KeptState::Slot& KeptState::slot(std::uint64_t number) const {
 
 std::byte* KeptState::bytes(std::uint64_t number) const {
   return base_ + in_pages(sizeof(Header)) + (number % 2) * most_bytes_;
+}
+
+std::span<std::byte> KeptState::notes(int place) const {
+  invariant(place >= 0 && place < most_parts, "a rank's notes have a place");
+  return {base_ + in_pages(sizeof(Header)) + 2 * most_bytes_ + static_cast<std::size_t>(place) * note_bytes, note_bytes};
 }
 
 std::uint64_t KeptState::newest() const {
@@ -146,6 +151,8 @@ bool KeptState::change_wanted() const {
 }
 void KeptState::set_valid_until(double time) { reinterpret_cast<Header*>(base_)->valid_until = time; }
 double KeptState::valid_until() const { return reinterpret_cast<const Header*>(base_)->valid_until; }
+void KeptState::set_pace(double seconds) { reinterpret_cast<Header*>(base_)->pace = seconds; }
+double KeptState::pace() const { return reinterpret_cast<const Header*>(base_)->pace; }
 void KeptState::set_outdated() { reinterpret_cast<Header*>(base_)->outdated = true; }
 bool KeptState::outdated() const { return reinterpret_cast<const Header*>(base_)->outdated; }
 

@@ -66,6 +66,10 @@ class KeptState {
   void set_wish(std::string_view text);
   std::string take_wish();  // and forgets it
 
+  // Seconds of a step, told by rank 0 when it hands over; 0: it has done none.
+  void set_pace(double seconds);
+  double pace() const;
+
   // Told by the launcher: the ranks are to end after a step, and hand over.
   void want_change(bool wanted);
   bool change_wanted() const;
@@ -80,6 +84,14 @@ class KeptState {
   // One part of the next state; all parts are given the same things. Allocates nothing. Skipped where it would destroy
   // the newest whole state, because another rank is that far behind. Failure if it is larger than `most_bytes`.
   void write(int part, const Position& position, std::string_view text, std::span<const StateSpan> tensors);
+
+  // By a rank that writes no part of the next state: so that all ranks of this launcher count alike.
+  void pass() { ++next_; }
+  std::uint64_t last_number() const { return next_ - 1; }  // of the state that was written or passed last
+
+  // What a rank notes for the one that takes its place, the `place`-th of this launcher: zeros at first.
+  static constexpr std::size_t note_bytes = std::size_t{12} << 20;
+  std::span<std::byte> notes(int place) const;
 
   // Of the newest whole state; Failure if there is none.
   Position read_position(std::string& text) const;
