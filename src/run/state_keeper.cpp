@@ -17,6 +17,10 @@ std::span<const StateSpan> StateKeeper::tensors() {
 }
 
 void StateKeeper::keep(const KeptState::Position& position, std::string_view text) {
+  if (order_) {  // before any rank sends the first message of what comes next
+    order_->mark(kept_.last_number() + 1);
+    team_.all_gather_struct(char{});
+  }
   engine_.gather();
   const int mine = team_.world().rank() - ranks_.first;
   const std::uint64_t before = kept_.last_number();
@@ -25,7 +29,6 @@ void StateKeeper::keep(const KeptState::Position& position, std::string_view tex
   }
   if (!each_step_ && ranks_.other_nodes) copy_to_other_nodes(position, text);
   if (kept_.last_number() == before) kept_.pass();
-  if (order_) order_->mark(kept_.last_number());
   engine_.end_gather();
 }
 
