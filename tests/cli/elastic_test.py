@@ -96,26 +96,23 @@ class Elastic(unittest.TestCase):
         self.assertGreater(r["test_accuracy"], 0.3)
 
     def test_workers_at_their_own_pace_make_the_same_updates_again(self):
+        every_step = ["--set", "train.log_every=1", "--set", "train.eval_every_epochs=0", "--set", "data.limit=6000"]
         for world, more in (("processes", ["--system", "easgd"]), ("tcp", ["--system", "downpour"]), ("processes", ["--system", "gosgd"]), ("processes", ["--plan", "pipeline=3,schedule=ampnet"])):
             with self.subTest(world=world, more=more):
                 run = os.path.join(self.folder.name, more[1].split("=")[0] + world)
                 losses = lambda: [(line["step"], line["train_loss"]) for line in lines_of(os.path.join(run, "metrics.jsonl")) if "train_loss" in line]
-                with subprocess.Popen(words(run, "--workers", "3", "--world", world, *more, "--elastic", "--set", "train.log_every=1"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
-                    while launcher.poll() is None and not any(step > 75 for step, _ in losses()):
+                with subprocess.Popen(words(run, "--workers", "3", "--world", world, *more, "--elastic", *every_step, epochs=1), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SOURCE) as launcher:
+                    while launcher.poll() is None and not any(step > 70 for step, _ in losses()):
                         time.sleep(0.005)
                     workers = [pid for pid in workers_of(launcher.pid) if len(os.listdir(f"/proc/{pid}/task")) > 1]  # over tcp one more has a store
                     for pid in workers:  # nothing is written between the look and the kill
                         os.kill(pid, signal.SIGSTOP)
                     before = losses()
-                    os.kill(self.chance.choice(workers), signal.SIGKILL)
-                    for pid in workers:
-                        os.kill(pid, signal.SIGCONT)
+                    os.kill(self.chance.choice(workers), signal.SIGKILL)  # and so the launcher ends the others
                     out, err = launcher.communicate()
                 self.assertEqual(launcher.returncode, 0, err)
                 self.assertIn("no update is lost", err)
-                after = [(step, loss) for step, loss in losses() if step <= before[-1][0]]
-                self.assertEqual(after[:len(before)], before, err)
-                self.assertGreater(before[-1][0], 50)
+                self.assertEqual([line for line in losses() if line[0] <= before[-1][0]][:len(before)], before, err)
 
     def test_asked_for_other_numbers_of_workers_it_changes_them_and_keeps_the_weights(self):
         clean = self.result("clean", epochs=150)["weights_sha256"]

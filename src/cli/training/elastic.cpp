@@ -14,7 +14,8 @@ namespace echelon::cli {
 
 namespace {
 
-constexpr int most_in_vain = 10;            // generations in a row that have not done a step
+constexpr int most_in_vain = 10;            // generations in a row that have come no further
+constexpr int most_in_vain_again = 100;     // the same, where each first does again what was done since the last copy
 constexpr int most_doubts = 3;              // at one step
 constexpr double seconds_for_others = 0.5;  // to end by themselves, after one has failed that was not killed
 
@@ -197,9 +198,11 @@ void run_elastic(const TrainSettings& given, const LaunchOptions& launch, std::s
       if (losses.empty()) throw;
       note_keeper();
       in_vain = kept.furthest() > before ? 0 : in_vain + 1;
-      if (in_vain == most_in_vain) {
-        fmt::print(stderr, "{}: {} generations of workers in a row have not done a single step, so it ends here\n",
-                   in_words(losses), most_in_vain);
+      const bool again = s.check_replicas > 0 || s.keep == Keep::replay || s.keep == Keep::checkpoint ||
+                         !keeps_each_step(ready->job, s.world.workers);
+      if (in_vain == (again ? most_in_vain_again : most_in_vain)) {
+        fmt::print(stderr, "{}: {} generations of workers in a row have come no further, so it ends here\n",
+                   in_words(losses), in_vain);
         throw;
       }
       if (++restarts > s.max_restarts && s.max_restarts >= 0) {

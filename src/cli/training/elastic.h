@@ -49,7 +49,7 @@ std::optional<Doubt> take_doubt(const std::string& wish, TrainSettings& settings
 bool keeps_layout(const TrainingJob& before, int workers_before, const TrainingJob& now, int workers_now);
 
 // Trains on the world of the settings until the run has ended by itself, whatever happens to the workers. Throws as
-// run_on_world does for other failures, and for a loss when ten generations in a row have not done a single step.
+// run_on_world does for other failures, and for a loss when many generations in a row have come no further.
 // BadInput if this process does not start all the workers itself.
 void run_elastic(const TrainSettings& settings, const LaunchOptions& options, std::shared_ptr<const ReadyJob> ready,
                  const PrepareJob& prepare);
