@@ -7,6 +7,7 @@
 #include <exception>
 #include <thread>
 
+#include "world/os/short_slices.h"
 #include "world/os/wake_up.h"
 
 namespace echelon {
@@ -20,6 +21,7 @@ class ThreadTask : public Task {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     thread_ = std::thread([this] {
+      ask_for_short_slices();  // a message that has come is passed on, whoever computes meanwhile
       try {
         body_();
       } catch (...) {
