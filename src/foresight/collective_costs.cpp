@@ -9,8 +9,8 @@ namespace echelon::foresight {
 namespace {
 
 // Adds `bytes` to everything on the way from one rank to another.
-void load(std::map<int, double>& loads, const Platform::Way& way, double bytes) {
-  for (int h = 0; h < way.hops; ++h) loads[way.resources[h]] += bytes;
+void load(std::map<int, double>& loads, const std::vector<int>& way, double bytes) {
+  for (const int resource : way) loads[resource] += bytes;
 }
 
 double longest(const Platform& platform, const std::map<int, double>& loads) {
@@ -19,6 +19,37 @@ double longest(const Platform& platform, const std::map<int, double>& loads) {
     if (const double b = platform.resources()[static_cast<std::size_t>(resource)].bytes_per_second; b > 0)
       seconds = std::max(seconds, bytes / b);
   return seconds;
+}
+
+// All send to all. Of many members a few are followed, and what they load is taken to be spread over all wires of a
+// direction, which is exact for the whole of a torus.
+HalfSumCost half_on_torus(const Platform& platform, std::span<const int> ranks) {
+  constexpr std::size_t most_followed = 256, few = 8;
+  const std::size_t n = ranks.size(), step = n <= most_followed ? 1 : n / few;
+  std::vector<double> loads(platform.resources().size());
+  double farthest = 0, mean = 0, sources = 0;
+  for (std::size_t i = 0; i < n; i += step, ++sources)
+    for (std::size_t j = 0; j < n; ++j) {
+      if (i == j) continue;
+      const double latency = platform.latency(ranks[i], ranks[j]);
+      farthest = std::max(farthest, latency), mean += latency / static_cast<double>(n - 1);
+      for (const int r : platform.way(ranks[i], ranks[j]))
+        loads[static_cast<std::size_t>(r)] += 1.0 / static_cast<double>(n);
+    }
+  HalfSumCost cost{.message = farthest};
+  cost.latency = farthest + static_cast<double>(n - 2) / 2 * mean / sources;
+  const auto first = static_cast<std::size_t>(3 * platform.machines()),
+             wires = static_cast<std::size_t>(platform.torus_wires());
+  std::vector<double> directions(wires);
+  for (std::size_t r = 0; r < loads.size(); ++r) {
+    const double seconds = loads[r] / platform.resources()[r].bytes_per_second;
+    if (step == 1 || r < first)
+      cost.per_byte = std::max(cost.per_byte, seconds);
+    else
+      directions[(r - first) % wires] += seconds * static_cast<double>(n) / sources / platform.machines();
+  }
+  for (const double seconds : directions) cost.per_byte = std::max(cost.per_byte, seconds);
+  return cost;
 }
 
 }  // namespace
@@ -30,12 +61,13 @@ HalfSumCost owners_half(const Platform& platform, std::span<const int> ranks) {
   const LinkCosts& l = platform.links();
   if (platform.is_here() && platform.shares_memory())  // every member reads the others' parts in place
     return {l.barrier, (n - 1) / n * l.memory_per_byte};
+  if (platform.is_torus()) return half_on_torus(platform, ranks);
   std::map<int, double> loads;  // of each resource, for a sum of one byte
   if (platform.has_wires()) {
     for (const int rank : ranks) loads[2 * rank] += (n - 1) / n, loads[2 * rank + 1] += (n - 1) / n;
-    // Every further message costs a processor about half a latency, and what arrives is added up.
-    cost.message = l.latency;
-    cost.latency = l.latency + (n - 2) / 2 * l.host_latency;
+    // Every further message costs a processor about half of what one takes without bytes, and what arrives is added up.
+    cost.message = platform.latency(ranks[0], ranks[1]);
+    cost.latency = cost.message + (n - 2) / 2 * platform.wire_message();
     cost.per_byte = longest(platform, loads) + (n - 1) / n / 2 * l.combine_per_byte;
     return cost;
   }

@@ -45,17 +45,13 @@ Platform Platform::of_cluster(const SimCluster& cluster) {
     p.crowd_ = std::max(p.crowd_, m.ranks);
     p.switch_of_.push_back(m.attached_to);
     p.speed_.push_back(m.flops);
-    p.resources_.push_back({m.bandwidth, m.latency});                // out
-    p.resources_.push_back({m.bandwidth, m.latency});                // in
-    p.resources_.push_back({m.memory_bandwidth, m.memory_latency});  // between its ranks
     const SimCluster::Machine& first = cluster.machines.front();
     p.alike_ = p.alike_ && m.flops == first.flops && m.bandwidth == first.bandwidth && m.latency == first.latency &&
                m.ranks == first.ranks;
   }
-  for (const SimCluster::Switch& s : cluster.switches) {
-    p.resources_.push_back({s.uplink, s.latency});  // up
-    p.resources_.push_back({s.uplink, s.latency});  // down
-  }
+  p.routes_ = std::make_shared<ClusterRoutes>(cluster);
+  p.torus_wires_ = 2 * static_cast<int>(cluster.torus.shape.size());
+  for (const ClusterRoutes::Resource& r : p.routes_->resources()) p.resources_.push_back({r.bandwidth, r.latency});
   p.links_.hosts = static_cast<int>(cluster.machines.size());
   p.links_.combine_per_byte = p.links_.barrier = p.links_.memory_per_byte = 0;
   p.links_.latency = p.links_.per_byte = 0;
@@ -126,75 +122,47 @@ double Platform::seconds(int rank, const CoreSeconds& measured, double flops) co
   return measured.with(busy(), cores_.front());
 }
 
-Platform::Way Platform::way(int from, int to) const {
-  Way w;
-  if (from == to) return w;
-  const auto add = [&](int resource) { w.resources[w.hops++] = resource; };
-  if (is_here() && wires_ < 0) {
-    if (!by_rank_) {
-      add(0);
-    } else {
-      add(2 * from);
-      add(2 * to + 1);
-    }
-    return w;
-  }
+std::vector<int> Platform::way(int from, int to) const {
+  if (from == to) return {};
   const int a = machine_of(from), b = machine_of(to);
-  if (a == b) return add(3 * a + 2), w;
-  if (wires_ >= 0) {
-    add(3 * a);
-    add(wires_ + a * machines() + b);
-    add(3 * b + 1);
-    return w;
-  }
-  const int first_switch = 3 * machines();
-  const int up = switch_of_[static_cast<std::size_t>(a)], down = switch_of_[static_cast<std::size_t>(b)];
-  add(3 * a);
-  if (up != down) {
-    add(first_switch + 2 * up);
-    add(first_switch + 2 * down + 1);
-  }
-  add(3 * b + 1);
-  return w;
+  if (routes_) return routes_->way(a, b);
+  if (by_rank_) return {2 * from, 2 * to + 1};
+  if (wires_ < 0) return {0};
+  if (a == b) return {3 * a + 2};
+  return {3 * a, wires_ + a * machines() + b, 3 * b + 1};
 }
 
 double Platform::latency(int from, int to) const {
-  const Way w = way(from, to);
-  double sum = w.latency;
-  for (int h = 0; h < w.hops; ++h) sum += resources_[static_cast<std::size_t>(w.resources[h])].latency;
+  double sum = 0;
+  for (const int r : way(from, to)) sum += resources_[static_cast<std::size_t>(r)].latency;
   return sum;
 }
 
 double Platform::bytes_per_second(int from, int to) const {
-  const Way w = way(from, to);
   double least = std::numeric_limits<double>::infinity();
-  for (int h = 0; h < w.hops; ++h)
-    if (const double b = resources_[static_cast<std::size_t>(w.resources[h])].bytes_per_second; b > 0)
-      least = std::min(least, b);
+  for (const int r : way(from, to))
+    if (const double b = resources_[static_cast<std::size_t>(r)].bytes_per_second; b > 0) least = std::min(least, b);
   if (is_here() && !by_rank_ && wires_ < 0) least = 1 / std::max(links_.host_per_byte, 1e-15);
   return least;
 }
 
-Wires::Wires(const Platform& platform)
-    : platform_(platform), free_(platform.resources().size()), passed_(platform.resources().size()) {}
+Wires::Wires(const Platform& platform) : platform_(platform), free_(platform.resources().size()) {}
 
 double Wires::arrival(int from, int to, double bytes, double at) {
-  const Platform::Way w = platform_.way(from, to);
   double head = at, tail = at;
-  for (int h = 0; h < w.hops; ++h) {
-    const auto number = static_cast<std::size_t>(w.resources[h]);
-    const Platform::Resource& r = platform_.resources()[number];
-    passed_[number] += bytes;
-    if (r.bytes_per_second > 0) {
+  for (const int r : platform_.way(from, to)) {
+    const auto number = static_cast<std::size_t>(r);
+    const Platform::Resource& resource = platform_.resources()[number];
+    if (resource.bytes_per_second > 0) {
       const double begin = std::max(head, free_[number]);
-      free_[number] = begin + bytes / r.bytes_per_second;
+      free_[number] = begin + bytes / resource.bytes_per_second;
       tail = std::max(tail, free_[number]);
       head = begin;
     }
-    head += r.latency, tail += r.latency;
+    head += resource.latency, tail += resource.latency;
   }
-  if (w.hops > 0 && platform_.shares_memory()) tail += bytes * platform_.links().host_per_byte;
-  return tail + w.latency;
+  if (from != to && platform_.shares_memory()) tail += bytes * platform_.links().host_per_byte;
+  return tail;
 }
 
 }  // namespace echelon::foresight

@@ -5,17 +5,18 @@
 // On this machine operations take what the profile says. On a cluster they take flops / the speed of the rank's core,
 // and everything else nothing, exactly as in the simulated world (docs/simulation.md): the same file drives both.
 //
-// Messages pass the same resources as in the simulated world (world/sim/cluster.h): NIC out, uplink and downlink, NIC
-// in; each serves one message after another, and the ranks behind it share it. Immutable; thread-safe.
+// Messages pass the same resources as in the simulated world (world/sim/cluster_routes.h): NICs, uplinks, the wires of
+// a torus; each serves one message after another, and the ranks behind it share it. Immutable; thread-safe.
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "collective/link_costs.h"
 #include "foresight/profile.h"
-#include "world/sim/cluster.h"
+#include "world/sim/cluster_routes.h"
 #include "world/wrappers/metered.h"
 
 namespace echelon::foresight {
@@ -40,7 +41,9 @@ class Platform {
   // Cores of such a machine that work at once, and how many ranks take turns on each.
   int busy() const { return std::min(crowd_, cores_of(0)); }
   double turns() const { return std::max(1.0, static_cast<double>(crowd_) / cores_of(0)); }
-  bool has_wires() const { return by_rank_; }            // every rank one of its own (--link)
+  bool has_wires() const { return by_rank_; }  // every rank one of its own (--link)
+  // Of a message over such a wire, what ranks and their links do for it: no bytes, no waiting for the far end.
+  double wire_message() const { return wire_message_; }
   bool shares_memory() const { return shares_memory_; }  // all ranks: there is one copy of the parameters
   bool is_here() const { return profile_ != nullptr; }
   const Profile* profile() const { return profile_; }
@@ -54,18 +57,15 @@ class Platform {
   double copying(double bytes) const { return is_here() ? bytes * links_.memory_per_byte : 0; }
   double speed(int rank) const { return speed_[static_cast<std::size_t>(machine_of(rank))]; }  // flops a second
 
-  // What a message passes: at most four resources.
+  // What a message passes.
   struct Resource {
     double bytes_per_second = 0;  // 0: no limit
     double latency = 0;           // from here to the next
   };
-  struct Way {
-    int resources[4] = {};
-    int hops = 0;
-    double latency = 0;  // besides that of the resources
-  };
   const std::vector<Resource>& resources() const { return resources_; }
-  Way way(int from, int to) const;
+  std::vector<int> way(int from, int to) const;  // numbers of resources
+  bool is_torus() const { return torus_wires_ > 0; }
+  int torus_wires() const { return torus_wires_; }  // of each machine; 0: it is none
   double latency(int from, int to) const;
   double bytes_per_second(int from, int to) const;  // of the slowest part of the way
 
@@ -76,6 +76,9 @@ class Platform {
   bool shares_memory_ = false, alike_ = true;
   bool by_rank_ = false;  // every rank has a wire of its own (--link)
   int crowd_ = 1;
+  std::shared_ptr<const ClusterRoutes> routes_;  // of a cluster
+  int torus_wires_ = 0;
+  double wire_message_ = 0;
   int wires_ = -1;  // the first of the wires between every two machines, after all other resources; -1: none
   const Profile* profile_ = nullptr;
   LinkCosts links_;
@@ -87,12 +90,10 @@ class Wires {
   explicit Wires(const Platform& platform);
   // The time at which the last byte has arrived, if it is sent at `at`.
   double arrival(int from, int to, double bytes, double at);
-  // Bytes that have passed each resource.
-  const std::vector<double>& passed() const { return passed_; }
 
  private:
   const Platform& platform_;
-  std::vector<double> free_, passed_;
+  std::vector<double> free_;  // when each resource has served what was sent
 };
 
 }  // namespace echelon::foresight

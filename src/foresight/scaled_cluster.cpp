@@ -7,8 +7,10 @@ namespace echelon::foresight {
 SimCluster scaled_cluster(const SimCluster& cluster, int workers) {
   SimCluster scaled;
   const int switches = static_cast<int>(cluster.switches.size());
+  scaled.torus = cluster.torus;
   int ranks = 0;
   for (int copy = 0; ranks < workers; ++copy) {
+    if (copy > 0 && !scaled.torus.shape.empty()) scaled.torus.shape.front() += cluster.torus.shape.front();
     const bool own_switches = copy == 0 || switches > 1;  // a single switch is the one that everybody is attached to
     if (own_switches) scaled.switches.insert(scaled.switches.end(), cluster.switches.begin(), cluster.switches.end());
     for (SimCluster::Machine machine : cluster.machines) {

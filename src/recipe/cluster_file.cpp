@@ -21,12 +21,14 @@ class ClusterReader {
   ClusterFile read() {
     auto switches = top_.tables("switches");
     auto machines = top_.tables("machines");
+    if (top_.has("torus")) read_torus(top_.table("torus"), !switches.empty());
     for (auto& r : switches) read_switch(r);
     if (switches.empty()) add_switch("switch", 0, 1);
     if (machines.empty() && !top_.has("machines"))
       top_.problem("machines", "is missing: write [[machines]] and below it for example count = 4");
     for (auto& r : machines) read_machines(r);
     finish_uplinks();
+    check_torus();
     read_faults(top_.table("faults"));
     top_.done();
     return std::move(file_);
@@ -51,6 +53,20 @@ class ClusterReader {
     r.done();
   }
 
+  void read_torus(OptionReader r, bool has_switches) {
+    SimCluster::Torus& torus = file_.cluster.torus;
+    r.require("shape", "say how many machines it has along each dimension, for example shape = [16, 16]");
+    for (const std::int64_t size : r.integers("shape", {}, 1, most_ranks)) {
+      torus.shape.push_back(static_cast<int>(size));
+      if (torus.machines() > most_ranks) r.problem("shape", fmt::format("has more than {} machines", most_ranks));
+      if (torus.machines() > most_ranks) torus.shape.back() = 1;
+    }
+    torus.bandwidth = r.number("link_gbit", torus.bandwidth / gbit, 1e-9, 1e9) * gbit;
+    torus.latency = r.number("latency_us", torus.latency / microsecond, 0, longest) * microsecond;
+    r.done();
+    if (has_switches) top_.problem("torus", "and [[switches]] both say how machines are connected; keep one");
+  }
+
   void read_machines(OptionReader& r) {
     SimCluster::Machine m;
     const std::string name = r.text("name", "machine");
@@ -62,6 +78,8 @@ class ClusterReader {
     m.memory_bandwidth = r.number("memory_gbit", m.memory_bandwidth / gbit, 1e-9, 1e9) * gbit;
     m.memory_latency = r.number("memory_latency_us", m.memory_latency / microsecond, 0, longest) * microsecond;
     m.attached_to = read_attachment(r);
+    for (const char* key : {"bandwidth_gbit", "latency_us"})
+      if (has_torus() && r.has(key)) r.problem(key, "is of a NIC; the machines of a torus have wires: see [torus]");
     r.done();
     if (file_.cluster.ranks() + count * m.ranks > most_ranks) {
       r.problem("count", fmt::format("makes more than {} ranks in all, which cannot be simulated", most_ranks));
@@ -86,6 +104,14 @@ class ClusterReader {
     for (const auto& s : file_.cluster.switches) known += (known.empty() ? "" : ", ") + s.name;
     r.problem("switch", fmt::format("= \"{}\" is no switch of this file; there are: {}", name, known));
     return 0;
+  }
+
+  bool has_torus() const { return !file_.cluster.torus.shape.empty(); }
+  void check_torus() {
+    const std::int64_t places = file_.cluster.torus.machines();
+    const auto machines = static_cast<std::int64_t>(file_.cluster.machines.size());
+    if (has_torus() && machines > 0 && places != machines)
+      top_.problem("torus", fmt::format("has {} places, and there are {} machines", places, machines));
   }
 
   // A switch without a speed of its own carries what its machines can send, divided by its oversubscription.

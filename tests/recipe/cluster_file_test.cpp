@@ -120,6 +120,30 @@ machine = "z"
     EXPECT_TRUE(says(said, part));
 }
 
+TEST(ClusterFile, ATorusHasWiresInPlaceOfSwitches) {
+  const SimCluster c =
+      parse_cluster("[torus]\nshape = [2, 3]\nlink_gbit = 8\nlatency_us = 2\n[[machines]]\ncount = 6\n", "t.toml")
+          .cluster;
+  EXPECT_EQ(c.torus.shape, (std::vector<int>{2, 3}));
+  EXPECT_DOUBLE_EQ(c.torus.bandwidth, 1e9);
+  EXPECT_DOUBLE_EQ(c.torus.latency, 2e-6);
+  const std::string said = complaint_of([] {
+    parse_cluster(
+        "[torus]\nshape = [4, 4]\n[[switches]]\nname = 'a'\n[[machines]]\ncount = 6\nbandwidth_gbit = 1\n"
+        "[[machines]]\nname = 'b'\n",
+        "t.toml");
+  });
+  for (const char* part : {"torus and [[switches]] both say how machines are connected; keep one",
+                           "torus has 16 places, and there are 7 machines",
+                           "machines[0].bandwidth_gbit is of a NIC; the machines of a torus have wires"})
+    EXPECT_TRUE(says(said, part));
+  EXPECT_TRUE(says(
+      complaint_of([] { parse_cluster("[torus]\nshape = [100000, 100000]\n[[machines]]\ncount = 2\n", "t.toml"); }),
+      "shape has more than 100000 machines"));
+  EXPECT_EQ(read_cluster(*make_real_disk(), source_path("recipes/clusters/accelerator-torus.toml")).cluster.ranks(),
+            256);
+}
+
 TEST(ClusterFile, NothingIsTooLittle) {
   EXPECT_TRUE(says(complaint_of([] { parse_cluster("", "empty.toml"); }), "machines is missing: write [[machines]]"));
   EXPECT_TRUE(says(complaint_of([] { read_cluster(*make_real_disk(), "/nowhere.toml"); }),
@@ -135,6 +159,9 @@ TEST(ClusterFile, IsDocumented) {
   const std::string text = read_text(*make_real_disk(), source_path("docs/simulation.md"));
   for (const char* key : {"name",
                           "uplink_gbit",
+                          "torus",
+                          "shape",
+                          "link_gbit",
                           "oversubscription",
                           "latency_us",
                           "count",

@@ -36,6 +36,32 @@ TEST(Sim, AMessageTakesLatencyAndItsBytesOverTheBandwidth) {
   }
 }
 
+TEST(Sim, AMessagePassesATorusFromNeighbourToNeighbour) {
+  SimCluster cluster;
+  cluster.switches = {{"none", 1, 0}};
+  cluster.torus = {.shape = {3, 4}, .bandwidth = 1e6, .latency = 1e-3};
+  cluster.machines.assign(12, {.name = "chip"});
+  const auto time = [&](const std::vector<std::pair<int, int>>& pairs) {
+    const auto report = run_in_simulation(cluster, {}, [&](World& world) {
+      std::vector<std::byte> data(1'000'000);
+      std::vector<Work> all;
+      for (const auto& [from, to] : pairs)
+        if (from == world.rank()) all.push_back(world.send(to, 0, {}, data));
+      for (const auto& [from, to] : pairs)
+        if (to == world.rank()) all.push_back(world.receive(from, 0, {}, data));
+      for (Work& w : all) w.wait(sim::never);
+    });
+    report.throw_if_failed();
+    return report.seconds;
+  };
+  EXPECT_NEAR(time({{0, 1}}), 1.001, 1e-6);
+  EXPECT_NEAR(time({{0, 3}}), 1.001, 1e-6);  // the shorter way round
+  EXPECT_NEAR(time({{0, 8}}), 1.001, 1e-6);
+  EXPECT_NEAR(time({{0, 6}}), 1.003, 1e-6);          // two wires along the row, one along the column
+  EXPECT_NEAR(time({{0, 2}, {1, 2}}), 2.001, 1e-3);  // both need the wire from 1 to 2
+  EXPECT_NEAR(time({{0, 1}, {1, 0}}), 1.001, 1e-6);  // each way has its own
+}
+
 TEST(Sim, RanksOfAMachineShareItsNicAndRacksTheirUplink) {
   SimCluster cluster;
   cluster.switches = {{"a", 0.5e6, 0}, {"b", 1e9, 0}};

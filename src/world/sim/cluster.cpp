@@ -19,6 +19,12 @@ std::vector<int> SimCluster::machine_of_ranks() const {
   return of;
 }
 
+std::int64_t SimCluster::Torus::machines() const {
+  std::int64_t count = 1;
+  for (const int size : shape) count *= size;
+  return count;
+}
+
 SimCluster SimCluster::uniform(int n, double latency, double bandwidth, double flops) {
   SimCluster cluster;
   cluster.switches.push_back({.name = "switch", .uplink = bandwidth, .latency = 0});
@@ -47,6 +53,12 @@ void check(const SimCluster& cluster) {
   for (const auto& s : cluster.switches)
     need(positive(s.uplink) && not_negative(s.latency),
          fmt::format("switch {}: its uplink must be positive and its latency not negative", s.name));
+  if (!cluster.torus.shape.empty()) {
+    need(positive(cluster.torus.bandwidth) && not_negative(cluster.torus.latency),
+         "the torus: its bandwidth must be positive and its latency not negative");
+    need(cluster.torus.machines() >= static_cast<std::int64_t>(cluster.machines.size()),
+         fmt::format("the torus has {} places for {} machines", cluster.torus.machines(), cluster.machines.size()));
+  }
   need(!problems.empty() || cluster.ranks() >= 1, "it has no ranks");
   if (!problems.empty()) bad_input("this cluster cannot be simulated:{}", problems);
 }

@@ -6,13 +6,15 @@
 //
 //     NIC out  ->  [uplink of the switch  ->  downlink of the other switch]  ->  NIC in
 //
-// (in brackets only if they hang on different switches). Each of these is a resource of some bandwidth that all ranks
-// behind it share: it serves one message after another, in the order in which they reach it (first come, first served;
-// a message occupies it for bytes / bandwidth). A message's head moves on to the next resource as soon as this one
-// begins to serve it (cut-through), so a lone message takes latency + bytes / bandwidth of the slowest, once, not once
-// a hop. What is not modelled: packets (a small message waits behind the whole of a large one), congestion control, the
-// processor's time for copying and the switches' own limits inside a rack.
+// (in brackets only if they hang on different switches), or, on a torus, the wires from neighbour to neighbour, along
+// one dimension after the other. Each of these is a resource of some bandwidth that all ranks behind it share: it
+// serves one message after another, in the order in which they reach it (first come, first served; a message occupies
+// it for bytes / bandwidth). A message's head moves on to the next resource as soon as this one begins to serve it
+// (cut-through), so a lone message takes latency + bytes / bandwidth of the slowest, once, not once a hop. What is not
+// modelled: packets (a small message waits behind the whole of a large one), congestion control, the processor's time
+// for copying and the switches' own limits inside a rack.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,7 +36,14 @@ struct SimCluster {
     double memory_latency = 5e-7;
     int attached_to = 0;  // the number of its switch
   };
+  struct Torus {                    // in place of switches: machines on a grid that closes on itself
+    std::vector<int> shape;         // machine m stands at the digits of m, the last one counting fastest; empty: none
+    double bandwidth = 1.25e9;      // of the wire to each neighbour, in bytes a second, each way
+    double latency = 1e-6;          // seconds to a neighbour
+    std::int64_t machines() const;  // that it has room for
+  };
   std::vector<Switch> switches;
+  Torus torus;
   std::vector<Machine> machines;
 
   int ranks() const;

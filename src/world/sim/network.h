@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "world/sim/cluster.h"
+#include "world/sim/cluster_routes.h"
 #include "world/sim/scheduler.h"
 
 namespace echelon::sim {
@@ -21,29 +21,21 @@ class Network {
   double seconds_per_byte(int from, int to) const;  // of the slowest part of the way
 
  private:
-  struct Resource {
-    double bandwidth = 1, latency = 0;  // latency: from here to the next
-    double free_at = 0;
-  };
-  struct Way {  // numbers of the resources to pass
-    std::size_t resources[4] = {};
-    int hops = 0;
-  };
   struct Journey {
     int from, to;
     double bytes;
-    Way way;
+    std::vector<int> way;
     std::function<void()> left, arrived;
-    int passed = 0;
+    std::size_t passed = 0;
     double tail = 0;  // when the last byte reaches the next resource
   };
-  Way way(int from, int to) const;
+  std::vector<int> way(int from, int to) const;
   void hop(std::shared_ptr<Journey> journey);
 
   Scheduler& scheduler_;
-  std::vector<int> machine_of_;         // of each rank
-  std::vector<std::size_t> switch_of_;  // of each machine
-  std::vector<Resource> resources_;  // of machine m: NIC out 3m, NIC in 3m+1, memory 3m+2; then of switches: up, down
+  std::vector<int> machine_of_;  // of each rank
+  const ClusterRoutes routes_;
+  std::vector<double> free_at_;  // of each of its resources
 };
 
 }  // namespace echelon::sim
