@@ -10,6 +10,8 @@ namespace echelon::foresight {
 
 namespace {
 
+constexpr const char* faster_input = "Data that was converted once, smaller pictures or fewer transforms load faster";
+
 double number_of(const Json& object, const char* key, double otherwise = 0) {
   if (!object.is_object() || !object.contains(key) || !object.at(key).is_number()) return otherwise;
   return object.at(key).get<double>();
@@ -36,6 +38,26 @@ Late latest_rank(const Json& ranks, double seconds) {
   return late;
 }
 
+// "bucket 3 of 5 waits for rank 2 ..."; empty if no bucket held a rank up for long.
+std::string longest_bucket_wait(const Json& ranks, double seconds) {
+  std::string text;
+  double longest = 0.05;
+  for (std::size_t r = 0; ranks.is_array() && seconds > 0 && r < ranks.size(); ++r) {
+    if (!ranks[r].is_object() || !ranks[r].contains("bucket_wait")) continue;
+    const Json& wait = ranks[r].at("bucket_wait");
+    const double share = number_of(wait, "seconds") / seconds, rank = number_of(wait, "for_rank");
+    if (share <= longest) continue;
+    longest = share;
+    const bool computes_longer =
+        rank >= 0 && rank < static_cast<double>(ranks.size()) &&
+        number_of(ranks[static_cast<std::size_t>(rank)], "compute_s") > 1.05 * number_of(ranks[r], "compute_s");
+    text = fmt::format("bucket {:.0f} of {:.0f} waits for rank {:.0f}: rank {} did so for {:.0f} % of the time, {}",
+                       number_of(wait, "bucket"), number_of(wait, "of"), rank, r, 100 * share,
+                       computes_longer ? "for that rank computes longer" : "for nothing hides the message");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<Advice> advice_before(const Ranking& ranking, const AdviceFacts& f) {
@@ -49,6 +71,10 @@ std::vector<Advice> advice_before(const Ranking& ranking, const AdviceFacts& f) 
     return all;
   }
   const Prediction& best = ranking.plans.front().prediction;
+  if (best.input > 0.1 * best.seconds)
+    all.push_back({fmt::format("input-bound: {:.0f} % of a step goes into making samples. {}",
+                               100 * best.input / best.seconds, faster_input),
+                   "echelon data convert DATA --format npy --to FOLDER"});
   if (f.here && f.workers > f.cores)
     all.push_back({fmt::format("{} workers share {} core{}: they take turns, so more of them bring nothing here",
                                f.workers, f.cores, f.cores == 1 ? "" : "s"),
@@ -69,6 +95,12 @@ std::vector<Advice> advice_before(const Ranking& ranking, const AdviceFacts& f) 
         {fmt::format("ranks of the pipeline are idle for {:.0f} % of the time: {} micro-batches for {} stages",
                      100 * best.waiting() / best.seconds, f.shards / best.plan.data, best.plan.stages()),
          fmt::format("echelon plan {} --workers {} --set train.shards={}", f.recipe, f.workers, 4 * f.shards)});
+  if (const LateBucket& b = best.late; b.seconds > 0.05 * best.seconds)
+    all.push_back({fmt::format("bucket {} of {} ({} of gradients) is not summed when computing ends: the step waits {} "
+                               "for it, {:.0f} % of its time",
+                               b.bucket + 1, b.buckets, human_bytes(b.bytes), human_duration(b.seconds),
+                               100 * b.seconds / best.seconds),
+                   fmt::format("echelon plan {} --workers {} --allow compressed", f.recipe, f.workers)});
   if (best.exchange > 0.3 * best.seconds && f.workers > 1)
     all.push_back({fmt::format("link-bound: {:.0f} % of a step is sums over ranks and updates that nothing hides",
                                100 * best.exchange / best.seconds),
@@ -84,11 +116,9 @@ std::vector<Advice> advice_after(const Json& summary, const AdviceFacts& f) {
   std::vector<Advice> all;
   const double input = number_of(summary, "input_bound"), seconds = number_of(summary, "seconds");
   if (input > 0.1)
-    all.push_back(
-        {fmt::format("input-bound: {:.0f} % of the training time was spent waiting for samples. Data that was "
-                     "converted once, smaller pictures or fewer transforms load faster",
-                     100 * input),
-         "echelon data convert DATA --format npy --to FOLDER"});
+    all.push_back({fmt::format("input-bound: {:.0f} % of the training time was spent waiting for samples. {}",
+                               100 * input, faster_input),
+                   "echelon data convert DATA --format npy --to FOLDER"});
   const Json ranks = summary.is_object() && summary.contains("ranks") ? summary.at("ranks") : Json();
   double compute = 0, exchange = 0;
   if (ranks.is_array())
@@ -101,6 +131,8 @@ std::vector<Advice> advice_after(const Json& summary, const AdviceFacts& f) {
                      "slower link",
                      late.rank, 100 * late.share),
          fmt::format("echelon plan {} --workers {}", f.recipe, f.workers)});
+  if (const std::string text = longest_bucket_wait(ranks, seconds); !text.empty())
+    all.push_back({text, fmt::format("echelon plan {} --workers {}", f.recipe, f.workers)});
   if (f.workers > 1 && training > 0 && exchange / count > 0.3 * training)
     all.push_back({fmt::format("link-bound: {:.0f} % of the ranks' time went into sums and updates, not into computing",
                                100 * exchange / (compute + exchange)),

@@ -36,6 +36,12 @@ struct RankPrediction {
   void send_to_others(std::span<const int> group, int self, double bytes_sent);
 };
 
+// Of the buckets in which gradients leave, the one that holds the step up longest.
+struct LateBucket {
+  int bucket = -1, buckets = 0;   // from 0; -1: all are hidden behind the computing
+  double bytes = 0, seconds = 0;  // seconds of its sum that nothing hides
+};
+
 struct Prediction {
   PlanSpec plan = {};  // `data` is filled in
   int workers = 1;
@@ -49,6 +55,8 @@ struct Prediction {
   double correction = 1;  // by which `seconds` was multiplied, from earlier runs of this kind (foresight/outcomes.h)
   // Operations and links by what they add to a step, the largest first: what to look at if the prediction is wrong.
   std::vector<std::pair<std::string, double>> parts = {};
+  LateBucket late = {};
+  double input = 0;  // seconds of a step in which samples are made and nothing hides it
   // What the profile calls the operations of `ranks`: (family, shapes), by their name.
   std::map<std::string, std::set<std::pair<std::string, std::string>>> profiled = {};
 

@@ -27,12 +27,12 @@ int cores_of_rank(const Platform& platform, const PredictOptions& options) {
   return std::max(1, platform.cores_of(0) / platform.crowd());
 }
 
-// When each gradient is complete, if operations take what they were measured to take.
+// When each gradient is complete, if operations take what they were measured to take, times `turns`.
 std::vector<ReadyPiece> timed_pieces(const Graph& graph, const ParameterTable& table, const GraphCosts& costs, int rank,
-                                     double start) {
+                                     double start, double turns) {
   std::vector<double> after;
   double time = start;
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n) after.push_back(time += costs.seconds(rank, n));
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) after.push_back(time += turns * costs.seconds(rank, n));
   // One number a node, so that the trainer's own function says after which node a gradient is there.
   std::vector<ReadyPiece> pieces = ready_pieces(graph, table, 1.0, 0.0);
   double flops = 0;
@@ -82,6 +82,8 @@ Prediction predict_whole(const PreparedRun& prepared, const PlanSpec& plan, cons
   const double whole_update =
       cost(update_family(prepared.recipe), update_shapes(size.floats, shards), 4 * floats, busy);
 
+  const bool loader_shares = cores_used >= platform.cores_of(0);
+
   result.ranks.resize(static_cast<std::size_t>(ranks));
   double end = 0;
   std::map<std::string, double> parts;
@@ -98,8 +100,14 @@ Prediction predict_whole(const PreparedRun& prepared, const PlanSpec& plan, cons
       const ShardRange of_core = shards_of(0, each, own.count());  // the first core has the most
       const double a_shard = costs.all(r) + per_shard;
       computed[static_cast<std::size_t>(r)] = turns * of_core.count() * a_shard;
-      if (platform.is_here() && cores_used >= platform.cores_of(0))  // the loader has no core of its own
-        computed[static_cast<std::size_t>(r)] += turns * input * static_cast<double>(samples) * own.count() / each;
+      if (&phase == &phases.front()) {
+        const double loading = input * static_cast<double>(samples) * own.count();
+        // Without a core of its own the loader takes turns with the others; with one it is late where it takes longer.
+        const double unhidden =
+            loader_shares ? turns * loading / each : std::max(0.0, loading - computed[static_cast<std::size_t>(r)]);
+        computed[static_cast<std::size_t>(r)] += unhidden;
+        result.input = std::max(result.input, unhidden);
+      }
       latest = std::max(latest, computed[static_cast<std::size_t>(r)]);
       result.ranks[static_cast<std::size_t>(r)].runs = turns * of_core.count();
       if (options.operations) costs.add_operations(r, result.ranks[static_cast<std::size_t>(r)].operations);
@@ -130,10 +138,19 @@ Prediction predict_whole(const PreparedRun& prepared, const PlanSpec& plan, cons
     const std::vector<Bucket> buckets = choose_buckets(planned, [&](std::size_t bytes) {
       return chosen_by.seconds(static_cast<double>(bytes), ranks, platform.links());
     });
-    const auto pieces = timed_pieces(graph, table, costs, slowest, std::max(0.0, latest - a_shard));
+    const auto pieces = timed_pieces(graph, table, costs, slowest, std::max(0.0, latest - a_shard), turns);
     const HalfSumCost half = owners_half(platform, everyone);
-    const double summed =
-        finish_time(buckets, pieces, [&](std::size_t bytes) { return 2 * half.seconds(static_cast<double>(bytes)); });
+    const std::vector<double> finished =
+        finish_times(buckets, pieces, [&](std::size_t bytes) { return 2 * half.seconds(static_cast<double>(bytes)); });
+    const double summed = finished.empty() ? 0 : finished.back();
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      const double hidden = std::max(latest, b > 0 ? finished[b - 1] : 0);
+      if (finished[b] - hidden > result.late.seconds)
+        result.late = {.bucket = static_cast<int>(b),
+                       .buckets = static_cast<int>(buckets.size()),
+                       .bytes = static_cast<double>((buckets[b].end - buckets[b].begin) * sizeof(float)),
+                       .seconds = finished[b] - hidden};
+    }
     const double losses = small_all_gather_seconds(platform, 8 + 16.0 * std::max(1, shards / ranks));
     const double met = std::max(latest + losses, summed);
     const double update = turns * whole_update;

@@ -9,6 +9,7 @@ namespace echelon {
 std::vector<RankSummary> gather_rank_times(Team& team, const RankTimes& mine, double waited_for_input) {
   struct Times {
     double input, compute, exchange;
+    BucketWait bucket;
   };
   const auto ranks = static_cast<std::size_t>(team.world().size());
   const bool first = team.world().rank() == 0;
@@ -22,12 +23,13 @@ std::vector<RankSummary> gather_rank_times(Team& team, const RankTimes& mine, do
     waits = own;
   std::vector<RankSummary> all;
   std::span<const double> rest = waits;
-  for (const Times& t : team.all_gather_struct(Times{waited_for_input, mine.compute, mine.exchange})) {
+  for (const Times& t : team.all_gather_struct(Times{waited_for_input, mine.compute, mine.exchange, mine.bucket})) {
     if (!first) break;
     all.push_back({.input = t.input,
                    .times = {.compute = t.compute,
                              .exchange = t.exchange,
-                             .waiting_for = {rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(ranks)}}});
+                             .waiting_for = {rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(ranks)},
+                             .bucket = t.bucket}});
     rest = rest.subspan(ranks);
   }
   return all;

@@ -10,7 +10,11 @@ nlohmann::ordered_json to_json(const RankTimes& t, double input) {
   nlohmann::ordered_json waiting = nlohmann::ordered_json::object();
   for (std::size_t r = 0; r < t.waiting_for.size(); ++r)
     if (t.waiting_for[r] > 0) waiting[std::to_string(r)] = t.waiting_for[r];
-  return {{"compute_s", t.compute}, {"exchange_s", t.exchange}, {"input_s", input}, {"waiting_for_s", waiting}};
+  nlohmann::ordered_json all{
+      {"compute_s", t.compute}, {"exchange_s", t.exchange}, {"input_s", input}, {"waiting_for_s", waiting}};
+  if (const BucketWait& b = t.bucket; b.bucket >= 0)
+    all["bucket_wait"] = {{"bucket", b.bucket + 1}, {"of", b.buckets}, {"for_rank", b.rank}, {"seconds", b.seconds}};
+  return all;
 }
 
 }  // namespace

@@ -15,11 +15,18 @@ double ready(const Bucket& bucket, const std::vector<ReadyPiece>& pieces) {
 
 }  // namespace
 
+std::vector<double> finish_times(const std::vector<Bucket>& buckets, const std::vector<ReadyPiece>& pieces,
+                                 const std::function<double(std::size_t)>& cost) {
+  std::vector<double> times;
+  double time = 0;
+  for (const Bucket& b : buckets)
+    times.push_back(time = std::max(time, ready(b, pieces)) + cost((b.end - b.begin) * sizeof(float)));
+  return times;
+}
+
 double finish_time(const std::vector<Bucket>& buckets, const std::vector<ReadyPiece>& pieces,
                    const std::function<double(std::size_t)>& cost) {
-  double time = 0;
-  for (const Bucket& b : buckets) time = std::max(time, ready(b, pieces)) + cost((b.end - b.begin) * sizeof(float));
-  return time;
+  return buckets.empty() ? 0 : finish_times(buckets, pieces, cost).back();
 }
 
 std::vector<Bucket> fuse_pieces(const std::vector<ReadyPiece>& pieces, std::size_t bytes) {

@@ -17,7 +17,10 @@ struct ReadyPiece {  // a parameter: where it lies, and how long after the start
   double seconds;
 };
 
-// When the last of the buckets has been summed, if they go out one after another, each as soon as it is ready.
+// When each of the buckets has been summed, if they go out one after another, each as soon as it is ready.
+std::vector<double> finish_times(const std::vector<Bucket>& buckets, const std::vector<ReadyPiece>& pieces,
+                                 const std::function<double(std::size_t bytes)>& cost);
+// The last one.
 double finish_time(const std::vector<Bucket>& buckets, const std::vector<ReadyPiece>& pieces,
                    const std::function<double(std::size_t bytes)>& cost);
 

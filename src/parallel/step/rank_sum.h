@@ -13,6 +13,7 @@
 #include "collective/shard_tree.h"
 #include "parallel/step/bucket_pipeline.h"
 #include "parallel/step/buckets.h"
+#include "parallel/step/step_result.h"
 #include "tensor/buffer.h"
 
 namespace echelon {
@@ -27,7 +28,8 @@ class RankSum {
 
   void begin(const std::vector<Bucket>& buckets);                     // kept by reference until finish()
   void complete(std::size_t bucket) { pipeline_->complete(bucket); }  // all of this rank's partial sums have it
-  void finish();                                                      // all is summed; rethrows what went wrong
+  // All is summed; rethrows what went wrong. `since`: when this rank had done what the sum could hide behind.
+  void finish(double since);
 
   // The seconds that summing so many bytes takes, as measured at the start.
   double seconds(std::size_t bytes) const;
@@ -35,10 +37,12 @@ class RankSum {
   // Where the time that finish() took went, in all: in waiting for others, by rank, and in sending and summing.
   std::span<const double> waited() const { return waited_; }
   double busy() const { return busy_; }
+  BucketWait longest_wait() const;  // none with more than 64 ranks
 
  private:
-  void sum(Group& group, const Bucket& bucket);
+  void sum(Group& group, std::size_t bucket);
   void copy_waits(std::span<double> to);
+  void add_bucket_waits(double seen);
 
   Group& group_;
   int shards_;
@@ -47,6 +51,8 @@ class RankSum {
   const std::vector<Bucket>* buckets_ = nullptr;
   std::vector<double> waited_, before_, after_;  // the latter two: the task's waits around a step
   double busy_ = 0;
+  // By bucket, and within it by rank: the task's waits in this step; what finish() has seen of them in all steps.
+  std::vector<double> step_waits_, bucket_waits_;
   std::unique_ptr<BucketPipeline> pipeline_;  // last: its task uses the others
 };
 

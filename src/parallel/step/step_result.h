@@ -14,11 +14,19 @@ struct StepResult {
   bool stop = false;         // whether any rank asked to stop after this step
 };
 
+// Of the buckets in which gradients leave, the one whose sum a rank waited for longest, and for whom.
+struct BucketWait {
+  int bucket = -1, buckets = 0;  // from 0; -1: there was none
+  int rank = -1;
+  double seconds = 0;
+};
+
 // Where a rank's time in steps went, in seconds.
 struct RankTimes {
-  double compute = 0;               // forward and backward
-  double exchange = 0;              // summing, sending, updating; not waiting
-  std::vector<double> waiting_for;  // by rank
+  double compute = 0;                    // forward and backward
+  double exchange = 0;                   // summing, sending, updating; not waiting
+  std::vector<double> waiting_for = {};  // by rank
+  BucketWait bucket = {};
 };
 
 }  // namespace echelon

@@ -110,7 +110,7 @@ void Trainer::run_phase(std::size_t index, int core, const data::Batch& batch, S
   if (core == 0) {
     if (losses_) losses_->run(phase.losses, stops_);
     finite_[index] = ShardCompute::sum_losses(phase);
-    if (rank_sum_) rank_sum_->finish();
+    if (rank_sum_) rank_sum_->finish(met);
     hooks().watch.span({"wait for the other cores and ranks", computed, met});
     if (rank_sum_) hooks().watch.span({"sum over ranks", met, world_.now(), true});
   }
@@ -222,7 +222,8 @@ RankTimes Trainer::times() const {
   const std::span<const double> waited = rank_sum_ ? rank_sum_->waited() : team_.waited();
   return {.compute = compute_.seconds(),
           .exchange = updating_ + (rank_sum_ ? rank_sum_->busy() : 0),
-          .waiting_for = {waited.begin(), waited.end()}};
+          .waiting_for = {waited.begin(), waited.end()},
+          .bucket = rank_sum_ ? rank_sum_->longest_wait() : BucketWait{}};
 }
 
 std::size_t Trainer::planned_bytes() const {
