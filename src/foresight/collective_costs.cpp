@@ -127,10 +127,11 @@ double small_all_gather_seconds(const Platform& platform, double bytes_each) {
   const int n = platform.ranks();
   if (n < 2) return 0;
   const LinkCosts& l = platform.links();
+  const double message = platform.has_wires() ? platform.latency(0, 1) : l.latency;
   constexpr int most_in_a_ring = 64;
-  if (n <= most_in_a_ring) return (n - 1) * (l.latency + bytes_each * l.per_byte);
+  if (n <= most_in_a_ring) return (n - 1) * (message + bytes_each * l.per_byte);
   const double all = bytes_each * n, levels = std::ceil(std::log2(n));
-  return l.latency + all * l.per_byte + levels * (l.latency + all * l.per_byte);
+  return message + all * l.per_byte + levels * (message + all * l.per_byte);
 }
 
 }  // namespace echelon::foresight

@@ -11,6 +11,7 @@
 #include "parallel/step/trainer.h"
 #include "world/alone.h"
 #include "world/launch.h"
+#include "world/wrappers/metered.h"
 
 namespace echelon::foresight {
 
@@ -43,14 +44,6 @@ struct Seen {
   std::vector<double> updates, shards;  // of steps; of micro-batches besides their operations
   std::vector<double> samples;          // of input
 };
-
-double step_flops(const PreparedRun& prepared) {
-  double flops = 0;
-  for (const models::Phase& phase : prepared.model->training(1))
-    for (const Node& node : phase.graph.nodes())
-      flops += node.op->flops(phase.graph.types(node.in), phase.graph.types(node.out));
-  return flops * static_cast<double>(prepared.recipe.train.batch);
-}
 
 // A few steps on so many cores; fills in `alone` or `together`.
 void measure_steps(const PreparedRun& prepared, int cores_count, const MeasureOptions& options, OpCosts& into) {
@@ -164,6 +157,14 @@ ModelSize model_size(const PreparedRun& prepared) {
   return size;
 }
 
+double step_flops(const PreparedRun& prepared) {
+  double flops = 0;
+  for (const models::Phase& phase : prepared.model->training(1))
+    for (const Node& node : phase.graph.nodes())
+      flops += node.op->flops(phase.graph.types(node.in), phase.graph.types(node.out));
+  return flops * static_cast<double>(prepared.recipe.train.batch);
+}
+
 std::int64_t micro_batch(const PreparedRun& prepared) {
   const auto largest = static_cast<std::int64_t>(prepared.batch_sequence().largest_batch());
   return (largest + prepared.recipe.train.shards - 1) / prepared.recipe.train.shards;
@@ -194,15 +195,48 @@ bool measure_recipe(const PreparedRun& prepared, Profile& profile, const Measure
   return true;
 }
 
-bool measure_links(int ranks, Profile& profile) {
-  if (ranks < 2 || profile.links.contains(ranks)) return false;
-  LinkCosts measured;
-  run_in_threads(ranks, {}, [&](World& world) {
-    Group everyone = Group::everyone(world);
-    const LinkCosts costs = measure_link_costs(everyone);
-    if (world.rank() == 0) measured = costs;
+namespace {
+
+// Of messages that are on their way for so long that everybody sleeps meanwhile: seconds besides their bytes.
+double usual_wire_seconds(int ranks, double bytes_per_second) {
+  constexpr std::size_t bytes = 32 << 10;
+  constexpr int rounds = 24;
+  std::vector<double> times;
+  run_in_threads(ranks, {}, [&](World& inner) {
+    const auto world = make_metered(inner, {.bytes_per_second = bytes_per_second});
+    const Rank peer = inner.rank() ^ 1;
+    if (peer >= inner.size()) return;
+    std::vector<std::byte> out(bytes), in(bytes);
+    for (int i = 0; i < rounds; ++i) {
+      const double start = inner.now();
+      Work sent;
+      if (inner.rank() < peer) sent = world->send(peer, 0, {}, out);
+      world->receive(peer, 0, {}, in).wait(start + 10);
+      if (inner.rank() > peer) sent = world->send(peer, 0, {}, out);
+      sent.wait(start + 10);
+      if (inner.rank() == 0) times.push_back((inner.now() - start) / 2);
+    }
   });
-  profile.links[ranks] = measured;
+  return std::max(0.0, middle(times) - bytes / bytes_per_second);
+}
+
+}  // namespace
+
+bool measure_links(int ranks, Profile& profile) {
+  if (ranks < 2 || (profile.links.contains(ranks) && profile.wires.contains(ranks))) return false;
+  const auto measured = [ranks](const LinkLimit& limit) {
+    LinkCosts costs;
+    run_in_threads(ranks, {}, [&](World& world) {
+      const auto metered = make_metered(world, limit);
+      Group everyone = Group::everyone(limit.bytes_per_second > 0 ? *metered : world);
+      const LinkCosts mine = measure_link_costs(everyone);
+      if (world.rank() == 0) costs = mine;
+    });
+    return costs;
+  };
+  constexpr double gbit = 1e9 / 8;  // what a message takes besides its bytes is the same on any link
+  profile.links[ranks] = measured({});
+  profile.wires[ranks] = {measured({.bytes_per_second = gbit}).latency, usual_wire_seconds(ranks, gbit)};
   return true;
 }
 

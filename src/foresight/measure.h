@@ -22,7 +22,7 @@ bool is_measured(const PreparedRun& prepared, const Profile& profile);
 // Adds what is missing; true if there was something. Starts threads, which have ended when it returns.
 bool measure_recipe(const PreparedRun& prepared, Profile& profile, const MeasureOptions& options = {});
 
-// Links between so many ranks on this machine, two at least.
+// Links between so many ranks on this machine, two at least: in memory, and as --link has them.
 bool measure_links(int ranks, Profile& profile);
 
 // Names under which the profile keeps what is no operation of the graph. By model and micro-batch:
@@ -40,5 +40,6 @@ struct ModelSize {
 };
 ModelSize model_size(const PreparedRun& prepared);
 std::int64_t micro_batch(const PreparedRun& prepared);  // samples, of the largest
+double step_flops(const PreparedRun& prepared);
 
 }  // namespace echelon::foresight

@@ -54,8 +54,12 @@ std::string kind_of(const PlanSpec& plan, const Platform& platform) {
     place = fmt::format("over links of {:.3g} Mbit/s", 8e-6 * platform.bytes_per_second(0, platform.ranks() - 1));
   else if (!platform.shares_memory())
     place = "on a network";
-  return fmt::format("{} {}{}", plan.splits_model() ? "split" : "whole", place,
-                     platform.turns() > 1 ? ", in turns" : "");
+  const char* how = !plan.splits_model() ? "whole"
+                    : plan.pipeline > 1  ? "stages"
+                    : plan.tensor > 1    ? "slices"
+                    : plan.zero > 0      ? "shared state"
+                                         : "recomputed";
+  return fmt::format("{} {}{}", how, place, platform.turns() > 1 ? ", in turns" : "");
 }
 
 Json to_json(const Outcome& o) {
@@ -112,13 +116,38 @@ void save_outcome(Disk& disk, const std::string& folder, const Outcome& outcome,
   write_file_atomically(disk, fmt::format("{}/outcomes/{}.json", folder, name), to_json(outcome).dump() + "\n");
 }
 
-double correction_of(const std::vector<Outcome>& outcomes, const std::string& kind) {
-  constexpr std::size_t least = 3, most = 9;
+namespace {
+
+// measured / predicted of the last runs that `counts` is true of, as they would be without a correction.
+std::vector<double> last_ratios(const std::vector<Outcome>& outcomes, const auto& counts) {
+  constexpr std::size_t most = 9;
   std::vector<double> ratios;
   for (auto it = outcomes.rbegin(); it != outcomes.rend() && ratios.size() < most; ++it)
-    if (it->kind == kind && it->correction > 0 && !it->refitted)
+    if (it->correction > 0 && !it->refitted && counts(*it))
       ratios.push_back(it->measured / (it->predicted / it->correction));
-  if (ratios.size() < least) return 1;
+  return ratios;
+}
+
+// Whether each of the runs is predicted better, in the mean, when the others correct it.
+bool is_better_corrected(const std::vector<double>& ratios) {
+  double with = 0, without = 0;
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    std::vector<double> others = ratios;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    with += std::abs(quantile(std::move(others), 0.5) / ratios[i] - 1);
+    without += std::abs(1 / ratios[i] - 1);
+  }
+  return with < without;
+}
+
+}  // namespace
+
+double correction_of(const std::vector<Outcome>& outcomes, const std::string& kind, const std::string& model) {
+  constexpr std::size_t least = 3;
+  std::vector<double> ratios =
+      last_ratios(outcomes, [&](const Outcome& o) { return o.kind == kind && o.model == model; });
+  if (ratios.size() < least) ratios = last_ratios(outcomes, [&](const Outcome& o) { return o.kind == kind; });
+  if (ratios.size() < least || !is_better_corrected(ratios)) return 1;
   return std::clamp(quantile(std::move(ratios), 0.5), 0.25, 4.0);
 }
 
@@ -131,6 +160,7 @@ void correct(Prediction& p, double factor) {
     for (auto& [what, seconds] : r.operations) seconds *= factor;
   }
   for (auto& [what, seconds] : p.parts) seconds *= factor;
+  p.late.seconds *= factor, p.input *= factor;
 }
 
 Grade grade(const std::vector<Outcome>& outcomes) {

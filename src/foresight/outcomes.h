@@ -30,8 +30,8 @@ struct Outcome {
   double error() const { return measured > 0 ? predicted / measured - 1 : 0; }  // -0.1: ten per cent too short
 };
 
-// "whole" or "split", "in memory", "over links of 100 Mbit/s" or "on a network", and "in turns" where a machine has
-// fewer cores than ranks: what is wrong in the same way.
+// "whole", "stages", "slices", "shared state" (ZeRO) or "recomputed", "in memory", "over links of 100 Mbit/s" or "on a
+// network", and "in turns" where a machine has fewer cores than ranks: what is wrong in the same way.
 std::string kind_of(const PlanSpec& plan, const Platform& platform);
 
 Json to_json(const Outcome& outcome);
@@ -41,8 +41,10 @@ Outcome parse_outcome(std::string_view text, const std::string& where);  // BadI
 std::vector<Outcome> load_outcomes(Disk& disk, const std::string& folder);
 void save_outcome(Disk& disk, const std::string& folder, const Outcome& outcome, const std::string& name);
 
-// By what a prediction of that kind is to be multiplied; 1 while there are too few runs.
-double correction_of(const std::vector<Outcome>& outcomes, const std::string& kind);
+// By what a prediction of that kind and model is to be multiplied: the median of measured / predicted of its last runs,
+// or, while there are too few of the model, of all models. 1 while there are too few of those, and where it would not
+// have made the predictions of these runs better.
+double correction_of(const std::vector<Outcome>& outcomes, const std::string& kind, const std::string& model);
 void correct(Prediction& prediction, double factor);
 
 // Errors of all outcomes.

@@ -26,11 +26,15 @@ Platform Platform::this_machine(const Profile& profile, int ranks, const LinkLim
   }
   p.by_rank_ = true;
   const double speed = link.bytes_per_second > 0 ? link.bytes_per_second : 1 / p.links_.host_per_byte;
+  if (const auto wire = profile.wires.find(ranks); wire != profile.wires.end()) {
+    p.links_.latency = wire->second.quickest;
+    p.wire_message_ = wire->second.usual;
+  }
   p.links_.latency += link.latency;
   p.links_.per_byte = 1 / speed;
   p.links_.barrier = 0;
   for (int r = 0; r < ranks; ++r) {  // out, in
-    p.resources_.push_back({speed, p.links_.latency});
+    p.resources_.push_back({speed, p.wire_message_ + link.latency});
     p.resources_.push_back({speed, 0});
   }
   return p;

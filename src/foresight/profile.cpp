@@ -15,7 +15,7 @@ namespace echelon::foresight {
 
 namespace {
 
-constexpr int profile_version = 2;
+constexpr int profile_version = 3;
 constexpr std::size_t most_ops = 100'000, most_text = 4096;
 
 // Reads a profile's JSON and complains about the first thing that is not as it should be.
@@ -71,7 +71,8 @@ std::string profile_path(const std::string& folder) { return folder + "/profile.
 }  // namespace
 
 bool operator==(const Profile& a, const Profile& b) {
-  if (a.processor != b.processor || a.cores != b.cores || !(a.ops == b.ops) || a.links.size() != b.links.size())
+  if (a.processor != b.processor || a.cores != b.cores || !(a.ops == b.ops) || a.wires != b.wires ||
+      a.links.size() != b.links.size())
     return false;
   for (const auto& [ranks, costs] : a.links) {
     const auto it = b.links.find(ranks);
@@ -106,6 +107,8 @@ std::string profile_text(const Profile& p) {
   for (const auto& [ranks, costs] : p.links) {
     Json link{{"ranks", ranks}};
     for (const LinkField& f : link_fields) link[f.name] = costs.*f.field;
+    if (const auto wire = p.wires.find(ranks); wire != p.wires.end())
+      link["wire"] = {{"quickest", wire->second.quickest}, {"usual", wire->second.usual}};
     json["links"].push_back(std::move(link));
   }
   for (const auto& [pair, cost] : p.hosts)
@@ -136,6 +139,8 @@ Profile parse_profile(std::string_view text, const std::string& where) {
     const int ranks = static_cast<int>(r.number(link, "ranks", 1, 65536));
     LinkCosts costs;
     for (const LinkField& f : link_fields) costs.*f.field = r.number(link, f.name, 0, 1e6);
+    if (link.contains("wire"))
+      p.wires[ranks] = {r.number(link.at("wire"), "quickest", 0, 1e6), r.number(link.at("wire"), "usual", 0, 1e6)};
     if (!p.links.emplace(ranks, costs).second) r.refuse(fmt::format("links of {} ranks are there twice", ranks));
   }
   for (const Json& pair : r.list(json, "hosts", 1 << 20))

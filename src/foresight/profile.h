@@ -17,11 +17,19 @@
 
 namespace echelon::foresight {
 
+// Of a message over a link of --link, in seconds: what it takes besides its bytes and the link's own latency.
+struct WireCost {
+  double quickest = 0;  // of a few: what ranks measure themselves, and choose their buckets by
+  double usual = 0;     // with everybody asleep who waits for it
+  friend bool operator==(const WireCost&, const WireCost&) = default;
+};
+
 struct Profile {
   std::string processor;  // its name
   int cores = 1;          // that this process may use
   OpCosts ops;
   std::map<int, LinkCosts> links;  // between so many ranks on this machine
+  std::map<int, WireCost> wires;   // the same over --link
   // Between two hosts, by their names in order, as the last run over both has measured it.
   std::map<std::pair<std::string, std::string>, PairCost> hosts;
 

@@ -194,7 +194,9 @@ Ranking rank_plans(const PreparedRun& prepared, const Platform& platform, const 
     ++replayed;
   }
   for (RankedPlan& r : all) {
-    if (options.outcomes) correct(r.prediction, correction_of(*options.outcomes, kind_of(r.prediction.plan, platform)));
+    if (options.outcomes)
+      correct(r.prediction,
+              correction_of(*options.outcomes, kind_of(r.prediction.plan, platform), prepared.recipe.model_name));
     r.efficiency = r.prediction.seconds > 0 ? result.alone / (r.prediction.seconds * platform.ranks()) : 0;
     if (options.memory > 0 && r.prediction.most_bytes() > options.memory)
       ++result.too_large;

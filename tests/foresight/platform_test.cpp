@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "base/error.h"
 #include "foresight/collective_costs.h"
 #include "foresight/outcomes.h"
@@ -62,6 +64,38 @@ TEST(Wires, MessagesOnOneLinkGoOneAfterTheOther) {
     EXPECT_NEAR(wires.arrival(pairs[i].first, pairs[i].second, 1e6, 0), wanted[i], 1e-9) << i;
 }
 
+SimCluster torus(const std::vector<int>& shape) {
+  SimCluster c;
+  c.switches = {{"none", 1, 0}};
+  c.torus = {.shape = shape, .bandwidth = 1e8, .latency = 1e-5};
+  c.machines.assign(static_cast<std::size_t>(c.torus.machines()), {.name = "chip"});
+  return c;
+}
+
+TEST(Wires, MessagesPassATorusAsInTheSimulatedWorld) {
+  const SimCluster cluster = torus({3, 4});
+  const std::vector<std::pair<int, int>> pairs{{1, 6}, {0, 2}, {5, 0}};  // the first two need the wire from 1 to 2
+  const Platform platform = Platform::of_cluster(cluster);
+  Wires wires(platform);
+  const std::vector<double> wanted = simulated(cluster, pairs, 1'000'000);
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    EXPECT_NEAR(wires.arrival(pairs[i].first, pairs[i].second, 1e6, 0), wanted[i], 1e-9) << i;
+}
+
+TEST(CollectiveCosts, ATorusHasWiresEnoughForNeighboursAndTooFewForAll) {
+  const Platform ring = Platform::of_cluster(torus({8}));
+  std::vector<int> all(8);
+  std::iota(all.begin(), all.end(), 0);
+  // A rank's four forward distances pass 1 + 2 + 3 + 4 wires, so each wire forwards carries ten parts of the eighth.
+  EXPECT_NEAR(owners_half(ring, all).per_byte, 10.0 / 8 / 1e8, 1e-15);
+  EXPECT_NEAR(owners_half(ring, all).message, 4e-5, 1e-12);
+  // Of many members a few are followed: on the whole of a torus that is exact.
+  const Platform large = Platform::of_cluster(torus({300}));
+  std::vector<int> many(300);
+  std::iota(many.begin(), many.end(), 0);
+  EXPECT_NEAR(owners_half(large, many).per_byte, 150.0 * 151 / 2 / 300 / 1e8, 1e-12);
+}
+
 TEST(CollectiveCosts, EverythingThatPassesASharedLinkIsAddedUp) {
   const Platform platform = Platform::of_cluster(two_switches());
   const std::vector<int> all{0, 1, 2, 3, 4, 5, 6, 7};
@@ -86,8 +120,9 @@ TEST(Outcomes, CorrectLaterPredictionsOfTheSameKind) {
   write_file_atomically(disk, "f/outcomes/broken.json", "{");
   const std::vector<Outcome> all = load_outcomes(disk, "f");
   ASSERT_EQ(all.size(), 5u);
-  EXPECT_NEAR(correction_of(all, "whole in memory"), 1.5, 1e-12);
-  EXPECT_EQ(correction_of(all, "split in memory"), 1);
+  EXPECT_NEAR(correction_of(all, "whole in memory", "m"), 1.5, 1e-12);
+  EXPECT_NEAR(correction_of(all, "whole in memory", "another"), 1.5, 1e-12);
+  EXPECT_EQ(correction_of(all, "stages in memory", "m"), 1);
   EXPECT_NEAR(grade(all).median, 1.0 / 3, 1e-12);
   Prediction p{.seconds = 2, .compute = 1};
   correct(p, 1.5);
@@ -95,10 +130,26 @@ TEST(Outcomes, CorrectLaterPredictionsOfTheSameKind) {
   EXPECT_EQ(p.correction, 1.5);
 }
 
+TEST(Outcomes, CorrectOnlyWhereThatWouldHaveBeenBetter) {
+  const auto outcomes = [](const std::string& model, std::vector<double> measured) {
+    std::vector<Outcome> all;
+    for (const double m : measured) all.push_back({.model = model, .kind = "k", .predicted = 1, .measured = m});
+    return all;
+  };
+  EXPECT_EQ(correction_of(outcomes("m", {0.7, 1.0, 1.5}), "k", "m"), 1);  // they have nothing in common
+  EXPECT_NEAR(correction_of(outcomes("m", {1.2, 1.25, 1.3}), "k", "m"), 1.25, 1e-12);
+  // The model's own runs count before those of others.
+  std::vector<Outcome> both = outcomes("m", {1.2, 1.25, 1.3});
+  const std::vector<Outcome> others = outcomes("n", {2, 2, 2, 2, 2, 2, 2, 2, 2});
+  both.insert(both.end(), others.begin(), others.end());
+  EXPECT_NEAR(correction_of(both, "k", "m"), 1.25, 1e-12);
+  EXPECT_NEAR(correction_of(both, "k", "n"), 2, 1e-12);
+}
+
 TEST(Outcomes, ThatCostsWereRefittedAfterCorrectNothingAnyMore) {
   std::vector<Outcome> all(5, {.kind = "whole in memory", .predicted = 1, .measured = 2});
   for (Outcome& o : all) o.refitted = true;
-  EXPECT_EQ(correction_of(all, "whole in memory"), 1);
+  EXPECT_EQ(correction_of(all, "whole in memory", ""), 1);
   const Outcome back = parse_outcome(to_json(all.front()).dump(), "here");
   EXPECT_TRUE(back.refitted);
 }

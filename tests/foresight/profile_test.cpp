@@ -14,6 +14,7 @@ Profile some_profile() {
   p.ops.roofline = {1e10, 2e10};
   p.ops.set("conv2d 5x5", "f32[8] -> f32[8]", {{1e-3, 1.5e-3}, 1e6, 2e5});
   p.links[2] = {.latency = 1e-6, .per_byte = 1e-9};
+  p.wires[2] = {1e-5, 2e-5};
   p.hosts[{"a", "b"}] = {1e-5, 1e-9};
   return p;
 }
@@ -49,7 +50,7 @@ TEST(Profile, WhatIsNoneIsRefusedWithAReason) {
     text.replace(text.find(from), from.size(), to);
     return text;
   };
-  for (const std::string& bad : {std::string("{}"), std::string("[1"), with("\"version\":2", "\"version\":1"),
+  for (const std::string& bad : {std::string("{}"), std::string("[1"), with("\"version\":3", "\"version\":1"),
                                  with("0.001", "-1"), with("\"cores\"", "\"kernels\""), with("0.001", "\"quick\""),
                                  with("\"ops\":[", "\"ops\":[3,"), with("\"alone\":0.001", "\"alone\":1e300")})
     EXPECT_THROW(parse_profile(bad, "here"), BadInput) << bad;

@@ -60,8 +60,9 @@ void print_grade(bool json, std::int64_t most) {
              fmt::format("{:.1f} %", 100 * grade.ninetieth)});
   fmt::print("{}", table.text());
   for (const auto& [name, outcomes] : groups)
-    if (const double factor = foresight::correction_of(all, outcomes.front().kind); std::abs(factor - 1) > 0.02)
-      fmt::print("{}: predictions are multiplied by {:.2f} now\n", outcomes.front().kind, factor);
+    if (const double factor = foresight::correction_of(all, outcomes.front().kind, outcomes.front().model);
+        std::abs(factor - 1) > 0.02)
+      fmt::print("{}: predictions are multiplied by {:.2f} now\n", name, factor);
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ std::shared_ptr<const PredictedRun> predicted_run(const PreparedRun& prepared, P
   PredictedRun run{
       .prediction = foresight::predict(prepared, plan, platform, {.cores_each = cores, .operations = true}),
       .kind = simulated ? "simulated" : foresight::kind_of(plan, platform)};
-  if (!simulated) correct(run.prediction, foresight::correction_of(foreseen.outcomes(), run.kind));
+  if (!simulated)
+    correct(run.prediction, foresight::correction_of(foreseen.outcomes(), run.kind, prepared.recipe.model_name));
   return std::make_shared<PredictedRun>(std::move(run));
 }
 
@@ -89,7 +90,8 @@ std::shared_ptr<const PredictedRun> predict_run(const PreparedRun& prepared, con
   const ForesightFlags flags = flags_of(world, prepared.recipe.path, workers);
   const Foreseen foreseen(flags);
   const foresight::Profile& profile = foreseen.profile();
-  if (!simulated && (!foresight::is_measured(prepared, profile) || (workers > 1 && !profile.links.contains(workers))))
+  if (!simulated && (!foresight::is_measured(prepared, profile) ||
+                     (workers > 1 && !(profile.links.contains(workers) && profile.wires.contains(workers)))))
     return nullptr;
   return predicted_run(prepared, plan, foreseen, foreseen.platform(workers), cores_asked(world), simulated);
 } catch (const Error&) {
