@@ -149,7 +149,7 @@ const std::vector<ScalingCase>& published_scalings() {
                                                .workers = 512,
                                                .alone = 154,
                                                .published = 0.68,
-                                               .tolerance = 0.12,
+                                               .tolerance = 0.08,
                                                .source = horovod},
                                               {.system = "DDL-Caffe",
                                                .network = "resnet50",
