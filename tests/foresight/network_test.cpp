@@ -63,6 +63,21 @@ TEST(SearchPlans, StagesWithEqualReplicasBecomeAPipelineWithCuts) {
   EXPECT_FALSE(plan_of(p, unequal, facts).has_value());
 }
 
+TEST(SearchPlans, ASmallLayerAmongSplitOnesIsSplitToo) {
+  SearchProblem p{.layers = {{.name = "conv", .weight_bytes = 1e6},
+                             {.name = "fc1", .weight_bytes = 1e8, .splits = true},
+                             {.name = "fc2", .weight_bytes = 1e6, .splits = true}},
+                  .devices = 2,
+                  .links = {{.devices = 2}}};
+  const PlanFacts facts{.workers = 2, .shards = 2, .slices = 2, .layers = {"conv", "fc1", "fc2"}};
+  const Strategy trick{{{.replicas = 2}, {.parts = 2}, {.replicas = 2}}, 1};
+  const auto plan = plan_of(p, trick, facts);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->scheme, "c");
+  p.layers[2].weight_bytes = 1e8;
+  EXPECT_FALSE(plan_of(p, trick, facts).has_value());
+}
+
 TEST(PlanText, ComesBackAsTheSamePlan) {
   PlanSpec plan{.data = 2, .pipeline = 2, .schedule = "zero_bubble", .cuts = {"conv2"}, .zero = 1, .recompute = "sqrt"};
   PlanSpec trick{.data = 1, .tensor = 2};

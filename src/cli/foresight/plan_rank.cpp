@@ -11,7 +11,9 @@
 #include "cli/report.h"
 #include "cli/runs/run_table.h"
 #include "foresight/advice.h"
+#include "foresight/machine_cluster.h"
 #include "foresight/plan_text.h"
+#include "foresight/prediction_text.h"
 #include "foresight/search/search.h"
 #include "run/memory_limit.h"
 #include "world/os/disk.h"
@@ -22,7 +24,7 @@ namespace {
 
 struct RankSettings {
   ForesightFlags flags;
-  std::string output, sweep, svg, allow, search;
+  std::string output, sweep, svg, allow, search, as_cluster;
   std::int64_t most = 10;
   bool json = false, weak = false;
 };
@@ -49,19 +51,6 @@ void write_best(const RankSettings& s, const foresight::RankedPlan& best) {
   write_file_atomically(*make_real_disk(), s.output, foresight::plan_toml(best.prediction.plan, about));
 }
 
-// "most bytes pass from rank 0 to rank 1: 2.1 MB a step, 40 % of what ..."; empty if nothing is sent.
-std::string busiest_link(const foresight::Prediction& p, const foresight::Platform& platform) {
-  double most = 0;
-  int from = 0, to = 0;
-  for (std::size_t r = 0; r < p.ranks.size(); ++r)
-    for (const auto& [other, bytes] : p.ranks[r].sent_to)
-      if (bytes > most) most = bytes, from = static_cast<int>(r), to = other;
-  if (most <= 0 || p.seconds <= 0) return "";
-  const double speed = platform.bytes_per_second(from, to);
-  return fmt::format("most bytes pass from rank {} to rank {}: {} a step, {:.0f} % of what that link could carry", from,
-                     to, human_bytes(most), 100 * most / speed / p.seconds);
-}
-
 void rank(const RankSettings& s) {
   if (s.flags.recipe.empty())
     bad_input("`echelon plan` takes a recipe, or one of: show, list, grade; `echelon plan --help` says what each does");
@@ -69,6 +58,8 @@ void rank(const RankSettings& s) {
     bad_input("-o {}: a plan's file ends in .toml, so that --plan takes it for one", s.output);
   if (!s.sweep.empty() && !s.output.empty()) bad_input("-o writes one plan: leave out --sweep, or name --workers");
   if (s.sweep.empty() && (!s.svg.empty() || s.weak)) bad_input("--svg and --weak belong to --sweep");
+  if (!s.as_cluster.empty() && (!s.sweep.empty() || !s.flags.cluster.empty() || !s.flags.hosts.empty()))
+    bad_input("--as-cluster writes this machine: leave out --sweep, --cluster and --hosts");
   const std::size_t limit = s.flags.memory.empty() ? 0 : read_memory_size(s.flags.memory, "--memory");
   const Allowed allowed = read_allowed(s.allow);
   if (!s.search.empty() && !foresight::find_search(s.search)) {
@@ -91,6 +82,8 @@ void rank(const RankSettings& s) {
       {.memory = limit, .async = allowed.async, .outcomes = &foreseen.outcomes(), .search = s.search});
   const auto advice = foresight::advice_before(ranking, facts_of(s, prepared, foreseen));
   if (!s.output.empty() && !ranking.plans.empty()) write_best(s, ranking.plans.front());
+  if (!s.as_cluster.empty())
+    write_file_atomically(*make_real_disk(), s.as_cluster, foresight::machine_cluster_toml(prepared, platform));
   const auto systems = estimate_systems(prepared, platform, allowed, ranking);
 
   if (s.json) {
@@ -122,9 +115,10 @@ void rank(const RankSettings& s) {
              ranking.legal, ranking.too_large > 0 ? fmt::format(", {} need too much memory", ranking.too_large) : "");
   if (!ranking.plans.empty()) fmt::print("{}\n", ranking_text(ranking, static_cast<std::size_t>(s.most)));
   for (const std::string& why : ranking.why) fmt::print("{}\n", why);
-  if (!ranking.plans.empty())
-    if (const std::string link = busiest_link(ranking.plans.front().prediction, platform); !link.empty())
-      fmt::print("{}\n", link);
+  if (!ranking.plans.empty()) {
+    const foresight::Prediction& best = ranking.plans.front().prediction;
+    for (const std::string& line : foresight::details_of(best, platform)) fmt::print("{}\n", line);
+  }
   if (!s.search.empty())
     for (const foresight::FoundStrategy& f : ranking.found)
       fmt::print("\n{} found ({} a step by its own count): {}\n{}\n", f.search, human_duration(f.seconds), f.layers,
@@ -134,11 +128,15 @@ void rank(const RankSettings& s) {
   if (!advice.empty()) fmt::print("\n");
   for (const foresight::Advice& a : advice)
     fmt::print("{}{}\n", a.what, a.command.empty() ? "" : "\n  try: " + a.command);
+  if (!s.as_cluster.empty()) fmt::print("\nwrote {}\n", s.as_cluster);
   if (!ranking.plans.empty()) {
     if (!s.output.empty()) fmt::print("\nwrote {}\n", s.output);
-    if (foreseen.here() && s.flags.hosts.empty())
+    const PlanSpec& best = ranking.plans.front().prediction.plan;
+    if (!best.layers.empty() && s.output.empty())
+      fmt::print("\nits layers are split one by one, which takes a file: -o best.toml writes it\n");
+    else if (foreseen.here() && s.flags.hosts.empty())
       fmt::print("\ntrain with it: echelon train {} --workers {} --plan {}\n", s.flags.recipe, foreseen.workers(),
-                 s.output.empty() ? to_string(ranking.plans.front().prediction.plan) : s.output);
+                 s.output.empty() ? to_string(best) : s.output);
   } else {
     throw EndWith{2};
   }
@@ -208,6 +206,9 @@ void add_plan_rank(Verb verb) {
   verb.add_option("recipe", s->flags.recipe, "A recipe (TOML): rank all plans for it");
   add_foresight_flags(verb, s->flags);
   verb.add_option("-o,--output", s->output, "Write the best plan into this file, for --plan FILE.toml");
+  verb.add_option(
+      "--as-cluster", s->as_cluster,
+      "Also write this machine, as measured for the recipe, into a cluster file: for --world sim --cluster");
   verb.add_option("--most", s->most, "Plans to print").show_default();
   verb.add_option(
       "--allow", s->allow,

@@ -49,8 +49,12 @@ std::optional<PlanSpec> weird_trick(const SearchProblem& p, const Strategy& s, c
     PlanSpec plan{.data = 1, .tensor = devices};
     return refusals(plan, facts).empty() ? std::optional(plan) : std::nullopt;
   }
+  // A small layer among those that are split is split too: the plan has no other place for it, and is replayed as it
+  // is.
+  double weights = 0, others = 0;
   for (std::size_t l = split; l < s.layers.size(); ++l)
-    if (p.layers[l].splits && s.layers[l].parts != devices) return std::nullopt;
+    if (p.layers[l].splits) (s.layers[l].parts == devices ? weights : others) += p.layers[l].weight_bytes;
+  if (others > 0.1 * weights) return std::nullopt;
   PlanSpec plan{.data = 1, .tensor = devices};
   plan.scheme = "c";
   for (std::size_t l = 0; l < split; ++l) plan.layers.push_back({.match = p.layers[l].name, .split = "batch"});
