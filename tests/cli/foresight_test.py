@@ -55,6 +55,21 @@ def what_is_predicted_for_a_cluster_is_what_the_simulation_does(folder):
     assert json.loads(run("runs", "explain", f"{folder}/sim0", "--json").stdout)["advice"]
 
 
+def a_bucket_that_waits_is_named_with_the_rank_it_waits_for(folder):
+    cluster = f"{folder}/slow.toml"
+    with open(cluster, "w") as f:
+        f.write("".join(f'[[machines]]\nname = "m{r}"\ngflops = {2 if r == 2 else 10}\nbandwidth_gbit = 1\n' for r in range(4)))
+    got = train(f"{folder}/slow", "--world", "sim", "--cluster", cluster, "--plan", "data=4")
+    waits = [r["bucket_wait"] for r in got["ranks"] if "bucket_wait" in r]
+    assert waits and max(waits, key=lambda w: w["seconds"])["for_rank"] == 2, got["ranks"]
+    explained = run("runs", "explain", f"{folder}/slow").stdout
+    assert "waits for rank 2" in explained and "for that rank computes longer" in explained, explained
+    # Before a run: on a slow link nothing hides the last bucket.
+    text = run("plan", "recipes/demo.toml", *SHORT, "--workers", "2", "--link", "10mbit", "--search", "layer_wise").stdout
+    assert "of gradients) is not summed when computing ends" in text, text
+    assert "weights" in text and "activations and scratch" in text
+
+
 def the_best_plan_is_written_and_trains_the_same_weights(folder):
     best = f"{folder}/best.toml"
     text = run("plan", "recipes/demo.toml", "--workers", "2", "-o", best, *SHORT).stdout
@@ -69,6 +84,19 @@ def the_best_plan_is_written_and_trains_the_same_weights(folder):
     graded = json.loads(run("plan", "grade", "--json").stdout)
     assert graded["runs"] >= 2 and len(graded["outcomes"]) == graded["runs"]
     assert "median error" in run("plan", "grade").stdout
+
+
+def this_machine_as_a_cluster_is_simulated_on_the_same_costs(folder):
+    for link in ([], ["--link", "100mbit"]):
+        here = f"{folder}/here{len(link)}.toml"
+        measured = rank("--workers", "2", *link, "--as-cluster", here)
+        again = rank("--cluster", here, "--workers", "2")
+        whole = [next(p for p in r["plans"] if p["plan"] == "data=2") for r in (measured, again)]
+        assert abs(whole[1]["compute_s"] / (whole[0]["compute_s"] + whole[0]["parts"].get("update", 0)
+                                            + whole[0]["parts"].get("sum and update", 0)) - 1) < 0.01, whole
+        got = train(f"{folder}/as{len(link)}", "--world", "sim", "--cluster", here, "--plan", "data=2")
+        assert abs(whole[1]["seconds"] / got["measured"]["seconds"] - 1) < 0.1, (whole[1], got["measured"])
+    assert "--as-cluster" in run("plan", "recipes/demo.toml", "--as-cluster", f"{folder}/x.toml", "--sweep", "workers=1..2", code=2).stderr
 
 
 def a_run_that_is_off_names_the_operation_and_the_profile_learns(folder):
@@ -107,6 +135,14 @@ def searches_are_a_choice(folder):
         ranking = rank("--cluster", "recipes/clusters/rack-10gbit.toml", "--workers", "4", "--search", search)
         assert {f["search"] for f in ranking["found"]} == (set() if search == "exhaustive" else {search})
         assert ranking["plans"]
+    # One weird trick, as the recipe's comment says.
+    alexnet = ["plan", "recipes/large/alexnet.toml", "--cluster", "recipes/clusters/gpus-2014.toml"]
+    text = run(*alexnet, "--search", "layer_wise", "-o", f"{folder}/trick.toml").stdout
+    assert "conv1 ... dropout: 8 replicas; fc6 ... fc7: 1 replica x 8 parts" in text, text
+    best = json.loads(run(*alexnet, "--json").stdout)["plans"][0]
+    assert best["found_by"] == "layer_wise" and best["replayed"], best["plan"]
+    with open(f"{folder}/trick.toml") as f:
+        assert 'split = "batch"' in f.read()
     text = run("plan", "recipes/demo.toml", *SHORT, "--cluster", "recipes/clusters/rack-10gbit.toml", "--workers", "4", "--search",
                "markov").stdout
     assert "markov found" in text and "replica" in text
@@ -163,6 +199,10 @@ def systems_are_estimates_and_say_so(folder):
     names = {s["system"]: s for s in ranking["systems"]}
     assert all(s["estimate"] for s in ranking["systems"]) and "sparknet" in names and "one_bit" in names
     assert not any("async" in s["kind"] for s in ranking["systems"])
+    for workers in ("3", "4"):  # a pipeline that never runs empty, over the steps that are under way
+        own = [p for p in rank("--workers", workers, "--cluster", "recipes/clusters/rack-10gbit.toml", "--allow", "async")["plans"]
+               if p["own_result"]]
+        assert own and all("pipedream" in p["plan"] and p["seconds"] > 0 for p in own), own
     assert names["sparknet"]["sent_bytes"] < ranking["plans"][0]["sent_bytes"] or ranking["plans"][0]["sent_bytes"] == 0
 
 
@@ -190,6 +230,8 @@ if __name__ == "__main__":
         os.environ["XDG_CACHE_HOME"] = f"{top}/cache"
         for test in (what_is_predicted_for_a_cluster_is_what_the_simulation_does,
                      the_best_plan_is_written_and_trains_the_same_weights,
+                     a_bucket_that_waits_is_named_with_the_rank_it_waits_for,
+                     this_machine_as_a_cluster_is_simulated_on_the_same_costs,
                      a_run_that_is_off_names_the_operation_and_the_profile_learns, a_run_on_a_network_is_predicted,
                      searches_are_a_choice, bytes_are_told_by_link, large_jobs_are_planned_for_ten_thousand_workers, memory_is_kept,
                      a_sweep_has_a_curve_and_says_where_it_bends, systems_are_estimates_and_say_so, mistakes_are_told,
