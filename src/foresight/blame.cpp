@@ -88,7 +88,9 @@ bool refit(Profile& profile, const Prediction& predicted, const std::vector<Rank
   for (const auto& [name, keys] : predicted.profiled)
     for (std::size_t r = 0; r < ranks; ++r) {
       const RankPrediction& p = predicted.ranks[r];
-      const double before = value_in(p.operations, name), after = value_in(measured[r].operations, name);
+      // A correction is of what the profile knows nothing of: its costs are held against what was measured without it.
+      const double before = value_in(p.operations, name) / predicted.correction;
+      const double after = value_in(measured[r].operations, name);
       if (before <= 0 || after <= 0) continue;
       const Change change{p.runs * std::abs(after - before), std::clamp(after / before, 0.1, 10.0)};
       for (const auto& key : keys)

@@ -26,6 +26,7 @@ Platform Platform::this_machine(const Profile& profile, int ranks, const LinkLim
   }
   p.by_rank_ = true;
   const double speed = link.bytes_per_second > 0 ? link.bytes_per_second : 1 / p.links_.host_per_byte;
+  p.wire_message_ = p.links_.latency;
   if (const auto wire = profile.wires.find(ranks); wire != profile.wires.end()) {
     p.links_.latency = wire->second.quickest;
     p.wire_message_ = wire->second.usual;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "foresight/outcomes.h"
+
 namespace echelon::foresight {
 
 namespace {
@@ -75,6 +77,15 @@ TEST(Refit, GivesAnOperationTheCostThatARunHasShown) {
   EXPECT_NEAR(profile.ops.families().at("matmul").at("large").seconds.together, 3e-3, 1e-9);
   EXPECT_NEAR(profile.ops.families().at("matmul").at("large").seconds.alone, 0.9e-3, 1e-9);  // two cores were busy
   EXPECT_NEAR(profile.ops.families().at("conv2d").at("small").seconds.together, 1e-3, 1e-9);
+}
+
+TEST(Refit, LeavesAloneWhatOnlyACorrectionMadeWrong) {
+  Profile profile;
+  profile.ops.set("matmul", "large", {.seconds = {0.9e-3, 1e-3}, .flops = 1, .bytes = 1});
+  Prediction p = predicted_step();
+  const std::vector<RankOutcome> ranks = as_predicted(p);
+  correct(p, 1.6);  // from runs that waited for something else: the operations took what the profile says
+  EXPECT_FALSE(refit(profile, p, ranks));
 }
 
 }  // namespace
