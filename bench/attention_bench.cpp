@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "bench/peak.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "tensor/buffer.h"
 
 namespace echelon::kernels {

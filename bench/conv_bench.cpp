@@ -8,7 +8,7 @@
 #include <string>
 
 #include "bench/peak.h"
-#include "kernels/conv.h"
+#include "kernels/conv/conv.h"
 #include "tensor/buffer.h"
 
 namespace echelon::kernels {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "bench/rival.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "tensor/buffer.h"
 
 namespace echelon::kernels {

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "bench/peak.h"
-#include "kernels/recurrent.h"
+#include "kernels/recurrent/recurrent.h"
 #include "tensor/buffer.h"
 
 namespace echelon::kernels {

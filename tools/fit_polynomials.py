@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Prints the polynomial coefficients of src/kernels/math-inl.h (needs numpy and mpmath).
+"""Prints the polynomial coefficients of src/kernels/simd/math-inl.h (needs numpy and mpmath).
 
 Each is a weighted minimax fit, found by Lawson's iteration on a Chebyshev grid, rounded to float.
 """

@@ -1,6 +1,6 @@
 #pragma once
-// What follows the features in a row of a graph's sample (data/graph/neighbourhoods.h writes it, models/graph_network.h
-// reads it).
+// What follows the features in a row of a graph's sample (data/graph/neighbourhoods.h writes it,
+// models/networks/graph_network.h reads it).
 
 namespace echelon {
 

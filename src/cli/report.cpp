@@ -7,7 +7,7 @@
 #include "cli/answers/loaded_run.h"
 #include "cli/answers/metric_text.h"
 #include "cli/folded.h"
-#include "run/interrupted.h"
+#include "run/training/interrupted.h"
 #include "track/draw.h"
 #include "world/os/host.h"
 

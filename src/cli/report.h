@@ -6,7 +6,7 @@
 
 #include "cli/answers/predictions.h"
 #include "recipe/prepare.h"
-#include "run/training.h"
+#include "run/training/training.h"
 #include "track/run.h"
 
 namespace echelon::cli {

@@ -1,6 +1,6 @@
 #include "collective/combine.h"
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "collective/combine.cpp"
 #include <hwy/foreach_target.h>

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "data/class_counter.h"
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 #include "data/scratch.h"
 
 namespace echelon::data {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "data/dataset.h"
-#include "data/source.h"
+#include "data/files/source.h"
 
 namespace echelon::data {
 

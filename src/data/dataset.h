@@ -6,7 +6,7 @@
 // (seed, epoch, index): nothing is consumed, so any sample can be asked for at any time, by any thread, on any worker,
 // again after a restart, and is the same bits.
 //
-// Behaviour is added by decorators of the same type (data/decorators.h, data/transform.h). The usual tower is
+// Behaviour is added by decorators of the same type (data/decorators.h, data/images/transform.h). The usual tower is
 // shuffled(mapped(cached(opened file))), under a Loader (data/loader.h).
 //
 // Errors: whatever is wrong with the outside bytes is a BadInput naming file and place. Thread-safe: `get` and

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 #include "data/permutation.h"
 
 namespace echelon::data {

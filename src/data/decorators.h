@@ -1,6 +1,6 @@
 #pragma once
 // Data sets made from other data sets. Each takes over what it decorates and is a data set itself: thread-safe, pure,
-// and the samples stay what they were unless the text says otherwise. (Changing samples is data/transform.h.)
+// and the samples stay what they were unless the text says otherwise. (Changing samples is data/images/transform.h.)
 
 #include <memory>
 #include <vector>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "data/source.h"
+#include "data/files/source.h"
 
 namespace echelon::data {
 

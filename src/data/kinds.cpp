@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "data/catalog.h"
+#include "data/files/catalog.h"
 #include "data/formats/cifar.h"
 #include "data/formats/csv.h"
 #include "data/formats/folder.h"

@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
+#include "data/files/source.h"
 #include "data/kinds.h"
-#include "data/source.h"
 
 namespace echelon::data {
 

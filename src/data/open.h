@@ -1,8 +1,8 @@
 #pragma once
 // From a recipe's [data] table to data sets. `kind` says what the data are: a format (idx, cifar10, cifar100, npy, npz,
-// csv, images, tar, text, synthetic, memory) or the name of a known set (digits, mnist, ...: data/catalog.h), each with
-// options of its own; docs/data.md lists them. Reading the options touches no file and reports every problem at once;
-// opening reads the files.
+// csv, images, tar, text, synthetic, memory) or the name of a known set (digits, mnist, ...: data/files/catalog.h),
+// each with options of its own; docs/data.md lists them. Reading the options touches no file and reports every problem
+// at once; opening reads the files.
 //
 // Options of all kinds:
 //   path       the file or directory
@@ -11,7 +11,7 @@
 //   limit      use only so many samples of the split "train" (limit_test: "test")
 //   partition, dirichlet    whether workers keep their samples (data/partition.h)
 //   cache      keep decoded samples in memory: worth it for pictures
-//   transform  a list of tables, in order: {kind = "crop", pad = 4}, {kind = "flip"}, ... (data/transform.h)
+//   transform  a list of tables, in order: {kind = "crop", pad = 4}, {kind = "flip"}, ... (data/images/transform.h)
 
 #include <functional>
 #include <map>
@@ -21,9 +21,9 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "data/decorators.h"
+#include "data/images/transform.h"
 #include "data/partition.h"
 #include "data/parts.h"
-#include "data/transform.h"
 #include "world/os/disk.h"
 
 namespace echelon::data {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 #include "data/permutation.h"
 
 namespace echelon::data {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/catalog.h"
+#include "data/files/catalog.h"
 
 namespace echelon::data {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "foresight/costs/profile.h"
 #include "foresight/prediction.h"
-#include "foresight/profile.h"
 
 namespace echelon::foresight {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "collective/shard_tree.h"
-#include "foresight/collective_costs.h"
-#include "foresight/graph_costs.h"
+#include "foresight/costs/collective_costs.h"
+#include "foresight/costs/graph_costs.h"
 
 namespace echelon::foresight {
 

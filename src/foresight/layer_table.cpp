@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "foresight/graph_costs.h"
-#include "foresight/measure.h"
+#include "foresight/costs/graph_costs.h"
+#include "foresight/costs/measure.h"
 #include "graph/program.h"
 #include "plan/place.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "foresight/platform.h"
+#include "foresight/costs/platform.h"
 #include "plan/stages.h"
 #include "recipe/prepare.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "collective/shard_tree.h"
-#include "foresight/measure.h"
+#include "foresight/costs/measure.h"
 #include "foresight/predict.h"
 
 namespace echelon::foresight {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "foresight/platform.h"
+#include "foresight/costs/platform.h"
 #include "recipe/prepare.h"
 
 namespace echelon::foresight {

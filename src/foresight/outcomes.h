@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "foresight/platform.h"
+#include "foresight/costs/platform.h"
 #include "foresight/prediction.h"
 #include "world/os/disk.h"
 

@@ -6,7 +6,7 @@
 // Pure but for memory; a prediction takes milliseconds for small networks. The prepared run, the profile behind the
 // platform and the platform must outlive the call.
 
-#include "foresight/platform.h"
+#include "foresight/costs/platform.h"
 #include "foresight/prediction.h"
 #include "recipe/prepare.h"
 

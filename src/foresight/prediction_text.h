@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "foresight/platform.h"
+#include "foresight/costs/platform.h"
 #include "foresight/prediction.h"
 
 namespace echelon::foresight {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "foresight/collective_costs.h"
+#include "foresight/costs/collective_costs.h"
 #include "parallel/step/buckets.h"
 
 namespace echelon::foresight {

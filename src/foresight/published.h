@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "foresight/platform.h"
+#include "foresight/costs/platform.h"
 
 namespace echelon::foresight {
 

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "foresight/costs/measure.h"
 #include "foresight/estimate.h"
-#include "foresight/measure.h"
 #include "foresight/search/network.h"
 #include "graph/program.h"
 #include "run/run_plan.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "foresight/platform.h"
+#include "foresight/costs/platform.h"
 #include "foresight/prediction.h"
 #include "recipe/prepare.h"
 #include "world/os/disk.h"

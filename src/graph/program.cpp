@@ -8,7 +8,7 @@
 #include "graph/passes/fuse_batch_norm.h"
 #include "graph/passes/layout.h"
 #include "graph/passes/prune.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace echelon {
 

@@ -1,12 +1,12 @@
 #include "kernels/elementwise.h"
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/elementwise.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/math-inl.h"
+#include "kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::HWY_NAMESPACE {

@@ -1,6 +1,6 @@
 #include "kernels/peak.h"
 
-#include "kernels/simd_targets_512.h"
+#include "kernels/simd/simd_targets_512.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/peak.cpp"

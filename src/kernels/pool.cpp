@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/pool.cpp"

@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 
 #include <hwy/highway.h>
 
-#include "kernels/lanes8-inl.h"
+#include "kernels/simd/lanes8-inl.h"
 
 namespace echelon::kernels {
 namespace {

@@ -7,7 +7,7 @@
 #define ECHELON_KERNELS_SOFTMAX_INL_H
 #endif
 
-#include "kernels/math-inl.h"
+#include "kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::HWY_NAMESPACE {

@@ -1,6 +1,6 @@
 #include "kernels/softmax.h"
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax.cpp"
 #include <hwy/foreach_target.h>

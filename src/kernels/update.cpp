@@ -1,6 +1,6 @@
 #include "kernels/update.h"
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/update.cpp"
 #include <hwy/foreach_target.h>
@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "kernels/simd-inl.h"
+#include "kernels/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace echelon::kernels::HWY_NAMESPACE {

@@ -1,7 +1,7 @@
 // Models that give scores of the next token at every position of a text.
 #include "base/error.h"
 #include "graph/ops/shape.h"
-#include "models/network_parts.h"
+#include "models/networks/network_parts.h"
 
 namespace echelon::models {
 namespace {

@@ -65,7 +65,7 @@ class Model {
   virtual Graph prediction(std::int64_t samples) const = 0;
   virtual std::int64_t context() const { return 0; }
   // Adds the network alone to a graph, without a loss, and returns its scores: what models of several networks are made
-  // of (models/ensemble.h). BadInput for models that are more than a network and a loss.
+  // of (models/wrappers/ensemble.h). BadInput for models that are more than a network and a loss.
   virtual Value scores(Graph& graph, std::span<const Value> inputs) const;
   // prediction() of a language model that sees one token at a time: inputs tokens i32[samples, 1] and position i32[1];
   // what it has seen of the positions before, up to context() of them, is in carries. None if the network cannot do

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "graph/ops/dropout.h"
 #include "graph/ops/elementwise.h"
-#include "models/network_parts.h"
+#include "models/networks/network_parts.h"
 
 namespace echelon::models {
 namespace {

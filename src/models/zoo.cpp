@@ -5,26 +5,26 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "models/alexnet.h"
-#include "models/autoencoder.h"
-#include "models/deep_stacking.h"
-#include "models/densenet.h"
-#include "models/distillation.h"
-#include "models/ensemble.h"
-#include "models/fine_tuning.h"
-#include "models/gan.h"
-#include "models/googlenet.h"
-#include "models/gpt.h"
-#include "models/graph_network.h"
-#include "models/layers_model.h"
-#include "models/lenet5.h"
-#include "models/mlp.h"
-#include "models/quantised.h"
-#include "models/recurrent.h"
-#include "models/resnet.h"
-#include "models/sliced.h"
-#include "models/tabular.h"
-#include "models/vgg.h"
+#include "models/networks/alexnet.h"
+#include "models/networks/autoencoder.h"
+#include "models/networks/deep_stacking.h"
+#include "models/networks/densenet.h"
+#include "models/networks/gan.h"
+#include "models/networks/googlenet.h"
+#include "models/networks/gpt.h"
+#include "models/networks/graph_network.h"
+#include "models/networks/layers_model.h"
+#include "models/networks/lenet5.h"
+#include "models/networks/mlp.h"
+#include "models/networks/recurrent.h"
+#include "models/networks/resnet.h"
+#include "models/networks/tabular.h"
+#include "models/networks/vgg.h"
+#include "models/wrappers/distillation.h"
+#include "models/wrappers/ensemble.h"
+#include "models/wrappers/fine_tuning.h"
+#include "models/wrappers/quantised.h"
+#include "models/wrappers/sliced.h"
 #include "nn/layer_table.h"
 
 namespace echelon::models {
@@ -222,7 +222,7 @@ std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options
                     "does not go together with model.teacher: a student is one network; the teacher may have "
                     "members");
   options.ignore("freeze");
-  options.ignore("init");  // run/initial_weights.h
+  options.ignore("init");  // run/training/initial_weights.h
   options.done();
   if (options.problems().list().size() > before) return nullptr;
   // Shapes that do not fit are found by building it once, for two samples.

@@ -20,10 +20,9 @@ struct Entry {
 };
 std::span<const Entry> zoo();
 
-// The model called `name`, with the options of its table (the key `name` in it is skipped; models/quantised.h reads the
-// table `quantise`, which any model may have). Every problem (unknown name
-// or key, value out of bounds, shapes that do not fit the data) is added to the reader's problems; null if there is
-// any.
+// The model called `name`, with the options of its table (the key `name` in it is skipped; models/wrappers/quantised.h
+// reads the table `quantise`, which any model may have). Every problem (unknown name or key, value out of bounds,
+// shapes that do not fit the data) is added to the reader's problems; null if there is any.
 std::unique_ptr<Model> make_model(const std::string& name, OptionReader& options, const InputSpec& inputs);
 // The same outside a recipe, for programs, tests and benchmarks; BadInput if anything is wrong.
 std::unique_ptr<Model> make_model(const std::string& name, const InputSpec& inputs, const Options& options = {});

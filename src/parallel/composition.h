@@ -56,7 +56,7 @@ struct CompositionFacts {
   bool shares_memory = true;
   bool split = false;       // a replica is spread over several ranks, each of which exchanges its stage
   bool fixed_data = false;  // samples stay with their worker
-  bool agrees = false;      // the model has statistics on which replicas agree at certain steps (models/halp.h)
+  bool agrees = false;  // the model has statistics on which replicas agree at certain steps (models/wrappers/halp.h)
 };
 
 // Adds one problem for each reason why these parts cannot work together, with the nearest composition that can: asks

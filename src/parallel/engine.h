@@ -1,8 +1,8 @@
 #pragma once
-// What trains a model, as a run sees it (run/training.h). There are two kinds: exact synchronous training, of a whole
-// or a split model (parallel/planned/), and replicas of a composed system (parallel/replica.h). Both run until some
-// step and report progress on the way; between two calls of run() all ranks are at the same step, and the model can be
-// read, evaluated and saved.
+// What trains a model, as a run sees it (run/training/training.h). There are two kinds: exact synchronous training, of
+// a whole or a split model (parallel/planned/), and replicas of a composed system (parallel/replica.h). Both run until
+// some step and report progress on the way; between two calls of run() all ranks are at the same step, and the model
+// can be read, evaluated and saved.
 //
 // One thread of each rank drives its engine. Functions that say "collective" are called by all ranks in the same order.
 

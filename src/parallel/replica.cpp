@@ -5,7 +5,7 @@
 
 #include "collective/shard_sum.h"
 #include "kernels/vector.h"
-#include "models/halp.h"
+#include "models/wrappers/halp.h"
 #include "parallel/team/step_report.h"
 #include "world/mailbox/message_order.h"
 
@@ -337,7 +337,7 @@ void Replica::average(std::span<float> values, double weight) {
   all_reduce_members(peers_.group(), values);
 }
 
-// HALP's full gradient, when it has been gathered (models/halp.h).
+// HALP's full gradient, when it has been gathered (models/wrappers/halp.h).
 void Replica::agree_on_statistics(std::int64_t step) {
   if (!models::agrees_after(*settings_.model, step)) return;
   for (const auto& e : trainer_.table().entries())

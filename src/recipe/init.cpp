@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/catalog.h"
+#include "data/files/catalog.h"
 #include "data/table/encoder.h"
 #include "recipe/init_choice.h"
 #include "recipe/toml.h"

@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/catalog.h"
 #include "data/encoding.h"
+#include "data/files/catalog.h"
+#include "data/files/source.h"
 #include "data/formats/folder.h"
-#include "data/source.h"
 #include "data/table/kind.h"
 #include "recipe/init.h"
 #include "world/os/nearest_file.h"

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "data/image.h"
+#include "data/images/image.h"
 #include "data/scratch.h"
 #include "recipe/init_choice.h"
 

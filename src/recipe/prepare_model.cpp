@@ -4,8 +4,8 @@
 #include "data/table/encoder.h"
 #include "graph/attributes.h"
 #include "graph/graph.h"
-#include "models/fine_tuning.h"
 #include "models/network.h"
+#include "models/wrappers/fine_tuning.h"
 #include "models/zoo.h"
 #include "recipe/prepare_parts.h"
 

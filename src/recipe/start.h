@@ -11,7 +11,7 @@
 //   rename = { "backbone.*" = "*" }      # the source's names -> the network's
 //   sha256 = "..."                       # of the source's weights; a resolved recipe has it
 //
-// Reading it touches no file; run/initial_weights.h loads.
+// Reading it touches no file; run/training/initial_weights.h loads.
 
 #include <optional>
 #include <string>

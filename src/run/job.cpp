@@ -4,8 +4,8 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
-#include "models/halp.h"
 #include "models/memory.h"
+#include "models/wrappers/halp.h"
 #include "recipe/toml.h"
 #include "world/os/host.h"
 

@@ -2,7 +2,7 @@
 // From a recipe that has been prepared and found good to a training job.
 
 #include "recipe/prepare.h"
-#include "run/training.h"
+#include "run/training/training.h"
 
 namespace echelon {
 

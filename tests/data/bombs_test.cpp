@@ -2,13 +2,13 @@
 #include <zlib.h>
 
 #include "data/class_counter.h"
+#include "data/files/inflate.h"
 #include "data/formats/csv.h"
 #include "data/formats/idx.h"
 #include "data/formats/npy.h"
 #include "data/formats/npz.h"
 #include "data/formats/shards.h"
 #include "data/formats/tar.h"
-#include "data/inflate.h"
 #include "tests/data/support.h"
 #include "world/os/host.h"
 

@@ -1,10 +1,10 @@
-#include "data/catalog.h"
+#include "data/files/catalog.h"
 
 #include <sys/stat.h>
 
 #include <cstdlib>
 
-#include "data/convert.h"
+#include "data/files/convert.h"
 #include "data/formats/csv.h"
 #include "data/formats/folder.h"
 #include "data/formats/idx.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "data/transform.h"
+#include "data/images/transform.h"
 #include "tests/data/support.h"
 
 namespace echelon::data {

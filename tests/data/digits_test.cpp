@@ -1,6 +1,6 @@
 // The digits that come with the repository.
 
-#include "data/catalog.h"
+#include "data/files/catalog.h"
 #include "data/formats/idx.h"
 #include "tests/data/support.h"
 #include "tests/support/source_path.h"

@@ -1,4 +1,4 @@
-#include "data/hash_cache.h"
+#include "data/files/hash_cache.h"
 
 #include <gtest/gtest.h>
 

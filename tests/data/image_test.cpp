@@ -1,6 +1,6 @@
 // Pictures against Pillow's pixels (tests/data/fixtures/make.py).
 
-#include "data/image.h"
+#include "data/images/image.h"
 
 #include <cmath>
 

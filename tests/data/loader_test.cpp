@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "data/transform.h"
+#include "data/images/transform.h"
 #include "tests/data/ledger.h"
 #include "tests/data/support.h"
 

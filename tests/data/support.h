@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "data/decorators.h"
-#include "data/source.h"
+#include "data/files/source.h"
 #include "tests/support/says.h"
 #include "tests/support/source_path.h"
 #include "tests/support/temp_dir.h"

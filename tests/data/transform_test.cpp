@@ -1,4 +1,4 @@
-#include "data/transform.h"
+#include "data/images/transform.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "data/files/inflate.h"
 #include "data/formats/cifar.h"
 #include "data/formats/csv.h"
 #include "data/formats/idx.h"
@@ -9,8 +10,7 @@
 #include "data/formats/npz.h"
 #include "data/formats/shards.h"
 #include "data/formats/tar.h"
-#include "data/image.h"
-#include "data/inflate.h"
+#include "data/images/image.h"
 #include "tests/data/support.h"
 
 namespace echelon::data {

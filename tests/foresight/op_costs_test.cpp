@@ -1,4 +1,4 @@
-#include "foresight/op_costs.h"
+#include "foresight/costs/op_costs.h"
 
 #include <gtest/gtest.h>
 

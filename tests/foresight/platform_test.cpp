@@ -1,11 +1,11 @@
-#include "foresight/platform.h"
+#include "foresight/costs/platform.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "base/error.h"
-#include "foresight/collective_costs.h"
+#include "foresight/costs/collective_costs.h"
 #include "foresight/outcomes.h"
 #include "foresight/sweep.h"
 #include "world/sim/memory_disk.h"

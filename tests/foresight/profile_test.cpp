@@ -1,4 +1,4 @@
-#include "foresight/profile.h"
+#include "foresight/costs/profile.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "data/inflate.h"
+#include "data/files/inflate.h"
 
 int fuzz_gzip(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;

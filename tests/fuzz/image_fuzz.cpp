@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/image.h"
+#include "data/images/image.h"
 
 int fuzz_image(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;

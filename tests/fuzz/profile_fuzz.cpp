@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/error.h"
+#include "foresight/costs/profile.h"
 #include "foresight/outcomes.h"
-#include "foresight/profile.h"
 
 int fuzz_profile(const std::uint8_t* data, std::size_t size) {
   using namespace echelon;

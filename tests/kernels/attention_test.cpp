@@ -1,4 +1,4 @@
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Batch normalisation against its readable twin in every layout and fusion, accuracy far from zero, idle lanes, and
 // finite differences.
-#include "kernels/batch_norm.h"
+#include "kernels/norm/batch_norm.h"
 
 #include <gtest/gtest.h>
 

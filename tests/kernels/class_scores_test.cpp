@@ -1,4 +1,4 @@
-#include "kernels/class_scores.h"
+#include "kernels/loss/class_scores.h"
 
 #include "tests/kernels/simd_testing.h"
 

@@ -1,6 +1,6 @@
 // Convolution against its readable twin, over every layout that supports a shape, and the twin against finite
 // differences.
-#include "kernels/conv.h"
+#include "kernels/conv/conv.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "kernels/conv_batch8.h"
+#include "kernels/conv/conv_batch8.h"
 #include "tests/kernels/activation.h"
 #include "tests/kernels/simd_testing.h"
 

@@ -1,6 +1,6 @@
 // Winograd's convolution against the readable twin, whether or not it would be chosen for the shape: sizes that do not
 // fill the last tile, every padding, one block of channels, and both ways of cutting the work.
-#include "kernels/conv_winograd.h"
+#include "kernels/conv/conv_winograd.h"
 
 #include <gtest/gtest.h>
 

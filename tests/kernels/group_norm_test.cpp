@@ -1,4 +1,4 @@
-#include "kernels/group_norm.h"
+#include "kernels/norm/group_norm.h"
 
 #include "tests/kernels/simd_testing.h"
 

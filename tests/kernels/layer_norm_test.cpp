@@ -1,4 +1,4 @@
-#include "kernels/layer_norm.h"
+#include "kernels/norm/layer_norm.h"
 
 #include "tests/kernels/simd_testing.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/loss.h"
+#include "kernels/loss/loss.h"
 
 #include <limits>
 

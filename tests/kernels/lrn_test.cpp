@@ -1,5 +1,5 @@
 // Local response normalisation against its readable twin in every layout, and finite differences.
-#include "kernels/lrn.h"
+#include "kernels/norm/lrn.h"
 
 #include <gtest/gtest.h>
 

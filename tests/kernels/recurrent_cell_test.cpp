@@ -1,4 +1,4 @@
-#include "kernels/recurrent_cell.h"
+#include "kernels/recurrent/recurrent_cell.h"
 
 #include "tests/kernels/simd_testing.h"
 

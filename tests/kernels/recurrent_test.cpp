@@ -1,4 +1,4 @@
-#include "kernels/recurrent.h"
+#include "kernels/recurrent/recurrent.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/unshared_conv.h"
+#include "kernels/conv/unshared_conv.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Models of several networks: members that learn as if they were alone, trunks, and what is learnt from predictions.
 
-#include "models/ensemble.h"
+#include "models/wrappers/ensemble.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "models/distillation.h"
+#include "models/wrappers/distillation.h"
 #include "models/zoo.h"
 #include "nn/initialise.h"
 #include "recipe/toml.h"

@@ -1,6 +1,6 @@
 // Networks on graphs: over trees with all neighbours they compute what the papers' matrices do.
 
-#include "models/graph_network.h"
+#include "models/networks/graph_network.h"
 
 #include <gtest/gtest.h>
 

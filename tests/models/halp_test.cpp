@@ -1,6 +1,6 @@
 // HALP's parts alive: where the centre is, what the full gradient becomes, that SVRG's gradient has no variance at the
 // centre, and that offsets have few bits whose range follows the full gradient.
-#include "models/halp.h"
+#include "models/wrappers/halp.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Every model with few bits: which layers are taken, what is refused, and that each still learns.
-#include "models/quantised.h"
+#include "models/wrappers/quantised.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Models in slices: the same network as the whole one, the same slices in every graph, and what is refused.
-#include "models/sliced.h"
+#include "models/wrappers/sliced.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "models/sliced.h"
+#include "models/wrappers/sliced.h"
 #include "models/zoo.h"
 #include "recipe/toml.h"
 #include "tests/support/graph_runner.h"

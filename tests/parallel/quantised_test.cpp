@@ -6,8 +6,8 @@
 
 #include "data/formats/synthetic.h"
 #include "graph/ops/autoflex.h"
-#include "models/halp.h"
-#include "models/quantised.h"
+#include "models/wrappers/halp.h"
+#include "models/wrappers/quantised.h"
 #include "parallel/step/trainer.h"
 #include "tests/parallel/small_networks.h"
 #include "tests/parallel/systems.h"

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "models/loss.h"
-#include "models/quantised.h"
+#include "models/wrappers/quantised.h"
 #include "nn/layer_table.h"
 #include "optim/rule.h"
 #include "optim/schedule.h"

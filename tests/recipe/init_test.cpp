@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "recipe/prepare.h"
 #include "recipe/toml.h"
 #include "tests/support/source_path.h"

@@ -1,4 +1,4 @@
-#include "run/diagnosis.h"
+#include "run/health/diagnosis.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "run/find_rate.h"
+#include "run/training/find_rate.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "data/vocabulary.h"
-#include "run/initial_weights.h"
 #include "run/job.h"
+#include "run/training/initial_weights.h"
 #include "tests/support/says.h"
 #include "tests/support/temp_dir.h"
 #include "track/checkpoint.h"

@@ -8,7 +8,7 @@
 
 #include "parallel/step/evaluator.h"
 #include "run/job.h"
-#include "run/training.h"
+#include "run/training/training.h"
 #include "run/weights.h"
 #include "tests/support/says.h"
 #include "tests/support/temp_dir.h"

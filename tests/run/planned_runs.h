@@ -6,7 +6,7 @@
 #include "recipe/prepare.h"
 #include "run/job.h"
 #include "run/run_plan.h"
-#include "run/training.h"
+#include "run/training/training.h"
 #include "tests/support/temp_dir.h"
 #include "world/launch.h"
 

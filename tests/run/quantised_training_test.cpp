@@ -1,9 +1,9 @@
 // What training with few bits reaches on the digits that come with Echelon, beside whole numbers.
 #include <gtest/gtest.h>
 
-#include "models/quantised.h"
+#include "models/wrappers/quantised.h"
 #include "run/job.h"
-#include "run/training.h"
+#include "run/training/training.h"
 #include "tests/support/source_path.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "run/replica_check.h"
+#include "run/health/replica_check.h"
 
 #include <gtest/gtest.h>
 

@@ -34,7 +34,7 @@ struct Saved {
 // What the ranks note about their messages, and whether they are to be done again.
 struct Notes {
   std::vector<Buffer> of_rank;
-  bool repeat = false, gave_up = false;
+  bool repeat = false, dropped = false;
   std::uint64_t repeated = 0;
   Notes() {
     for (int r = 0; r < resumed_workers; ++r) {
@@ -127,7 +127,7 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
       out.weights[r].assign(replica.trainer().parameters().begin(), replica.trainer().parameters().end());
       if (after) save(world, replica, *after);
       replica.close();
-      if (notes) notes->gave_up = notes->gave_up || order->given_up() || order->repeats();
+      if (notes) notes->dropped = notes->dropped || order->dropped() || order->repeats();
     };
     if (races_)
       run_in_threads(resumed_workers, {}, program);
@@ -216,14 +216,14 @@ TEST_P(ResumedSystem, IsDoneAgainInTheOrderOfItsMessages) {
   const ResumedOutcome once = run(half, 2 * half, &saved, nullptr, half, &notes, 2, crash);
   notes.repeat = half_of_them.repeat = true;
   const ResumedOutcome again = run(half, 2 * half, &saved, nullptr, half, &notes, 0);
-  EXPECT_FALSE(notes.gave_up);
+  EXPECT_FALSE(notes.dropped);
   EXPECT_EQ(notes.repeated > 0, composition_->uses_messages());
   for (std::size_t r = 0; r < resumed_workers; ++r)
     EXPECT_TRUE(same_bits(once.weights[r], again.weights[r])) << "rank " << r << " trains differently";
   if (!composition_->uses_messages()) return;
   EXPECT_LT(half_of_them.repeated, notes.repeated);
   run(half, 2 * half, &saved, nullptr, half, &half_of_them, 1);
-  EXPECT_FALSE(half_of_them.gave_up);
+  EXPECT_FALSE(half_of_them.dropped);
 }
 
 // A round of steps ends when somebody wants to see the model. Servers in rounds are told that no more will come then,

@@ -1,6 +1,6 @@
 // A run stopped anywhere and resumed ends with the bits of one that was not: for every network and every update rule.
 
-#include "run/training.h"
+#include "run/training/training.h"
 
 #include <gtest/gtest.h>
 

@@ -56,7 +56,7 @@ class CheckWords(unittest.TestCase):
             self.allowed("src/world/a.h", text)
 
     def test_a_word_may_stand_where_it_is_the_field_s(self):
-        self.allowed("src/kernels/simd-inl.h", "the lanes of a vector")
+        self.allowed("src/kernels/simd/simd-inl.h", "the lanes of a vector")
         self.refused("src/collective/group.h", "the lanes of a group", "duplicate of a group")
         self.allowed("src/graph/ops/recurrent.h", "four gates")
         self.refused("src/parallel/server/client.h", "int gate;", "gates")

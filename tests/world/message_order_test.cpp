@@ -111,7 +111,7 @@ TEST(MessageOrder, IsNotRepeatedFromElsewhere) {
   EXPECT_FALSE(MessageOrder(memory.span(), 1).rewind(1)) << "too long ago";
 }
 
-TEST(MessageOrder, GivenUpItDropsTheRestAndNotesWhatHappensInstead) {
+TEST(MessageOrder, DroppedItForgetsTheRestAndNotesWhatHappensInstead) {
   Memory memory;
   MessageOrder first(memory.span(), 1);
   first.mark(1);
@@ -119,7 +119,7 @@ TEST(MessageOrder, GivenUpItDropsTheRestAndNotesWhatHappensInstead) {
   MessageOrder second(memory.span(), 1);
   ASSERT_TRUE(second.rewind(1));
   EXPECT_EQ(looks(second, 1), "1");
-  second.give_up();
+  second.drop();
   EXPECT_EQ(looks(second, 1), "*");
   second.took(0, {.from = 8});
   MessageOrder third(memory.span(), 1);

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/listed.h"
 #include "base/text.h"
-#include "data/source.h"
+#include "data/files/source.h"
 #include "data/table/profile.h"
 
 namespace echelon::cli {

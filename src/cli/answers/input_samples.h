@@ -7,7 +7,7 @@
 
 #include "data/dataset.h"
 #include "data/decorators.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "world/os/disk.h"
 
 namespace echelon::cli {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/source.h"
+#include "data/files/source.h"
 #include "tensor/shape.h"
 
 namespace echelon::cli {

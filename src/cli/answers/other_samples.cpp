@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/listed.h"
 #include "base/text.h"
-#include "data/catalog.h"
+#include "data/files/catalog.h"
 #include "data/vocabulary.h"
 #include "world/os/nearest_file.h"
 

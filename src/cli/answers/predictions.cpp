@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cli/answers/loaded_run.h"
-#include "run/interrupted.h"
+#include "run/training/interrupted.h"
 
 namespace echelon::cli {
 

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "recipe/prepare.h"
-#include "run/training.h"
+#include "run/training/training.h"
 
 namespace echelon::cli {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "data/image.h"
+#include "data/images/image.h"
 #include "tensor/shape.h"
 
 namespace echelon::cli {

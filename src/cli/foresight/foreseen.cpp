@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "cli/training/experiment_flags.h"
-#include "foresight/measure.h"
+#include "foresight/costs/measure.h"
 #include "foresight/scaled_cluster.h"
 #include "recipe/cluster_file.h"
 #include "recipe/prepare_elsewhere.h"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cli/flags.h"
+#include "foresight/costs/platform.h"
+#include "foresight/costs/profile.h"
 #include "foresight/outcomes.h"
-#include "foresight/platform.h"
-#include "foresight/profile.h"
 #include "recipe/prepare.h"
 #include "world/os/disk.h"
 #include "world/wrappers/metered.h"

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cli/foresight/foreseen.h"
 #include "foresight/blame.h"
-#include "foresight/measure.h"
+#include "foresight/costs/measure.h"
 #include "foresight/predict.h"
 #include "foresight/rank_plans.h"
 #include "run/memory_limit.h"

@@ -1,6 +1,6 @@
 #include "cli/help/completion_words.h"
 
-#include "data/catalog.h"
+#include "data/files/catalog.h"
 #include "models/zoo.h"
 #include "recipe/system_file.h"
 

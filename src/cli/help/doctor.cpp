@@ -9,7 +9,7 @@
 #include "cli/help/build_facts.h"
 #include "cli/runs/run_status.h"
 #include "cli/verbs.h"
-#include "data/catalog.h"
+#include "data/files/catalog.h"
 #include "data/open.h"
 #include "recipe/system_file.h"
 #include "track/run.h"

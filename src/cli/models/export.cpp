@@ -7,7 +7,7 @@
 #include "cli/answers/loaded_run.h"
 #include "cli/models/output_file.h"
 #include "cli/verbs.h"
-#include "models/sliced.h"
+#include "models/wrappers/sliced.h"
 #include "onnx/export.h"
 #include "onnx/names.h"
 #include "onnx/whole_weights.h"

@@ -9,7 +9,7 @@
 #include "cli/verbs.h"
 #include "data/kinds.h"
 #include "graph/program.h"
-#include "models/sliced.h"
+#include "models/wrappers/sliced.h"
 #include "onnx/import.h"
 #include "onnx/names.h"
 #include "onnx/whole_weights.h"

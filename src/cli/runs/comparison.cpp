@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "run/interrupted.h"
+#include "run/training/interrupted.h"
 
 namespace echelon::cli {
 

@@ -48,7 +48,8 @@ std::string monitor_of(const Options& recipe) {
   return *text;
 }
 
-// Of the evaluations, as run/training.cpp decides: by the monitored metric, of equals the one with the least loss.
+// Of the evaluations, as run/training/training.cpp decides: by the monitored metric, of equals the one with the least
+// loss.
 std::optional<BestScore> best_of(const std::vector<MetricPoint>& points, const std::string& monitor) {
   const std::optional<Metric> named = metric_named(monitor);
   for (const std::string part : {"val", "test"}) {

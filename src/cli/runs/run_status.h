@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "run/diagnosis.h"
+#include "run/health/diagnosis.h"
 
 namespace echelon::cli {
 

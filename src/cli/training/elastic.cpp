@@ -7,7 +7,7 @@
 #include "cli/training/switch.h"
 #include "cli/training/watchman.h"
 #include "run/run_plan.h"
-#include "run/state_keeper.h"
+#include "run/training/state_keeper.h"
 #include "world/os/host.h"
 
 namespace echelon::cli {

@@ -35,10 +35,12 @@ struct WorkerLoss {
 std::string in_words(const std::vector<WorkerLoss>& losses);
 std::string workers_in_words(int workers);
 
-// BadInput if the job's workers cannot check each other, and are to (--check-replicas). `workers`: 0 if nobody knows yet.
+// BadInput if the job's workers cannot check each other, and are to (--check-replicas). `workers`: 0 if nobody knows
+// yet.
 void expect_comparable(const TrainSettings& settings, const ReadyJob& ready, int workers);
-// What the ranks have asked the launcher for because they did not agree (run/training_check.cpp), if that is it: why, for
-// people. `doubts`: how often in a row. Failure if that is too often. Who is to be left out is not, by itself.
+// What the ranks have asked the launcher for because they did not agree (run/training/training_check.cpp), if that is
+// it: why, for people. `doubts`: how often in a row. Failure if that is too often. Who is to be left out is not, by
+// itself.
 struct Doubt {
   std::string because;
   int left_out = -1;  // a rank

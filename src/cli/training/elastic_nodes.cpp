@@ -12,8 +12,8 @@
 #include "member/launcher_store.h"
 #include "recipe/differences.h"
 #include "recipe/toml.h"
-#include "run/initial_weights.h"
-#include "run/state_keeper.h"
+#include "run/training/initial_weights.h"
+#include "run/training/state_keeper.h"
 #include "track/control.h"
 #include "world/os/host.h"
 #include "world/os/signals.h"
@@ -116,7 +116,8 @@ class ElasticNode {
   }
 
   int changes_before(std::int64_t step) const {
-    return static_cast<int>(std::ranges::count_if(settings_.replayed, [&](const JournalLine& l) { return l.step <= step; }));
+    return static_cast<int>(
+        std::ranges::count_if(settings_.replayed, [&](const JournalLine& l) { return l.step <= step; }));
   }
 
   // A stage that wants so many workers has as many machines as they take, if there are so many.
@@ -340,8 +341,13 @@ PublishedRecipe read_published(Store& store, const TcpOptions& options) {
     std::vector<JournalLine> changes;
     for (const Json& line : json.at("changes"))
       changes.push_back({line.at("step").get<std::int64_t>(), parse_control(line.dump())});
-    return {json.at("name").get<std::string>(), json.at("toml").get<std::string>(), json.at("plan").get<std::string>(),
-            json.at("least").get<int>(), json.at("most").get<int>(), json.at("check_replicas").get<std::int64_t>(), std::move(changes)};
+    return {json.at("name").get<std::string>(),
+            json.at("toml").get<std::string>(),
+            json.at("plan").get<std::string>(),
+            json.at("least").get<int>(),
+            json.at("most").get<int>(),
+            json.at("check_replicas").get<std::int64_t>(),
+            std::move(changes)};
   } catch (const Json::exception& problem) {
     bad_input("the recipe of the job '{}' at {} cannot be read: {}", options.job_id, options.endpoint, problem.what());
   }

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/runs/run_table.h"
-#include "run/find_rate.h"
+#include "run/training/find_rate.h"
 #include "track/curve.h"
 #include "world/os/host.h"
 

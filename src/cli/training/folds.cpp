@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "cli/answers/metric_text.h"
-#include "run/interrupted.h"
 #include "run/job.h"
+#include "run/training/interrupted.h"
 #include "track/run.h"
 #include "world/os/command.h"
 #include "world/os/host.h"

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/text.h"
-#include "foresight/op_costs.h"
+#include "foresight/costs/op_costs.h"
 
 namespace echelon::cli {
 

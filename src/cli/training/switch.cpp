@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "recipe/toml.h"
-#include "run/initial_weights.h"
+#include "run/training/initial_weights.h"
 #include "track/control.h"
 
 namespace echelon::cli {

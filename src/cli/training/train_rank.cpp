@@ -14,12 +14,12 @@
 #include "cli/training/step_sampler.h"
 #include "cli/training/trace_listener.h"
 #include "cli/training/train_folder.h"
-#include "run/diagnosis.h"
-#include "run/initial_weights.h"
-#include "run/interrupted.h"
+#include "run/health/diagnosis.h"
 #include "run/job.h"
 #include "run/memory_limit.h"
 #include "run/run_plan.h"
+#include "run/training/initial_weights.h"
+#include "run/training/interrupted.h"
 #include "track/control.h"
 #include "track/run.h"
 #include "world/os/folder_disk.h"
@@ -198,7 +198,8 @@ void train_rank(World& world, const TrainSettings& s, const PreparedRun& prepare
   if (first) control.emplace(*disk, *real_clock, folder);
   if (first && s.generation > 1) {
     log.on_note(s.change);
-    Json begun{{"action", "generation"}, {"generation", s.generation}, {"workers", world.size()}, {"because", s.change}};
+    Json begun{
+        {"action", "generation"}, {"generation", s.generation}, {"workers", world.size()}, {"because", s.change}};
     if (s.chosen) begun["servers"] = s.servers;
     control->journal(training.next_step(), std::move(begun));
   }

@@ -12,7 +12,7 @@
 #include "cli/training/world_flags.h"
 #include "data/open.h"
 #include "recipe/prepare.h"
-#include "run/training.h"
+#include "run/training/training.h"
 #include "world/world.h"
 
 namespace echelon::cli {
@@ -58,9 +58,9 @@ struct TrainSettings {
   bool weights_only = false;  // of which only the weights fit: of another system, or another number of its workers
   std::string servers = {};   // that were asked for while it goes on; empty: what the recipe says
   std::map<std::string, double> tried = {};  // seconds of a step with so many servers
-  bool chosen = false;        // this generation has the quickest of these
-  std::string change = {};    // why this generation follows another one
-  std::string doubt = {};     // what the ranks of the last one did not agree on (run/replica_check.h)
+  bool chosen = false;                       // this generation has the quickest of these
+  std::string change = {};                   // why this generation follows another one
+  std::string doubt = {};  // what the ranks of the last one did not agree on (run/health/replica_check.h)
 
   std::shared_ptr<const PredictedRun> predicted = {};  // cli/foresight/run_prediction.h; null: nothing is expected
 

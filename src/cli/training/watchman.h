@@ -1,14 +1,14 @@
 #pragma once
-// The launcher's eye on its workers: looks at what they record (run/diagnosis.h) while they run, says in one line what
-// is wrong with whom and what is done about it, and writes that into incidents.jsonl of the run's folder. A worker that
-// was stopped for too long is killed, so that it is replaced.
+// The launcher's eye on its workers: looks at what they record (run/health/diagnosis.h) while they run, says in one
+// line what is wrong with whom and what is done about it, and writes that into incidents.jsonl of the run's folder. A
+// worker that was stopped for too long is killed, so that it is replaced.
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "run/diagnosis.h"
+#include "run/health/diagnosis.h"
 #include "world/os/clock.h"
 
 namespace echelon::cli {

@@ -1,6 +1,6 @@
 #include "codec/kernels/both_sides.h"
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/kernels/both_sides.cpp"
 #include <hwy/foreach_target.h>
@@ -8,7 +8,7 @@
 
 #include <bit>
 
-#include "kernels/simd-inl.h"
+#include "kernels/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace echelon::codecs::HWY_NAMESPACE {

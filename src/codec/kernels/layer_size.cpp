@@ -1,12 +1,12 @@
 #include "codec/kernels/layer_size.h"
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/kernels/layer_size.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/simd-inl.h"
+#include "kernels/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace echelon::codecs::HWY_NAMESPACE {

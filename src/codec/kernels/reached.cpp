@@ -1,6 +1,6 @@
 #include "codec/kernels/reached.h"
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/kernels/reached.cpp"
 #include <hwy/foreach_target.h>
@@ -9,7 +9,7 @@
 #include <bit>
 
 #include "codec/wire/word_moves.h"
-#include "kernels/simd-inl.h"
+#include "kernels/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace echelon::codecs::HWY_NAMESPACE {

@@ -1,6 +1,6 @@
 #include "codec/kernels/signs.h"
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/kernels/signs.cpp"
 #include <hwy/foreach_target.h>
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/simd-inl.h"
+#include "kernels/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace echelon::codecs::HWY_NAMESPACE {

@@ -1,6 +1,6 @@
 #include "codec/wire/range_coder.h"
 
-#include "kernels/simd_targets.h"
+#include "kernels/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/wire/range_coder.cpp"
 #include <hwy/foreach_target.h>
@@ -12,7 +12,7 @@
 #include "codec/wire/coder_state.h"
 #include "codec/wire/wire.h"
 #include "codec/wire/word_moves.h"
-#include "kernels/simd-inl.h"
+#include "kernels/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace echelon::codecs::HWY_NAMESPACE {

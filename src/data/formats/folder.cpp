@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
-#include "data/fingerprint.h"
-#include "data/hash_cache.h"
-#include "data/source.h"
+#include "data/files/fingerprint.h"
+#include "data/files/hash_cache.h"
+#include "data/files/source.h"
 
 namespace echelon::data {
 

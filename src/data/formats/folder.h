@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "data/dataset.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "world/os/disk.h"
 
 namespace echelon::data {

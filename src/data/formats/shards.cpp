@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "data/array.h"
 #include "data/class_counter.h"
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 #include "data/formats/npy.h"
 #include "data/formats/tar.h"
 

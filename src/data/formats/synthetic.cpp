@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 #include "data/normals.h"
 
 namespace echelon::data {

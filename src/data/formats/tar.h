@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "data/source.h"
+#include "data/files/source.h"
 
 namespace echelon::data {
 

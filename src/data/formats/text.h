@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "data/dataset.h"
-#include "data/source.h"
+#include "data/files/source.h"
 #include "data/vocabulary.h"
 
 namespace echelon::data {

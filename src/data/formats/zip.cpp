@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/inflate.h"
+#include "data/files/inflate.h"
 #include "world/os/host.h"
 
 namespace echelon::data {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/source.h"
+#include "data/files/source.h"
 
 namespace echelon::data {
 
@@ -20,7 +20,7 @@ struct ZipEntry {
 
 std::vector<ZipEntry> read_zip_directory(const Source& zip);
 // What is deflated is unpacked into memory: at most eight times default_memory_limit, or a quarter of the memory there
-// is, and no further than the header of what is inside, where `declared` can read one (data/inflate.h).
+// is, and no further than the header of what is inside, where `declared` can read one (data/files/inflate.h).
 SourcePtr open_zip_entry(SourcePtr zip, const ZipEntry& entry,
                          const std::function<std::uint64_t(const Source& beginning)>& declared = {});
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 
 namespace echelon::data {
 

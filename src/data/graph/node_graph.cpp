@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 
 namespace echelon::data {
 

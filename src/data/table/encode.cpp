@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/listed.h"
 #include "base/text.h"
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 #include "data/table/encoder.h"
 #include "world/os/host.h"
 

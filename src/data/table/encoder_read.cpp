@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/listed.h"
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 #include "data/formats/csv.h"
 #include "data/table/encoder.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/listed.h"
-#include "data/fingerprint.h"
+#include "data/files/fingerprint.h"
 #include "data/table/describe.h"
 
 namespace echelon::data {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "graph/attributes.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace echelon::ops {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "graph/attributes.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace echelon::ops {
 

@@ -6,7 +6,7 @@
 #include "graph/attributes.h"
 #include "graph/ops/batch_norm_strips.h"
 #include "graph/ops/norm.h"
-#include "kernels/batch_norm.h"
+#include "kernels/norm/batch_norm.h"
 
 namespace echelon::ops {
 

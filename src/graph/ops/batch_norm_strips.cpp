@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "graph/ops/slices.h"
-#include "kernels/batch_norm_parts.h"
+#include "kernels/norm/batch_norm_parts.h"
 #include "kernels/reduce.h"
 
 namespace echelon::ops {

@@ -6,11 +6,11 @@
 
 #include "graph/graph.h"
 #include "graph/ops/loss.h"
-#include "kernels/class_scores.h"
+#include "kernels/loss/class_scores.h"
 
 namespace echelon::ops {
 
-// (logits[rows, part.count], targets) -> what a slice says of its classes, [rows, 5] (kernels/class_scores.h).
+// (logits[rows, part.count], targets) -> what a slice says of its classes, [rows, 5] (kernels/loss/class_scores.h).
 std::shared_ptr<const Op> class_scores_op(kernels::ClassPart part, float label_smoothing, bool training);
 
 // The loss over all classes from what the slices said, in their order.

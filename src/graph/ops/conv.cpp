@@ -5,7 +5,7 @@
 #include "graph/ops/broadcast.h"
 #include "graph/ops/slices.h"
 #include "graph/ops/strips.h"
-#include "kernels/conv.h"
+#include "kernels/conv/conv.h"
 
 namespace echelon::ops {
 

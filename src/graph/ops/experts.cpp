@@ -6,7 +6,7 @@
 #include "graph/attributes.h"
 #include "graph/ops/slices.h"
 #include "kernels/experts.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/reduce.h"
 
 namespace echelon::ops {

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "graph/attributes.h"
-#include "kernels/group_norm.h"
+#include "kernels/norm/group_norm.h"
 
 namespace echelon::ops {
 

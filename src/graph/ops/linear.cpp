@@ -8,7 +8,7 @@
 #include "graph/ops/shape.h"
 #include "graph/ops/slices.h"
 #include "kernels/elementwise.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/reduce.h"
 
 namespace echelon::ops {

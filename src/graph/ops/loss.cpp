@@ -6,7 +6,7 @@
 #include "graph/ops/class_scores.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/slices.h"
-#include "kernels/loss.h"
+#include "kernels/loss/loss.h"
 
 namespace echelon::ops {
 

@@ -16,7 +16,8 @@ struct Classified {
 // logits[rows, classes]; targets[rows] i32, negative ones are ignored.
 Classified cross_entropy(Graph& g, Value logits, Value targets, float label_smoothing = 0);
 
-// The same with a weight for each class (kernels/loss.h) and the focal factor (1 - p)^gamma, which excludes smoothing.
+// The same with a weight for each class (kernels/loss/loss.h) and the focal factor (1 - p)^gamma, which excludes
+// smoothing.
 struct ClassWeighting {
   std::vector<float> classes = {};  // empty: all 1
   float focal_gamma = 0;

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "graph/attributes.h"
-#include "kernels/layer_norm.h"
+#include "kernels/norm/layer_norm.h"
 #include "kernels/reduce.h"
 
 namespace echelon::ops {

@@ -2,7 +2,7 @@
 // Whole-sequence recurrent layers on x[batch, time, in], with PyTorch's parameters and gate order.
 
 #include "graph/graph.h"
-#include "kernels/recurrent.h"
+#include "kernels/recurrent/recurrent.h"
 
 namespace echelon::ops {
 

@@ -7,7 +7,7 @@
 #include "graph/ops/linear.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/slices.h"
-#include "kernels/recurrent_cell.h"
+#include "kernels/recurrent/recurrent_cell.h"
 
 namespace echelon::ops {
 

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "graph/attributes.h"
 #include "graph/ops/norm.h"
-#include "kernels/lrn.h"
+#include "kernels/norm/lrn.h"
 
 namespace echelon::ops {
 

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "graph/ops/strips.h"
-#include "kernels/unshared_conv.h"
+#include "kernels/conv/unshared_conv.h"
 
 namespace echelon::ops {
 

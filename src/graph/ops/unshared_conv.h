@@ -1,8 +1,7 @@
 #pragma once
-// A locally connected layer (kernels/unshared_conv.h): windows as of a convolution, with weights of their own at every
-// place. Cut into slices it is cut by rows of the output (columns where the
-// input is), weights and all: a slice needs its own rows of the input and the halo, so nothing goes from everybody to
-// everybody.
+// A locally connected layer (kernels/conv/unshared_conv.h): windows as of a convolution, with weights of their own at
+// every place. Cut into slices it is cut by rows of the output (columns where the input is), weights and all: a slice
+// needs its own rows of the input and the halo, so nothing goes from everybody to everybody.
 
 #include "graph/graph.h"
 

@@ -9,7 +9,7 @@
 #include "collective/algorithms.h"
 #include "collective/shard_sum.h"
 #include "data/cursor.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "parallel/exchanges/exchanges.h"
 
 namespace echelon::exchanges {

@@ -119,8 +119,8 @@ Mailbox::State::Peer* Mailbox::State::peer(Rank rank) {
 
 // ---- taking
 
-// The message that is to be taken next, or null. While an order is repeated, that is the one which was taken then: it is
-// here if the first message of its sender with that key is the same one. The caller holds the lock.
+// The message that is to be taken next, or null. While an order is repeated, that is the one which was taken then: it
+// is here if the first message of its sender with that key is the same one. The caller holds the lock.
 MessageBuffer* Mailbox::State::pop(TagQueue& from, int number, bool looks, Next& outcome) {
   MessageOrder::Event event;
   switch (order_ ? order_->next(number, event, looks) : MessageOrder::Next::anything) {
@@ -135,7 +135,7 @@ MessageBuffer* Mailbox::State::pop(TagQueue& from, int number, bool looks, Next&
   for (MessageBuffer* b = from.messages.front(); b; b = b->next) {
     if (b->from != event.from || b->head.key != event.key || (b->bytes > 0) != (event.has_payload != 0)) continue;
     if (event_of(*b).hash != event.hash) {
-      order_->give_up();
+      order_->drop();
       return pop(from, number, looks, outcome);
     }
     order_->took(number, event);
@@ -152,17 +152,17 @@ Mailbox::State::Next Mailbox::State::next(int number, Message& message, bool loo
   TagQueue& from = tag(number);
   Next outcome;
   MessageBuffer* buffer = nullptr;
-  bool gave_up = false;
+  bool dropped = false;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
-    gave_up = order_ && !order_->given_up();
+    dropped = order_ && !order_->dropped();
     buffer = pop(from, number, looks, outcome);
-    gave_up = gave_up && order_->given_up();
+    dropped = dropped && order_->dropped();
     over = from.shut || closed_;
     seen = from.changed->count();
   }
-  if (gave_up)
+  if (dropped)
     for (TagQueue& t : tag_queues_) t.changed->notify();
   if (!buffer) return outcome;
   if (message.buffer_) message.pool_->give_back(*message.buffer_);
@@ -179,24 +179,25 @@ bool Mailbox::State::try_take(int number, Message& message) {
     std::uint64_t seen;
     const Next outcome = next(number, message, true, over, seen);
     if (outcome != Next::awaited) return outcome == Next::taken;
-    if (over || !tag(number).changed->wait(seen + 1, world_.now() + longest_repeat)) give_up_order();
+    if (over || !tag(number).changed->wait(seen + 1, world_.now() + longest_repeat)) drop_order();
   }
 }
 
 bool Mailbox::State::take(int number, Message& message, double deadline) {
-  double patience = std::numeric_limits<double>::infinity();
+  constexpr double never = std::numeric_limits<double>::infinity();
+  double repeat_until = never;  // how long the message that the order names is waited for
   for (;;) {
     bool over;
     std::uint64_t seen;
     const Next outcome = next(number, message, false, over, seen);
     if (outcome == Next::taken) return true;
     if (over) return false;
-    if (outcome == Next::awaited && patience > 1e300) patience = world_.now() + longest_repeat;
-    if (tag(number).changed->wait(seen + 1, std::min(deadline, patience))) continue;
-    if (outcome == Next::awaited && world_.now() >= patience)
-      give_up_order(), patience = std::numeric_limits<double>::infinity();
-    else
+    if (outcome == Next::awaited && repeat_until == never) repeat_until = world_.now() + longest_repeat;
+    if (tag(number).changed->wait(seen + 1, std::min(deadline, repeat_until))) continue;
+    if (outcome != Next::awaited || world_.now() < repeat_until)
       return next(number, message, false, over, seen) == Next::taken;
+    drop_order();
+    repeat_until = never;
   }
 }
 
@@ -206,10 +207,10 @@ void Mailbox::State::follow(MessageOrder& order) {
 }
 
 // What was taken then does not come: it was another program, or somebody's notes were lost.
-void Mailbox::State::give_up_order() {
+void Mailbox::State::drop_order() {
   {
     const std::lock_guard lock(mutex_);
-    order_->give_up();
+    order_->drop();
   }
   for (TagQueue& tag : tag_queues_) tag.changed->notify();
 }

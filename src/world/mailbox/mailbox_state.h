@@ -79,7 +79,7 @@ class Mailbox::State {
   enum class Next { taken, nothing, awaited };
   Next next(int number, Message& message, bool looks, bool& over, std::uint64_t& seen);
   MessageBuffer* pop(TagQueue& from, int number, bool looks, Next& outcome);
-  void give_up_order();
+  void drop_order();
   void enqueue(MessageBuffer& buffer);
   MessageBuffer& empty_buffer(std::size_t bytes);
   void send(Peer& to, MessageBuffer& buffer);

@@ -43,8 +43,8 @@ class MessageOrder {
   bool repeats() const;
   std::uint64_t noted() const;  // events of all channels since the mark to which it went back, at that time
   // Something else happened than what was noted: from now on anything may. The rest of the notes is dropped.
-  void give_up() { given_up_ = true; }
-  bool given_up() const { return given_up_; }
+  void drop() { dropped_ = true; }
+  bool dropped() const { return dropped_; }
   bool is_nearly_full() const;  // a new mark is due
 
   // What the task of this channel is to do next: anything; to find nothing (which counts as having looked); or to take
@@ -68,7 +68,7 @@ class MessageOrder {
   Shared& shared_;
   const std::uint64_t who_;
   std::array<Place, channels> places_;
-  std::atomic<bool> given_up_ = false;
+  std::atomic<bool> dropped_ = false;
   std::uint64_t noted_ = 0;
   std::atomic<std::uint64_t> marked_[channels] = {};  // where the newest mark is
 };

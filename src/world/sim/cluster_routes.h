@@ -1,6 +1,6 @@
 #pragma once
 // What a message passes between two machines of a cluster, in order: for the simulated network, and for whoever
-// predicts it (foresight/platform.h). Immutable; thread-safe.
+// predicts it (foresight/costs/platform.h). Immutable; thread-safe.
 
 #include <vector>
 
