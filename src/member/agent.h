@@ -17,12 +17,12 @@
 namespace echelon {
 
 struct AgentOptions {
-  std::string prefix;             // of the job's keys: "/echelon/demo/"
-  std::string name;               // of the node, for people and for its keys
-  int least = 1, most = 1;        // nodes
+  std::string prefix;                                  // of the job's keys: "/echelon/demo/"
+  std::string name;                                    // of the node, for people and for its keys
+  int least = 1, most = 1;                             // nodes
   std::function<int(std::int64_t step)> most_at = {};  // of a generation that begins after that step; empty: `most`
-  bool transient = false;         // this node may be taken away
-  double lease_seconds = 5;       // after which a silent node is evicted
+  bool transient = false;                              // this node may be taken away
+  double lease_seconds = 5;                            // after which a silent node is evicted
   double last_call_seconds = 3;   // for more nodes to come before the first generation, once the least are there
   double suspect_seconds = 0.75;  // for the last node of a generation to be ready, once the others are
   std::function<std::string()> fresh = {};  // 64 digits that nobody can guess, another one each time

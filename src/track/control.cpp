@@ -23,8 +23,7 @@ void check_control(const ControlRequest& request) {
   if (request.action == "resize" &&
       !(request.value >= 1 && request.value <= most_workers_asked && request.value == std::floor(request.value)))
     bad_input("a run has 1 to {} workers, not {}", most_workers_asked, request.value);
-  const int parts =
-      !request.system.empty() + !request.codec.empty() + !request.plan.empty() + !request.servers.empty();
+  const int parts = !request.system.empty() + !request.codec.empty() + !request.plan.empty() + !request.servers.empty();
   if (request.action == "switch" && parts != 1)
     bad_input("switch wants one of the four: --system NAME, --codec NAME, --plan PLAN or --servers N");
   const std::string& servers = request.servers;

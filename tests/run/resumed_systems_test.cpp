@@ -34,7 +34,7 @@ struct Saved {
 // What the ranks note about their messages, and whether they are to be done again.
 struct Notes {
   std::vector<Buffer> of_rank;
-  bool repeat = false, dropped = false;
+  bool repeat = false, abandoned = false;
   std::uint64_t repeated = 0;
   Notes() {
     for (int r = 0; r < resumed_workers; ++r) {
@@ -118,16 +118,17 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
                            if (races_) pass_on(turn);
                            return false;
                          },
-                     .on_progress = [&](const StepProgress& p) {
-                       if (on_step) on_step(p.step);
-                     }});
+                     .on_progress =
+                         [&](const StepProgress& p) {
+                           if (on_step) on_step(p.step);
+                         }});
       }
       replica.read_model();
       out.models[r].assign(replica.model().begin(), replica.model().end());
       out.weights[r].assign(replica.trainer().parameters().begin(), replica.trainer().parameters().end());
       if (after) save(world, replica, *after);
       replica.close();
-      if (notes) notes->dropped = notes->dropped || order->dropped() || order->repeats();
+      if (notes) notes->abandoned = notes->abandoned || order->abandoned() || order->repeats();
     };
     if (races_)
       run_in_threads(resumed_workers, {}, program);
@@ -142,7 +143,8 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
   // Each machine is half as fast as the one before, so that it is plain who comes first.
   static SimCluster uneven_cluster(int slowest) {
     SimCluster cluster = SimCluster::uniform(resumed_workers, 0x1p-17, 0x1p30, 0x1p33);
-    for (int i = 0; i < resumed_workers; ++i) cluster.machines[static_cast<std::size_t>((slowest + 1 + i) % resumed_workers)].flops /= 1 << i;
+    for (int i = 0; i < resumed_workers; ++i)
+      cluster.machines[static_cast<std::size_t>((slowest + 1 + i) % resumed_workers)].flops /= 1 << i;
     return cluster;
   }
 
@@ -216,14 +218,14 @@ TEST_P(ResumedSystem, IsDoneAgainInTheOrderOfItsMessages) {
   const ResumedOutcome once = run(half, 2 * half, &saved, nullptr, half, &notes, 2, crash);
   notes.repeat = half_of_them.repeat = true;
   const ResumedOutcome again = run(half, 2 * half, &saved, nullptr, half, &notes, 0);
-  EXPECT_FALSE(notes.dropped);
+  EXPECT_FALSE(notes.abandoned);
   EXPECT_EQ(notes.repeated > 0, composition_->uses_messages());
   for (std::size_t r = 0; r < resumed_workers; ++r)
     EXPECT_TRUE(same_bits(once.weights[r], again.weights[r])) << "rank " << r << " trains differently";
   if (!composition_->uses_messages()) return;
   EXPECT_LT(half_of_them.repeated, notes.repeated);
   run(half, 2 * half, &saved, nullptr, half, &half_of_them, 1);
-  EXPECT_FALSE(half_of_them.dropped);
+  EXPECT_FALSE(half_of_them.abandoned);
 }
 
 // A round of steps ends when somebody wants to see the model. Servers in rounds are told that no more will come then,

@@ -15,14 +15,17 @@ using Next = MessageOrder::Next;
 
 struct Memory {
   Memory() : bytes(std::make_unique<Line[]>(MessageOrder::bytes() / sizeof(Line))) {}
-  std::span<std::byte> span() { return std::as_writable_bytes(std::span(bytes.get(), MessageOrder::bytes() / sizeof(Line))); }
+  std::span<std::byte> span() {
+    return std::as_writable_bytes(std::span(bytes.get(), MessageOrder::bytes() / sizeof(Line)));
+  }
   struct alignas(64) Line {
     std::byte bytes[64] = {};
   };
   std::unique_ptr<Line[]> bytes;
 };
 
-// What a task of channel 0 does next that looks for messages: "-" nothing is there, "*" anything may happen, or the sender.
+// What a task of channel 0 does next that looks for messages: "-" nothing is there, "*" anything may happen, or the
+// sender.
 std::string look(MessageOrder& order) {
   MessageOrder::Event event;
   switch (order.next(0, event, true)) {
@@ -111,7 +114,7 @@ TEST(MessageOrder, IsNotRepeatedFromElsewhere) {
   EXPECT_FALSE(MessageOrder(memory.span(), 1).rewind(1)) << "too long ago";
 }
 
-TEST(MessageOrder, DroppedItForgetsTheRestAndNotesWhatHappensInstead) {
+TEST(MessageOrder, AbandonedItDropsTheRestAndNotesWhatHappensInstead) {
   Memory memory;
   MessageOrder first(memory.span(), 1);
   first.mark(1);
@@ -119,7 +122,7 @@ TEST(MessageOrder, DroppedItForgetsTheRestAndNotesWhatHappensInstead) {
   MessageOrder second(memory.span(), 1);
   ASSERT_TRUE(second.rewind(1));
   EXPECT_EQ(looks(second, 1), "1");
-  second.drop();
+  second.abandon();
   EXPECT_EQ(looks(second, 1), "*");
   second.took(0, {.from = 8});
   MessageOrder third(memory.span(), 1);

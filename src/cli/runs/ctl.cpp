@@ -24,8 +24,8 @@ struct CtlSettings {
 
 ControlRequest request_of(const CtlSettings& s) {
   const bool wants_value = s.action == "rate" || s.action == "resize";
-  ControlRequest request{.action = s.action, .system = s.system, .codec = s.codec, .plan = s.plan,
-                         .servers = s.servers};
+  ControlRequest request{
+      .action = s.action, .system = s.system, .codec = s.codec, .plan = s.plan, .servers = s.servers};
   if (s.action != "switch" && (!s.system.empty() || !s.codec.empty() || !s.plan.empty() || !s.servers.empty()))
     bad_input("--system, --codec, --plan and --servers belong to `echelon ctl RUN switch`");
   if (!wants_value && !s.value.empty()) bad_input("'{}' takes no value: leave out {}", s.action, s.value);

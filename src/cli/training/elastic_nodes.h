@@ -15,8 +15,8 @@ namespace echelon::cli {
 bool nodes_come_and_go(const TrainSettings& settings);
 
 // Trains on this node until the job is over or this node has left. BadInput and Failure as run_on_world; Failure if too
-// few nodes are there for too long. What changes at which step (settings.replayed) is known to all nodes: `prepare` makes
-// the job of each stage before the first step.
+// few nodes are there for too long. What changes at which step (settings.replayed) is known to all nodes: `prepare`
+// makes the job of each stage before the first step.
 void run_elastic_nodes(const TrainSettings& settings, const LaunchOptions& launch,
                        const std::shared_ptr<const ReadyJob>& ready, const PrepareJob& prepare);
 

@@ -10,8 +10,8 @@
 
 namespace echelon::cli {
 
-// The settings with the part of a system that a request names; `words`, which name it, say more if there is more to say.
-// BadInput if it cannot be.
+// The settings with the part of a system that a request names; `words`, which name it, say more if there is more to
+// say. BadInput if it cannot be.
 TrainSettings switched(TrainSettings settings, const ControlRequest& request, std::string& words);
 
 // Another number of workers (`asked`, unless it is KeptState::same_workers), another system or codec (`wish`, as

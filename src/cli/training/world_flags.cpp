@@ -28,8 +28,11 @@ int read_count(std::string_view text, const std::string& all) {
   return value;
 }
 
+// Whoever started this process, it is the launcher of a machine that comes and goes.
+bool launches_nodes(const WorldFlags& flags) { return flags.nodes.find(':') != std::string::npos; }
+
 std::string choose(const WorldFlags& flags, const RankEnvironment& place) {
-  const bool started = started_by_mpi() || (place.known() && place.size > 1);
+  const bool started = !launches_nodes(flags) && (started_by_mpi() || (place.known() && place.size > 1));
   if (started && (flags.world.empty() || flags.world == "mpi" || flags.world == "tcp")) {
     if ((flags.workers != flags.usual_workers && flags.workers != place.size) || flags.nodes != "1")
       bad_input("{} has started this process as rank {} of {}: leave out --workers and --nnodes",
@@ -133,7 +136,8 @@ std::vector<std::string> given_words(const std::vector<Flag>& flags) {
 void make_cores_ranks(WorldFlags& flags) {
   const RankEnvironment place = read_rank_environment();
   const std::string world = choose(flags, place);
-  const bool starts = world != "mpi" && world != "sim" && !(world == "tcp" && place.known() && place.size > 1);
+  const bool starts = world != "mpi" && world != "sim" &&
+                      !(world == "tcp" && !launches_nodes(flags) && place.known() && place.size > 1);
   if (starts && flags.cores > 1) flags.ranks_each = flags.cores;
 }
 
@@ -284,7 +288,7 @@ int known_workers(const WorldFlags& flags) {
   const RankEnvironment place = read_rank_environment();
   const std::string world = choose(flags, place);
   if (world == "mpi") return 0;
-  if (world == "tcp" && place.known() && place.size > 1) return place.size;
+  if (world == "tcp" && !launches_nodes(flags) && place.known() && place.size > 1) return place.size;
   if (world == "tcp")
     if (const TcpOptions o = tcp_options(flags); o.max_nodes != o.min_nodes) return 0;
   return expected_world(flags).workers;

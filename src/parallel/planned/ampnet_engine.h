@@ -64,7 +64,7 @@ class AmpnetEngine final : public PlannedEngine {
   const StepRange* range_ = nullptr;  // during run()
   std::unique_ptr<Mailbox> mailbox_;  // the same
   std::unique_ptr<MessageWait> wait_;
-  MessageOrder* order_ = nullptr;  // null: nobody notes it
+  MessageOrder* order_ = nullptr;            // null: nobody notes it
   const data::Batch* batch_ = nullptr;       // the last that was read: backward passes read nothing of it
   std::map<int, Instance> under_way_;        // between a forward and a backward pass here, by number
   std::deque<Instance> forward_, backward_;  // that have arrived

@@ -64,8 +64,6 @@ class StateKeeper {
   std::int64_t repeat_messages(const KeptState::Position& loaded);
   // Before that: the engine's messages are noted. `training` names what must be the same for that.
   void note_messages(std::string_view training);
-  bool notes_messages() const { return order_ != nullptr; }
-  bool dropped_order() const { return order_ && order_->dropped(); }
 
   void ask_for_workers(int workers) { kept_.ask_for_workers(workers); }
   // Called by all ranks with the same text, or by rank 0: each launcher is told once.

@@ -135,7 +135,7 @@ MessageBuffer* Mailbox::State::pop(TagQueue& from, int number, bool looks, Next&
   for (MessageBuffer* b = from.messages.front(); b; b = b->next) {
     if (b->from != event.from || b->head.key != event.key || (b->bytes > 0) != (event.has_payload != 0)) continue;
     if (event_of(*b).hash != event.hash) {
-      order_->drop();
+      order_->abandon();
       return pop(from, number, looks, outcome);
     }
     order_->took(number, event);
@@ -152,17 +152,17 @@ Mailbox::State::Next Mailbox::State::next(int number, Message& message, bool loo
   TagQueue& from = tag(number);
   Next outcome;
   MessageBuffer* buffer = nullptr;
-  bool dropped = false;
+  bool abandoned = false;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
-    dropped = order_ && !order_->dropped();
+    abandoned = order_ && !order_->abandoned();
     buffer = pop(from, number, looks, outcome);
-    dropped = dropped && order_->dropped();
+    abandoned = abandoned && order_->abandoned();
     over = from.shut || closed_;
     seen = from.changed->count();
   }
-  if (dropped)
+  if (abandoned)
     for (TagQueue& t : tag_queues_) t.changed->notify();
   if (!buffer) return outcome;
   if (message.buffer_) message.pool_->give_back(*message.buffer_);
@@ -179,25 +179,24 @@ bool Mailbox::State::try_take(int number, Message& message) {
     std::uint64_t seen;
     const Next outcome = next(number, message, true, over, seen);
     if (outcome != Next::awaited) return outcome == Next::taken;
-    if (over || !tag(number).changed->wait(seen + 1, world_.now() + longest_repeat)) drop_order();
+    if (over || !tag(number).changed->wait(seen + 1, world_.now() + longest_repeat)) abandon_order();
   }
 }
 
 bool Mailbox::State::take(int number, Message& message, double deadline) {
-  constexpr double never = std::numeric_limits<double>::infinity();
-  double repeat_until = never;  // how long the message that the order names is waited for
+  double patience = std::numeric_limits<double>::infinity();
   for (;;) {
     bool over;
     std::uint64_t seen;
     const Next outcome = next(number, message, false, over, seen);
     if (outcome == Next::taken) return true;
     if (over) return false;
-    if (outcome == Next::awaited && repeat_until == never) repeat_until = world_.now() + longest_repeat;
-    if (tag(number).changed->wait(seen + 1, std::min(deadline, repeat_until))) continue;
-    if (outcome != Next::awaited || world_.now() < repeat_until)
+    if (outcome == Next::awaited && latest > 1e300) latest = world_.now() + longest_repeat;
+    if (tag(number).changed->wait(seen + 1, std::min(deadline, latest))) continue;
+    if (outcome == Next::awaited && world_.now() >= latest)
+      abandon_order(), latest = std::numeric_limits<double>::infinity();
+    else
       return next(number, message, false, over, seen) == Next::taken;
-    drop_order();
-    repeat_until = never;
   }
 }
 
@@ -207,10 +206,10 @@ void Mailbox::State::follow(MessageOrder& order) {
 }
 
 // What was taken then does not come: it was another program, or somebody's notes were lost.
-void Mailbox::State::drop_order() {
+void Mailbox::State::abandon_order() {
   {
     const std::lock_guard lock(mutex_);
-    order_->drop();
+    order_->abandon();
   }
   for (TagQueue& tag : tag_queues_) tag.changed->notify();
 }
@@ -307,16 +306,9 @@ void Mailbox::State::wait_while(bool Peer::*state, double deadline) {
 
 Mailbox::Mailbox(World& world, std::size_t most_bytes, std::optional<std::vector<Rank>> peers)
     : state_(std::make_unique<State>(world, most_bytes, peers)) {}
-Mailbox::Mailbox(World& world, std::size_t most_bytes, Outlet outlet)
-    : state_(std::make_unique<State>(world, most_bytes, std::vector<Rank>())) {
-  state_->leave_through(std::move(outlet));
-}
 Mailbox::~Mailbox() = default;
 void Mailbox::post(Rank to, const MessageHeader& head, std::span<const std::byte> payload) {
   state_->post(to, head, payload);
-}
-void Mailbox::deliver(Rank from, const MessageHeader& head, std::span<const std::byte> payload) {
-  state_->deliver(from, head, payload);
 }
 std::size_t Mailbox::on_their_way(Rank to) { return state_->on_their_way(to); }
 void Mailbox::leave_by_key(std::size_t window) { state_->leave_by_key(window); }

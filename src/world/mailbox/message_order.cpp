@@ -40,7 +40,7 @@ MessageOrder::MessageOrder(std::span<std::byte> memory, std::uint64_t who)
 
 void MessageOrder::forget() {
   noted_ = 0;
-  dropped_ = false;
+  abandoned_ = false;
   for (int c = 0; c < channels; ++c) {
     const std::uint64_t now = shared_.channels[c].tally;
     Place& p = places_[static_cast<std::size_t>(c)];
@@ -80,7 +80,7 @@ bool MessageOrder::rewind(std::uint64_t number) {
 }
 
 bool MessageOrder::repeats() const {
-  return !dropped_ && std::ranges::any_of(places_, [](const Place& p) { return p.at < p.end; });
+  return !abandoned_ && std::ranges::any_of(places_, [](const Place& p) { return p.at < p.end; });
 }
 
 std::uint64_t MessageOrder::noted() const { return noted_; }
@@ -91,10 +91,10 @@ bool MessageOrder::is_nearly_full() const {
   return false;
 }
 
-// After the order was dropped: what was noted and not repeated is no more.
+// After the order was abandoned: what was noted and not repeated is no more.
 void MessageOrder::settle(int channel) {
   Place& p = places_[static_cast<std::size_t>(channel)];
-  if (!dropped_ || (p.at == p.end && p.misses >= p.end_misses)) return;
+  if (!abandoned_ || (p.at == p.end && p.misses >= p.end_misses)) return;
   p.end = p.at.load(), p.end_misses = p.misses.load();
   shared_.channels[channel].tally = tally(p.at, p.misses);
 }

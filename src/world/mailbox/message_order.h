@@ -43,8 +43,8 @@ class MessageOrder {
   bool repeats() const;
   std::uint64_t noted() const;  // events of all channels since the mark to which it went back, at that time
   // Something else happened than what was noted: from now on anything may. The rest of the notes is dropped.
-  void drop() { dropped_ = true; }
-  bool dropped() const { return dropped_; }
+  void abandon() { abandoned_ = true; }
+  bool abandoned() const { return abandoned_; }
   bool is_nearly_full() const;  // a new mark is due
 
   // What the task of this channel is to do next: anything; to find nothing (which counts as having looked); or to take
@@ -68,7 +68,7 @@ class MessageOrder {
   Shared& shared_;
   const std::uint64_t who_;
   std::array<Place, channels> places_;
-  std::atomic<bool> dropped_ = false;
+  std::atomic<bool> abandoned_ = false;
   std::uint64_t noted_ = 0;
   std::atomic<std::uint64_t> marked_[channels] = {};  // where the newest mark is
 };

@@ -66,7 +66,8 @@ std::byte* KeptState::bytes(std::uint64_t number) const {
 
 std::span<std::byte> KeptState::notes(int place) const {
   invariant(place >= 0 && place < most_parts, "a rank's notes have a place");
-  return {base_ + in_pages(sizeof(Header)) + 2 * most_bytes_ + static_cast<std::size_t>(place) * note_bytes, note_bytes};
+  return {base_ + in_pages(sizeof(Header)) + 2 * most_bytes_ + static_cast<std::size_t>(place) * note_bytes,
+          note_bytes};
 }
 
 std::uint64_t KeptState::newest() const {
