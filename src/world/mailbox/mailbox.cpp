@@ -184,7 +184,7 @@ bool Mailbox::State::try_take(int number, Message& message) {
 }
 
 bool Mailbox::State::take(int number, Message& message, double deadline) {
-  double patience = std::numeric_limits<double>::infinity();
+  double latest = std::numeric_limits<double>::infinity();
   for (;;) {
     bool over;
     std::uint64_t seen;
