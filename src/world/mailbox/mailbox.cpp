@@ -184,19 +184,20 @@ bool Mailbox::State::try_take(int number, Message& message) {
 }
 
 bool Mailbox::State::take(int number, Message& message, double deadline) {
-  double latest = std::numeric_limits<double>::infinity();
+  constexpr double never = std::numeric_limits<double>::infinity();
+  double repeat_until = never;  // how long the message that the order names is waited for
   for (;;) {
     bool over;
     std::uint64_t seen;
     const Next outcome = next(number, message, false, over, seen);
     if (outcome == Next::taken) return true;
     if (over) return false;
-    if (outcome == Next::awaited && latest > 1e300) latest = world_.now() + longest_repeat;
-    if (tag(number).changed->wait(seen + 1, std::min(deadline, latest))) continue;
-    if (outcome == Next::awaited && world_.now() >= latest)
-      abandon_order(), latest = std::numeric_limits<double>::infinity();
-    else
+    if (outcome == Next::awaited && repeat_until == never) repeat_until = world_.now() + longest_repeat;
+    if (tag(number).changed->wait(seen + 1, std::min(deadline, repeat_until))) continue;
+    if (outcome != Next::awaited || world_.now() < repeat_until)
       return next(number, message, false, over, seen) == Next::taken;
+    abandon_order();
+    repeat_until = never;
   }
 }
 
