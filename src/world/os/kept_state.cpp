@@ -166,8 +166,7 @@ void KeptState::write(int part, const Position& position, std::string_view text,
     fail("a state of {} bytes is larger than what was set apart to keep it", all);
   Slot& s = slot(number);
   std::atomic<std::uint64_t>& mark = s.parts[part];
-  mark.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
+  mark.exchange(0, std::memory_order_acq_rel);  // before anything of the part is written
   const auto parts = static_cast<std::size_t>(reinterpret_cast<Header*>(base_)->parts.load(std::memory_order_relaxed));
   const auto border = [&](std::size_t p) { return p == parts ? all : all / parts * p / 64 * 64; };
   std::size_t from = border(static_cast<std::size_t>(part));
