@@ -166,13 +166,21 @@ void EventRing::end(std::string_view why) {
   if (memory_) put(memory_->ended, why);
 }
 
+const std::size_t EventRing::file_bytes = sizeof(Memory);
+
 std::optional<RingView> EventRing::read(const std::string& path) {
-  alignas(Memory) std::byte bytes[sizeof(Memory) + 1];
+  std::byte bytes[sizeof(Memory) + 1];
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   const ssize_t got = ::pread(fd, bytes, sizeof bytes, 0);
   ::close(fd);
-  if (got != static_cast<ssize_t>(sizeof(Memory))) return std::nullopt;
+  return got < 0 ? std::nullopt : parse(std::span(bytes).first(static_cast<std::size_t>(got)));
+}
+
+std::optional<RingView> EventRing::parse(std::span<const std::byte> file) {
+  alignas(Memory) std::byte bytes[sizeof(Memory)];
+  if (file.size() != sizeof bytes) return std::nullopt;
+  std::ranges::copy(file, bytes);
   const Memory& m = *reinterpret_cast<const Memory*>(bytes);
   if (m.magic != ring_magic || m.ranks < 1 || m.rank < 0 || m.rank >= m.ranks || m.process < 1) return std::nullopt;
   RingView v{.rank = m.rank,

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,8 @@ class EventRing {
 
   // None if there is no such file, or if it is no ring.
   static std::optional<RingView> read(const std::string& path);
+  static std::optional<RingView> parse(std::span<const std::byte> file);  // what a file has
+  static const std::size_t file_bytes;
   // The rings in a folder (rank_N.ring) that are of the job that began last, by rank.
   static std::vector<RingView> read_all(const std::string& folder);
 
