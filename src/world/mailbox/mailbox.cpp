@@ -307,9 +307,16 @@ void Mailbox::State::wait_while(bool Peer::*state, double deadline) {
 
 Mailbox::Mailbox(World& world, std::size_t most_bytes, std::optional<std::vector<Rank>> peers)
     : state_(std::make_unique<State>(world, most_bytes, peers)) {}
+Mailbox::Mailbox(World& world, std::size_t most_bytes, Outlet outlet)
+    : state_(std::make_unique<State>(world, most_bytes, std::vector<Rank>())) {
+  state_->leave_through(std::move(outlet));
+}
 Mailbox::~Mailbox() = default;
 void Mailbox::post(Rank to, const MessageHeader& head, std::span<const std::byte> payload) {
   state_->post(to, head, payload);
+}
+void Mailbox::deliver(Rank from, const MessageHeader& head, std::span<const std::byte> payload) {
+  state_->deliver(from, head, payload);
 }
 std::size_t Mailbox::on_their_way(Rank to) { return state_->on_their_way(to); }
 void Mailbox::leave_by_key(std::size_t window) { state_->leave_by_key(window); }

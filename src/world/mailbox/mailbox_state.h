@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "world/channels.h"
@@ -27,6 +28,8 @@ class Mailbox::State {
   ~State();
 
   void post(Rank to, const MessageHeader& head, std::span<const std::byte> payload);
+  void deliver(Rank from, const MessageHeader& head, std::span<const std::byte> payload);
+  void leave_through(Outlet outlet) { outlet_ = std::move(outlet), closed_ = true; }
   std::size_t on_their_way(Rank to);
   void leave_by_key(std::size_t window);
   bool try_take(int tag, Message& message);
@@ -103,6 +106,7 @@ class Mailbox::State {
   World& world_;
   const std::size_t most_bytes_;
   const int exceptions_ = std::uncaught_exceptions();
+  Outlet outlet_;  // empty: messages go to peers
   const std::shared_ptr<MessagePool> pool_ = std::make_shared<MessagePool>();
 
   // Guards everything below; never held while waiting, for in a simulated world tasks are not threads.
