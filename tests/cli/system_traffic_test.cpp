@@ -59,14 +59,18 @@ TEST_P(SystemTraffic, OfItsPageIsThatOfARun) {
     messages += static_cast<double>(longer[r].sent.messages - shorter[r].sent.messages) / static_cast<double>(more);
     bytes += static_cast<double>(longer[r].sent.bytes - shorter[r].sent.bytes) / static_cast<double>(more);
   }
-  if (!page.measured && !c.uses_messages()) EXPECT_EQ(page.buckets, std::max<std::size_t>(1, longer[0].buckets.size()));
+  if (!page.measured && !c.uses_messages()) {
+    EXPECT_EQ(page.buckets, std::max<std::size_t>(1, longer[0].buckets.size()));
+  }
   const auto near = [](double said, double seen, double allowed) {
     EXPECT_LE(seen, said * (1 + allowed));
     EXPECT_GE(seen, said / (1 + allowed));
   };
   using Exactness = ExchangeKind::Exactness;
-  if (page.at_most || c.exchange->traffic_exactness() == Exactness::most) {       // it depends on who is how fast
-    if (c.codec_choice.empty()) EXPECT_LE(messages, page.messages * (1 + 1e-9));  // those of some codecs are more
+  if (page.at_most || c.exchange->traffic_exactness() == Exactness::most) {  // it depends on who is how fast
+    if (c.codec_choice.empty()) {                                            // those of some codecs are more
+      EXPECT_LE(messages, page.messages * (1 + 1e-9));
+    }
     EXPECT_LE(bytes, page.bytes * (1 + 1e-9));
     EXPECT_GE(bytes, 0.05 * page.bytes);
     return;

@@ -75,7 +75,7 @@ TEST(ServerProcess, TrainingGoesOnWhenOneIsKilled) {
   const auto whole =
       simulate_system(3, {.system = gradients_to_servers("servers = 'all'\nreplicas = 2\n", "bsp"), .steps = 20});
   for (const WorldUnderTest& world : worlds_with_processes())
-    for (const std::pair<Rank, int> at : {std::pair<Rank, int>{0, 7}, {1, 0}, {2, 19}}) {
+    for (const auto& at : {std::pair<Rank, int>{0, 7}, {1, 0}, {2, 19}}) {
       SCOPED_TRACE(fmt::format("{}: rank {} in step {}", world.name, at.first, at.second));
       Found found;
       train_and_kill(world, chain(""), at, whole[0].model, found);

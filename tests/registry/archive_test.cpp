@@ -108,7 +108,9 @@ TEST_F(Archive, StoresEverySecondOneWhereTrainingMakesTheOthersAgain) {
   EXPECT_EQ(asked.size(), 9u);  // each was tried before its checkpoint was removed
   EXPECT_LT(static_cast<double>(result.archived), 0.5 * static_cast<double>(result.plain));
   for (const auto& [step, files] : saved)
-    if (step != 70 && step != 200) EXPECT_EQ(read_archived(*disk, run, step, retrain), files) << step;
+    if (step != 70 && step != 200) {
+      EXPECT_EQ(read_archived(*disk, run, step, retrain), files) << step;
+    }
   EXPECT_EQ(asked.size(), 18u);
   const std::int64_t one = asked.front().second;
   EXPECT_TRUE(test::says(test::complaint_of([&] { read_archived(*disk, run, one); }), "--restore"));

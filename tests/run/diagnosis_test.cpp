@@ -80,7 +80,9 @@ TEST(Diagnosis, TellsTheCauses) {
     cases[i].change(looks);
     const Diagnosis found = looks.found(cases[i].time);
     EXPECT_EQ(to_string(found.cause), to_string(cases[i].cause)) << "case " << i;
-    if (found.cause != Cause::deadlock) EXPECT_EQ(found.rank, 1) << "case " << i;
+    if (found.cause != Cause::deadlock) {
+      EXPECT_EQ(found.rank, 1) << "case " << i;
+    }
     EXPECT_NE(found.text().find(to_string(found.cause)), std::string::npos);
   }
 }

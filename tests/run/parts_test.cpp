@@ -66,7 +66,9 @@ Ran run_it(const TrainingJob& job, const std::string& checkpoints, bool resumes 
   Training training(job, *disk, *clock, alone.team, checkpoints, 100);
   Seen seen;
   training.add(seen);
-  if (resumes) EXPECT_TRUE(training.resume());
+  if (resumes) {
+    EXPECT_TRUE(training.resume());
+  }
   const Training::StopFlag never{false};
   Ran ran{training.run(never), seen.evaluations, {}};
   ran.tested.assign(training.tested_weights().begin(), training.tested_weights().end());
@@ -164,7 +166,9 @@ TEST(Parts, OnlyMeasuredWeightsHaveAScore) {
   for (const CheckpointEntry& e : list_checkpoints(*disk, dir.path("c"))) {
     const bool has = open_checkpoint(*disk, e.path).manifest.position.score.has_value();
     scored += has;
-    if (e.step % 4 != 0 && e.step != run.job().total_steps) EXPECT_FALSE(has) << e.step;
+    if (e.step % 4 != 0 && e.step != run.job().total_steps) {
+      EXPECT_FALSE(has) << e.step;
+    }
   }
   EXPECT_GT(scored, 0);
 }

@@ -93,7 +93,9 @@ class ResumedSystem : public testing::TestWithParam<std::string> {
       std::optional<MessageOrder> order;
       const auto r = static_cast<std::size_t>(world.rank());
       if (notes && replica.follow(order.emplace(notes->of_rank[r].as<std::byte>(), 5))) {
-        if (notes->repeat) EXPECT_TRUE(order->rewind(1));
+        if (notes->repeat) {
+          EXPECT_TRUE(order->rewind(1));
+        }
         notes->repeated += order->noted();
         order->mark(1);
       }

@@ -48,7 +48,9 @@ TEST(ShortSlices, AreTheCallingThreadsOnly) {
   EXPECT_EQ(of_thread.policy, before.policy);
   EXPECT_EQ(of_thread.nice, before.nice);
   EXPECT_EQ(scheduling_of_this_thread().slice, before.slice);
-  if (kernel_has_slices() && before.policy == SCHED_OTHER) EXPECT_EQ(of_thread.slice, 100'000u);
+  if (kernel_has_slices() && before.policy == SCHED_OTHER) {
+    EXPECT_EQ(of_thread.slice, 100'000u);
+  }
 }
 
 }  // namespace

@@ -31,17 +31,17 @@ struct RingView {
   };
   int rank = 0, ranks = 1, process = 0;
   std::uint64_t process_began = 0;  // as the system counts it: another process may get the same number
-  std::string host;
+  std::string host = {};
   double began = 0, stepped = 0;  // since 1970: when the ring was made; when the last step was done
   std::int64_t step = 0;          // done, as far as the rank knows: workers at their own pace do not
   std::uint64_t batches = 0;      // begun
-  RingTimes times;
-  std::string activity;       // what it does
-  double since = 0;           // when it began to
-  int waiting_for = -1;       // the rank that keeps it waiting
-  double saving_since = 0;    // a checkpoint is being written since then; 0: none is
-  std::string ended;          // why the rank has ended by itself; empty: it has not
-  std::vector<Event> events;  // the oldest first
+  RingTimes times = {};
+  std::string activity = {};       // what it does
+  double since = 0;                // when it began to
+  int waiting_for = -1;            // the rank that keeps it waiting
+  double saving_since = 0;         // a checkpoint is being written since then; 0: none is
+  std::string ended = {};          // why the rank has ended by itself; empty: it has not
+  std::vector<Event> events = {};  // the oldest first
 };
 
 class EventRing {
