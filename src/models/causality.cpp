@@ -3,11 +3,22 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/program.h"
 #include "models/probe.h"
 
 namespace echelon::models {
 
 namespace {
+
+// Running it costs no more than a moment: a recipe's mistake in a size must not make a check take memory and minutes.
+bool is_small(const Graph& graph, std::int64_t length) {
+  constexpr std::size_t most_bytes = 64 << 20, most_products = 1 << 30;
+  ParameterTable table;
+  table.include(graph);
+  if (table.floats() > most_bytes / sizeof(float) || table.floats() > most_products / static_cast<std::size_t>(length))
+    return false;
+  return compile(graph).memory.arena_bytes <= most_bytes;
+}
 
 // Whether what the graph makes of all positions but the last changes with the token at the last.
 bool looks_ahead(const Graph& graph, const InputSpec::Field& input, std::int64_t tokens) {
@@ -46,7 +57,8 @@ std::optional<Place> sees_the_future(const Model& model, std::span<const nn::Lay
   if (tokens < 2 || input.type.elements() < 2) return {};
   const Graph whole = model.prediction(1);
   const auto of_experts = [](const Node& node) { return node.op->name() == "dispatch"; };
-  if (std::ranges::any_of(whole.nodes(), of_experts) || !looks_ahead(whole, input, tokens)) return {};
+  if (std::ranges::any_of(whole.nodes(), of_experts) || !is_small(whole, input.type.elements())) return {};
+  if (!looks_ahead(whole, input, tokens)) return {};
   for (std::size_t n = 1; n < layers.size(); ++n)
     if (const auto graph = beginning(input, layers.first(n)); graph && looks_ahead(*graph, input, tokens))
       return layers[n - 1].place;

@@ -11,8 +11,8 @@ namespace echelon::models {
 
 // The place of the first layer behind which a position of `model` (made of these layers) depends on a token that comes
 // after it; none if the scores of a position depend on what came before alone. Found by running the network twice, with
-// weights that are not trained: another last token must not change the scores of the others. Mixtures of experts are
-// not judged: whether there is room in an expert depends on all tokens.
+// weights that are not trained: another last token must not change the scores of the others. Not judged are mixtures of
+// experts (whether there is room in an expert depends on all tokens) and networks that take long to run once.
 std::optional<Place> sees_the_future(const Model& model, std::span<const nn::LayerPlan> layers);
 
 }  // namespace echelon::models

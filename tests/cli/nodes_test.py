@@ -154,7 +154,7 @@ class Nodes(unittest.TestCase):
         # On a busy machine one may be late, left out, and back a generation later.
         self.assertLessEqual({400, 800}, {step for step, _ in begun}, begun)
         self.assertEqual(result["workers"], 2)
-        self.assertIn('system = "easgd"', pathlib.Path(self.folder.name, "run/recipe.toml").read_text())
+        self.assertIn('composed_from = "easgd"', pathlib.Path(self.folder.name, "run/recipe.toml").read_text())
 
     def test_what_is_none_is_refused(self):
         self.endpoint = f"127.0.0.1:{free_port()}"

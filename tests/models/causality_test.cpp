@@ -40,6 +40,13 @@ TEST(Causality, ALayerThatReadsWhatComesAfterIsRefusedWhereItStands) {
   }
 }
 
+// A mistake in a size: 280 GB of weights are counted and refused elsewhere, but nothing of that size is run here.
+TEST(Causality, ALargeNetworkIsNotRun) {
+  EXPECT_EQ(problems_of_text_network("{ type = 'linear', out = 10000000 },\n{ type = 'lstm', hidden = 1750, "
+                                     "bidirectional = true },"),
+            "");
+}
+
 TEST(Causality, ANetworkThatDoesNotFitIsSaidToNotFit) {
   const std::string problems = problems_of_text_network("{ type = 'conv2d', out = 3 },");
   EXPECT_TRUE(says(problems, "conv")) << problems;

@@ -46,10 +46,15 @@ void train_and_kill(const WorldUnderTest& world, const std::string& system, std:
   world.run(3, [&](World& w) {
     SystemJob job{.system = system, .steps = steps};
     job.schedule = [&, killed = false](std::int64_t step) mutable {
-      const std::vector<int> servers = own_processes("echelon-server");
+      const bool kills = w.rank() == at.first && step == at.second && !killed;
+      std::vector<int> servers = own_processes("echelon-server");
+      while (servers.empty() && at.first >= 0 && (step == 0 || kills)) {  // forked, and about to take its name
+        w.sleep(0.001);
+        servers = own_processes("echelon-server");
+      }
       for (std::size_t i = 0; i < servers.size(); ++i)
         if (step == 0) found.servers.add();
-      if (w.rank() == at.first && step == at.second && !killed) {
+      if (kills) {
         killed = true;
         for (const int process : servers) kill(process, SIGKILL);
       }

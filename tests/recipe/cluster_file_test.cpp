@@ -159,7 +159,7 @@ TEST(ClusterFile, IsDocumented) {
   const std::string text = read_text(*make_real_disk(), source_path("docs/simulation.md"));
   for (const char* key : {"name",
                           "uplink_gbit",
-                          "torus",
+                          "[torus]",
                           "shape",
                           "link_gbit",
                           "oversubscription",
