@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <set>
 #include <thread>
@@ -29,6 +30,22 @@ TEST(ShardQueue, ACoreTakesItsOwnFromTheFrontAndOthersFromTheEnd) {
   EXPECT_EQ(queue.take(1), 4);
   EXPECT_EQ(queue.take(1), -1);
   EXPECT_EQ(queue.take_over(), -1);
+}
+
+// The last shard of a range is where cores meet: many short steps, so that they do.
+TEST(ShardQueue, TheLastShardOfACoreIsTakenOnce) {
+  constexpr int cores = 2, shards = 2, steps = 5000;
+  ShardQueue queue({{0, 2}, {2, 2}});
+  Cores team(cores);
+  std::atomic<int> taken = 0;
+  for (int step = 0; step < steps; ++step) {
+    queue.start_step();
+    team.run([&](int core) {
+      while (queue.take(core) >= 0) ++taken;
+      while (queue.take_over() >= 0) ++taken;
+    });
+  }
+  EXPECT_EQ(taken, steps * shards);
 }
 
 TEST(ShardQueue, EveryShardIsTakenOnceWhenAllCoresTakeAtTheSameTime) {

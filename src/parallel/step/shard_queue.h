@@ -18,9 +18,7 @@ class ShardQueue {
   }
   // The next one of the core's own shards; -1: none is left.
   int take(int core) {
-    int shard = -1;
-    change(static_cast<std::size_t>(core), [&](int& first, int&) { shard = first++; });
-    return shard;
+    return change(static_cast<std::size_t>(core), [](int& first, int&) { return first++; });
   }
   // A shard of another core; -1: none is left.
   int take_over() {
@@ -31,9 +29,7 @@ class ShardQueue {
         if (const std::uint64_t now = left_[c].range; last_of(now) - first_of(now) > most)
           victim = c, most = last_of(now) - first_of(now);
       if (most == 0) return -1;
-      int shard = -1;
-      change(victim, [&](int&, int& last) { shard = --last; });
-      if (shard >= 0) return shard;
+      if (const int shard = change(victim, [](int&, int& last) { return --last; }); shard >= 0) return shard;
     }
   }
 
@@ -44,15 +40,15 @@ class ShardQueue {
   static constexpr int first_of(std::uint64_t range) { return static_cast<int>(range >> 32); }
   static constexpr int last_of(std::uint64_t range) { return static_cast<int>(range & 0xffffffff); }
 
+  // What `f` takes from the core's range; -1: it is empty, perhaps because another core has just taken the last one.
   template <typename F>
-  void change(std::size_t core, const F& f) {
-    std::uint64_t now = left_[core].range;
-    int first, last;
-    do {
-      first = first_of(now), last = last_of(now);
-      if (first >= last) return;
-      f(first, last);
-    } while (!left_[core].range.compare_exchange_weak(now, pack(first, last)));
+  int change(std::size_t core, const F& f) {
+    for (std::uint64_t now = left_[core].range;;) {
+      int first = first_of(now), last = last_of(now);
+      if (first >= last) return -1;
+      const int shard = f(first, last);
+      if (left_[core].range.compare_exchange_weak(now, pack(first, last))) return shard;
+    }
   }
 
   struct alignas(64) Left {  // a cache line each
