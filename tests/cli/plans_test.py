@@ -189,7 +189,8 @@ def a_wait_names_the_stage_and_the_micro_batch(folder):
         raise AssertionError(f"never happened: {what}")
 
     metrics, log = f"{run}/metrics.jsonl", f"{run}/logs/rank_0.log"
-    wait_until(lambda: os.path.exists(metrics) and sum(1 for _ in open(metrics)) > 5, "a few steps")
+    steps = lambda: sum(1 for _ in open(metrics))
+    wait_until(lambda: os.path.exists(metrics) and steps() > 5, "a few steps")
     late = int(open(f"/proc/{child.pid}/task/{child.pid}/children").read().split()[1])
 
     def notice():
@@ -198,7 +199,9 @@ def a_wait_names_the_stage_and_the_micro_batch(folder):
         known = len(notices())
         os.kill(late, signal.SIGSTOP)
         wait_until(lambda: len(notices()) > known, "a notice")
+        so_far = steps()
         os.kill(late, signal.SIGCONT)
+        wait_until(lambda: steps() > so_far, "further steps, so that another wait begins")
         return notices()[known]
 
     # Rank 1 may stand still where rank 0 waits for a sum of norms or the like, and not for a stage.
