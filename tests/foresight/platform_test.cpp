@@ -82,6 +82,17 @@ TEST(Wires, MessagesPassATorusAsInTheSimulatedWorld) {
     EXPECT_NEAR(wires.arrival(pairs[i].first, pairs[i].second, 1e6, 0), wanted[i], 1e-9) << i;
 }
 
+// A job on some machines of a torus: messages pass the places of the others.
+TEST(Wires, MessagesPassPlacesOfATorusThatHaveNoPartInTheJob) {
+  SimCluster cluster = torus({3, 4});
+  const Platform whole = Platform::of_cluster(cluster);
+  cluster.machines.resize(9);  // of the last row only the first
+  const Platform platform = Platform::of_cluster(cluster);
+  Wires wires(platform), of_whole(whole);
+  EXPECT_EQ(wires.arrival(3, 8, 1e6, 0), of_whole.arrival(3, 8, 1e6, 0));
+  EXPECT_EQ(wires.arrival(8, 3, 1e6, 0), of_whole.arrival(8, 3, 1e6, 0));
+}
+
 TEST(CollectiveCosts, ATorusHasWiresEnoughForNeighboursAndTooFewForAll) {
   const Platform ring = Platform::of_cluster(torus({8}));
   std::vector<int> all(8);

@@ -12,7 +12,8 @@ ClusterRoutes::ClusterRoutes(const SimCluster& cluster) : shape_(cluster.torus.s
   if (shape_.empty())
     for (const SimCluster::Switch& s : cluster.switches) resources_.insert(resources_.end(), 2, {s.uplink, s.latency});
   else
-    resources_.insert(resources_.end(), 2 * shape_.size() * cluster.machines.size(),
+    // A message passes places of the grid whose machines have no part in the job, too.
+    resources_.insert(resources_.end(), 2 * shape_.size() * static_cast<std::size_t>(cluster.torus.machines()),
                       {cluster.torus.bandwidth, cluster.torus.latency});
 }
 
