@@ -116,8 +116,6 @@ def bytes_are_known_before(folder):
         got = train(f"{folder}/bytes{i}", *SHORT, "--workers", "4", "--plan", plan)
         for rank in range(4):
             assert got["system"][f"bytes_rank_{rank}"] == shown["ranks"][rank]["bytes"], (plan, rank, got["system"], shown["ranks"])
-
-
     shown = json.loads(show(*SHORT[:10], "--workers", "1", "--json"))["ranks"][0]  # not split: no copy for evaluations
     got = train(f"{folder}/bytes-whole", *SHORT, "--cores", "1")
     assert shown["model"] == 0 and abs(got["system"]["bytes_rank_0"] / shown["bytes"] - 1) < 0.001, (got["system"], shown)
